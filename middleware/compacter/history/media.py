@@ -1,0 +1,79 @@
+"""How much a medium weighs, in characters of text, and what stands for it in a transcript.
+
+Providers charge media by their pixels, seconds or pages, never by the length of their base64 text. The weights are
+rough on purpose: four characters a token, and
+
+* an image: 1,000 tokens (OpenAI's high-detail images run from 765 to about 1,500, Anthropic's up to 1,600);
+  85 tokens where ``detail`` is ``"low"`` (OpenAI's documented price);
+* audio and video: 25 tokens a second (audio 32, video about 260 at Gemini; compressed audio at 16 kB a second);
+* a document: 1,600 tokens a page (Anthropic: 1,500 to 3,000), a page taken as 60 kB.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from binascii import Error as BinasciiError
+
+IMAGE = 4_000
+IMAGE_LOW_DETAIL = 340
+_AUDIO_PER_SECOND = 100
+_AUDIO_BYTES_PER_SECOND = 16_000
+_PAGE = 6_400
+_PAGE_BYTES = 60_000
+UNKNOWN = 4_000
+
+
+def weight(mime: str, bytes_: int | None = None, *, detail: str | None = None) -> int:
+    """Characters that a medium of this MIME type counts as; ``bytes_`` is its decoded size where it is known."""
+    kind = mime.partition("/")[0].lower()
+    if kind == "image":
+        return IMAGE_LOW_DETAIL if detail == "low" else IMAGE
+    if kind in ("audio", "video"):
+        return max(_AUDIO_PER_SECOND, (bytes_ or 30 * _AUDIO_BYTES_PER_SECOND) * _AUDIO_PER_SECOND // _AUDIO_BYTES_PER_SECOND)
+    if kind == "text":
+        return bytes_ if bytes_ is not None else UNKNOWN
+    if kind == "application":
+        return max(1, -(-(bytes_ or 2 * _PAGE_BYTES) // _PAGE_BYTES)) * _PAGE
+    return UNKNOWN
+
+
+def decoded_size(data: str | bytes | bytearray) -> int:
+    """Bytes that base64 text stands for (raw bytes are taken as they are)."""
+    return len(data) * 3 // 4 if isinstance(data, str) else len(data)
+
+
+def data_url(url: str) -> tuple[str, str] | None:
+    """MIME type and base64 text of a ``data:`` URL, or ``None`` for any other URL."""
+    if not url.startswith("data:"):
+        return None
+    head, _, body = url[5:].partition(",")
+    return head.partition(";")[0] or "application/octet-stream", body
+
+
+def placeholder(mime: str, data: str | bytes | None = None, *, bytes_: int | None = None) -> str:
+    """What a summarizer reads instead of a medium: type and size, no path and no content."""
+    facts = [mime or "media"]
+    if data:
+        bytes_ = decoded_size(data)
+        pixels = _pixels(data)
+        if pixels:
+            facts.append(f"{pixels[0]}x{pixels[1]}")
+    if bytes_:
+        facts.append(f"{bytes_:,} bytes")
+    return "[" + ", ".join(facts) + "]"
+
+
+def _pixels(data: str | bytes) -> tuple[int, int] | None:
+    """Width and height of a PNG or GIF, read from its first bytes."""
+    try:
+        head = base64.b64decode(data[:64]) if isinstance(data, str) else bytes(data[:48])
+    except (BinasciiError, ValueError):
+        return None
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
+        width, height = struct.unpack(">II", head[16:24])
+        return int(width), int(height)
+    if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
+        width, height = struct.unpack("<HH", head[6:10])
+        return int(width), int(height)
+    return None

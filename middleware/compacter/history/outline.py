@@ -1,0 +1,114 @@
+"""The outline of a history: what each message is, how large it is, and which messages must stay together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Kind(IntEnum):
+    """What a message is to a compaction, whatever its provider calls it."""
+
+    SYSTEM = 0
+    """Instructions; never folded."""
+    USER = 1
+    """A genuine user message; it may also carry tool results."""
+    ASSISTANT = 2
+    RESULT = 3
+    """Carries tool results and nothing else."""
+    OTHER = 4
+    """An item without a speaker, such as a reasoning item."""
+
+
+class Reading(NamedTuple):
+    """One message, read: its kind, its data size in characters, the ids it calls with and the ids it answers."""
+
+    kind: Kind
+    size: int
+    calls: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """One half of a tool pair without the other half."""
+
+    index: int
+    """Position of the message."""
+    call_id: str
+    what: str
+    """``"orphan result"`` or ``"unanswered call"``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Parallel lists, one element a message; ``steps`` holds where each step begins."""
+
+    kinds: list[Kind]
+    sizes: list[int]
+    steps: list[int]
+    """Indexes at which a step begins, ascending. A step ends where the next one begins."""
+    broken: tuple[Broken, ...]
+    """Half pairs, in order; the calls of an open last step are not among them."""
+    open: int | None
+    """Where the last step begins, if its calls are still waiting for results."""
+
+    @property
+    def total(self) -> int:
+        """Data size of all messages in characters."""
+        return sum(self.sizes)
+
+    def last_user(self) -> int | None:
+        """Index of the last genuine user message."""
+        kinds = self.kinds
+        for index in range(len(kinds) - 1, -1, -1):
+            if kinds[index] is Kind.USER:
+                return index
+        return None
+
+
+def outline(readings: Sequence[Reading] | Sequence[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]]) -> Outline:
+    """Group messages into steps, pairing calls with results by position.
+
+    Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the batch ends
+    with the next message that is not a result. A result that answers nothing is a step of its own.
+    """
+    kinds: list[Kind] = []
+    sizes: list[int] = []
+    steps: list[int] = []
+    broken: list[Broken] = []
+    waiting: list[str] = []
+    batch = -1
+    index = 0
+    for kind, size, calls, results in readings:
+        kinds.append(kind)
+        sizes.append(size)
+        if results:
+            joined = False
+            for result in results:
+                if result in waiting:
+                    waiting.remove(result)
+                    joined = True
+                else:
+                    broken.append(Broken(index, result, "orphan result"))
+            if not joined:
+                steps.append(index)
+        else:
+            if waiting and kind is not Kind.OTHER:
+                broken.extend(Broken(batch, call, "unanswered call") for call in waiting)
+                waiting = []
+            steps.append(index)
+        if calls:
+            broken.extend(Broken(batch, call, "unanswered call") for call in waiting)
+            waiting = list(calls)
+            batch = index
+            if steps[-1] != index:
+                batch = steps[-1]
+        index += 1
+    open_step = batch if waiting and steps and steps[-1] <= batch else None
+    if waiting and open_step is None:
+        broken.extend(Broken(batch, call, "unanswered call") for call in waiting)
+    broken.sort(key=lambda half: half.index)
+    return Outline(kinds, sizes, steps, tuple(broken), open_step)
