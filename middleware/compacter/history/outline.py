@@ -80,35 +80,29 @@ def outline(readings: Sequence[Reading] | Sequence[tuple[Kind, int, tuple[str, .
     steps: list[int] = []
     broken: list[Broken] = []
     waiting: list[str] = []
-    batch = -1
-    index = 0
-    for kind, size, calls, results in readings:
+    caller = 0
+    for index, (kind, size, calls, results) in enumerate(readings):
         kinds.append(kind)
         sizes.append(size)
         if results:
-            joined = False
+            answered = False
             for result in results:
                 if result in waiting:
                     waiting.remove(result)
-                    joined = True
+                    answered = True
                 else:
                     broken.append(Broken(index, result, "orphan result"))
-            if not joined:
+            if not answered:
                 steps.append(index)
-        else:
-            if waiting and kind is not Kind.OTHER:
-                broken.extend(Broken(batch, call, "unanswered call") for call in waiting)
-                waiting = []
+        elif not waiting:
+            steps.append(index)
+        elif kind is Kind.USER or kind is Kind.ASSISTANT:
+            broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
+            waiting = []
             steps.append(index)
         if calls:
-            broken.extend(Broken(batch, call, "unanswered call") for call in waiting)
+            broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
             waiting = list(calls)
-            batch = index
-            if steps[-1] != index:
-                batch = steps[-1]
-        index += 1
-    open_step = batch if waiting and steps and steps[-1] <= batch else None
-    if waiting and open_step is None:
-        broken.extend(Broken(batch, call, "unanswered call") for call in waiting)
+            caller = index
     broken.sort(key=lambda half: half.index)
-    return Outline(kinds, sizes, steps, tuple(broken), open_step)
+    return Outline(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
