@@ -1,0 +1,55 @@
+"""What holds for every test: no other machine is reached, litellm uses its own prices, no clock decides."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Set before anything imports litellm: it would fetch a price list otherwise.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+ROOT = Path(__file__).parent.parent
+
+# A busy machine is no bug: hypothesis counts examples here, never seconds.
+settings.register_profile("compacter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("compacter")
+
+
+def _is_loopback(host: object) -> bool:
+    if not isinstance(host, str) or host == "localhost":
+        return host == "localhost"
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _stay_at_home(event: str, args: tuple[Any, ...]) -> None:
+    """Refuse connections to other machines, so that no test can come to need one unnoticed."""
+    if event == "socket.connect" and isinstance(args[1], tuple) and not _is_loopback(args[1][0]):
+        msg = f"a test tried to reach {args[1]!r}"
+        raise PermissionError(msg)
+
+
+sys.addaudithook(_stay_at_home)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The project's folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Texts and transcripts of others, for measuring only; the test is skipped where they are not at hand."""
+    folder = Path(os.environ.get("COMPACTER_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no data at {folder} (COMPACTER_DATA)")
+    return folder
