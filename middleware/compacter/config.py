@@ -1,0 +1,155 @@
+"""The options of ``Compacter``, validated at construction."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from tenacity.stop import stop_base
+
+from compacter.errors import ConfigurationError
+from compacter.events import CompactionEvent, Event
+from compacter.history.cut import CompactionPlan
+from compacter.history.message import Message
+from compacter.memory import InProcessMemory, Memory
+from compacter.overflow import TokenLimit
+from compacter.strategies import CompactionStrategy, Summarize
+
+Hook = Callable[[CompactionEvent], object] | Callable[[Event], object]
+Summarizer = str | Callable[..., object] | None
+PlanHook = Callable[[CompactionPlan], "CompactionPlan | bool | None | Awaitable[CompactionPlan | bool | None]"]
+Fallback = Literal["extractive", "truncate"]
+_FALLBACKS = ("extractive", "truncate")
+
+
+def _hooks(value: object, name: str) -> tuple[Callable[..., object], ...]:
+    if value is None:
+        return ()
+    hooks = (value,) if callable(value) else tuple(value) if isinstance(value, Iterable) else (value,)
+    for hook in hooks:
+        if not callable(hook):
+            raise ValueError(f"{name} takes a function or several, not {hook!r}")
+    return hooks
+
+
+class Options(BaseModel):
+    """Every option of ``Compacter`` (DESIGN 3.2). Sizes in characters, limits in tokens, times in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, strict=False)
+
+    compact_ratio: float = Field(default=0.7, gt=0, le=1)
+    max_retries: Any = 3
+    summarizer: Any = None
+    summary_prompt: str | None = None
+    max_summary_tokens: int = Field(default=4096, ge=16)
+    strategy: Any = Field(default_factory=Summarize)
+    fallback: Any = "truncate"
+    preserve_recent_turns: int = Field(default=0, ge=0)
+    pin: Callable[[Message], object] | None = None
+    trigger_tokens: int | float | None = None
+    min_calls_between: int = Field(default=3, ge=0)
+    alternate_roles: bool | None = None
+    adjust_max_tokens: bool = True
+    memory: Any = Field(default_factory=InProcessMemory)
+    timeout: float | None = Field(default=None, gt=0)
+    detect: Callable[[BaseException], TokenLimit | bool | None] | None = None
+    on_compaction: Any = ()
+    on_event: Any = ()
+    before_compaction: PlanHook | None = None
+    redact: Callable[[str], str] | None = None
+    logger: Any = None
+    ledger_share: float = Field(default=0.25, ge=0, le=0.5)
+    extractors: Any = ()
+    summary_request: Literal["transcript", "native"] = "transcript"
+    token_counter: Callable[[Sequence[Message]], int] | None = None
+
+    @field_validator("max_retries")
+    @classmethod
+    def _retries(cls, value: object) -> object:
+        if isinstance(value, stop_base) or (callable(value) and not isinstance(value, type)):
+            return value
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ValueError("takes a whole number from 0 on, or a tenacity stop such as stop_after_delay(30)")
+        return value
+
+    @field_validator("summarizer")
+    @classmethod
+    def _summarizer(cls, value: object) -> object:
+        if value is None or callable(value) or (isinstance(value, str) and value.strip()):
+            return value
+        raise ValueError('takes None, a litellm model name, "extractive", or a function of (messages, **options)')
+
+    @field_validator("strategy")
+    @classmethod
+    def _strategy(cls, value: object) -> object:
+        parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        if not parts or not all(isinstance(part, CompactionStrategy) and not isinstance(part, type) for part in parts):
+            raise ValueError("takes a strategy such as Summarize(), or a sequence of them; one has a `name` and `compact(task)`")
+        return parts
+
+    @field_validator("fallback")
+    @classmethod
+    def _fallback(cls, value: object) -> object:
+        parts = () if value is None else (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
+        if not all(part in _FALLBACKS for part in parts):
+            raise ValueError('takes "truncate", "extractive", a sequence of these, or None')
+        return ("extractive", "truncate") if parts == ("extractive",) else parts
+
+    @field_validator("trigger_tokens")
+    @classmethod
+    def _trigger(cls, value: object) -> object:
+        if value is None:
+            return value
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+            raise ValueError("takes a number of tokens (an int) or a share of the window such as 0.8")
+        if isinstance(value, float) and value > 1:
+            if value.is_integer():
+                return int(value)
+            raise ValueError("as a float is a share of the window, so between 0 and 1; pass an int for a number of tokens")
+        return value
+
+    @field_validator("memory")
+    @classmethod
+    def _memory(cls, value: object) -> object:
+        if value is None or isinstance(value, Memory):
+            return value
+        raise ValueError("takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), your own Memory, or None to turn it off")
+
+    @field_validator("on_compaction", "on_event", "extractors")
+    @classmethod
+    def _several(cls, value: object, info: Any) -> object:
+        return _hooks(value, info.field_name)
+
+    def settings(self) -> str:
+        """What makes two summaries comparable: settings that share no memory record when they differ."""
+        summarizer = self.summarizer
+        if callable(summarizer):
+            summarizer = f"{getattr(summarizer, '__module__', '')}.{getattr(summarizer, '__qualname__', type(summarizer).__qualname__)}"
+        pinned = getattr(self.pin, "__qualname__", "") if self.pin else ""
+        names = "+".join(f"{part.name}:{part!r}" if hasattr(part, "__dataclass_fields__") else part.name for part in self.strategy)
+        return repr((
+            self.compact_ratio, summarizer, self.summary_prompt, self.max_summary_tokens, names, self.preserve_recent_turns,
+            pinned, self.alternate_roles, self.ledger_share, self.summary_request, bool(self.redact),
+        ))
+
+
+def validated(options: dict[str, object]) -> Options:
+    """Options from keyword arguments. Raises ``ConfigurationError`` that names each bad one and what it takes."""
+    try:
+        return Options(**options)  # type: ignore[arg-type]
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            name = ".".join(map(str, problem["loc"][:1]))
+            if problem["type"] == "extra_forbidden":
+                lines.append(f"unknown option {name!r}; there are: {', '.join(Options.model_fields)}")
+            else:
+                lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r})")
+        raise ConfigurationError("; ".join(lines)) from None
+
+
+def default_logger() -> Any:
+    """The structlog logger that is used when ``logger`` is not given."""
+    return structlog.get_logger("compacter")
