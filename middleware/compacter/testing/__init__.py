@@ -1,0 +1,58 @@
+"""For users' own tests: a chat model with a real context window, a summarizer that fails on demand.
+
+Pure Python, deterministic, no network, no SDK. See ``docs/testing.md``.
+"""
+
+from __future__ import annotations
+
+from compacter.testing.books import Request
+from compacter.testing.checking import ChatRules, Check
+from compacter.testing.counting import CharacterCount, Count
+from compacter.testing.model import Completion, OverflowAt, ScriptedModel
+from compacter.testing.refusals import (
+    STYLES,
+    InvalidRequestError,
+    ProviderError,
+    RateLimitError,
+    Style,
+    TokenLimitError,
+    invalid_request_error,
+    rate_limit_error,
+    server_error,
+    token_limit_error,
+)
+from compacter.testing.replies import Chunk, Interrupted, Replies, Reply, ScriptExhaustedError, Struct
+from compacter.testing.streams import AsyncScriptedStream, ScriptedStream
+from compacter.testing.summarizer import Failure, Failures, ScriptedSummarizer
+
+__all__ = [
+    "STYLES",
+    "AsyncScriptedStream",
+    "CharacterCount",
+    "ChatRules",
+    "Check",
+    "Chunk",
+    "Completion",
+    "Count",
+    "Failure",
+    "Failures",
+    "Interrupted",
+    "InvalidRequestError",
+    "OverflowAt",
+    "ProviderError",
+    "RateLimitError",
+    "Replies",
+    "Reply",
+    "Request",
+    "ScriptExhaustedError",
+    "ScriptedModel",
+    "ScriptedStream",
+    "ScriptedSummarizer",
+    "Struct",
+    "Style",
+    "TokenLimitError",
+    "invalid_request_error",
+    "rate_limit_error",
+    "server_error",
+    "token_limit_error",
+]

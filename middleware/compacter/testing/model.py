@@ -1,0 +1,338 @@
+"""A chat model with a real context window, that says what a test has written down."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+from compacter.testing.books import Books, Request
+from compacter.testing.checking import ChatRules, Check, is_list
+from compacter.testing.counting import CharacterCount, Count
+from compacter.testing.refusals import (
+    ProviderError,
+    Style,
+    TokenLimitError,
+    error_body,
+    invalid_request_error,
+    style_of,
+    token_limit_error,
+)
+from compacter.testing.replies import (
+    Answer,
+    Frame,
+    Replies,
+    Reply,
+    ReplyType,
+    Script,
+    read_reply,
+    shaped,
+)
+from compacter.testing.streams import AsyncScriptedStream, ScriptedStream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from compacter.history.message import Message
+
+OverflowAt = Literal["open", "first_event", "after_role", "error_chunk"]
+"""Where a stream tells that the request is too long; see `ScriptedModel`."""
+
+Completion: TypeAlias = Any
+"""A completion in OpenAI's shape: a dict, or a `Struct` with ``reply_type="object"``."""
+
+_OUTPUT_OPTIONS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+class ScriptedModel(Books):
+    """A stand-in for a provider: counts, refuses, validates, answers, and keeps the books.
+
+    Call it as you would call litellm: ``model.completion(model=..., messages=..., **options)``, or the
+    instance itself, or ``await model.acompletion(...)``, each with ``stream=True`` too. Nothing is random
+    and nothing waits.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: int = 8_000,
+        style: str | Style = "openai",
+        replies: Replies = "ok",
+        reply_type: ReplyType = "dict",
+        chars_per_token: float = 4,
+        count: Count | None = None,
+        counts_output: bool = False,
+        truncates: bool = False,
+        usage: bool | Mapping[str, Any] = True,
+        strict: bool = True,
+        alternate_roles: bool = False,
+        user_first: bool = False,
+        refuse_blank: bool = False,
+        check: Check | None = None,
+        overflow_at: OverflowAt = "open",
+        overflow_in_reply: bool = False,
+        housekeeping: int = 0,
+        fail_after: int | None = None,
+        fail_with: BaseException | None = None,
+        chunk_size: int = 16,
+    ) -> None:
+        """Set the scene.
+
+        window: tokens that fit. A longer request is refused (`TokenLimitError`).
+        style: whose exceptions and texts; a name from `STYLES`, or a `Style` of your own.
+        replies: one reply for all, an iterable that is used up, or a function of the messages. A refused
+            request uses none up.
+        reply_type: "dict" or "object".
+        chars_per_token, count: the tokenizer; `count` takes its place for another wire format or a real one.
+        counts_output: refuse when input and ``max_tokens`` together are over the window, as some providers
+            do. Otherwise an answer that has no room is cut, with finish_reason "length".
+        truncates: never refuse; read as much as fits and tell so only in ``usage``, as some servers do.
+        usage: report real counts, none, or the ones given. A stream sends them if ``stream_options`` ask.
+        strict: refuse broken lists (`InvalidRequestError`), by `ChatRules` with `alternate_roles`,
+            `user_first` and `refuse_blank`, or by `check`.
+        overflow_at: where a stream refuses: "open" raises from the call, "first_event" from the first chunk,
+            "after_role" behind the role-only chunk, and "error_chunk" gives a chunk with an ``error`` member.
+        overflow_in_reply: a call without stream gets a reply with an ``error`` member, not an exception.
+        housekeeping: chunks without choices that every stream starts with.
+        fail_after, fail_with: break every stream after so many chunks (a shorter one at its end), with this
+            exception (None: a token-limit error). For a single stream put an `Interrupted` into `replies`.
+        chunk_size: characters of text per chunk.
+
+        Raises `ValueError` for an unknown style or a number that makes no sense, `TypeError` for unusable
+        replies.
+        """
+        for name, number, least in (
+            ("window", window, 1),
+            ("chunk_size", chunk_size, 1),
+            ("housekeeping", housekeeping, 0),
+            ("fail_after", fail_after or 0, 0),
+        ):
+            if number < least:
+                raise ValueError(f"{name} must be at least {least}, got {number!r}")
+        self.window = window
+        self.style = style_of(style)
+        self.count: Count = CharacterCount(chars_per_token) if count is None else count
+        self.check: Check | None = None
+        if strict:
+            self.check = check or ChatRules(alternate_roles, user_first, refuse_blank)
+        self._script = Script(replies)
+        self._reply_type: ReplyType = reply_type
+        self._counts_output = counts_output
+        self._truncates = truncates
+        self._usage = usage
+        self._overflow_at = overflow_at
+        self._overflow_in_reply = overflow_in_reply
+        self._housekeeping = housekeeping
+        self._fail_after = fail_after
+        self._fail_with = fail_with
+        self._chunk_size = chunk_size
+        super().__init__()
+
+    # The calls
+
+    @overload
+    def completion(
+        self, model: str, messages: Sequence[Message], *, stream: Literal[True], **options: Any
+    ) -> ScriptedStream: ...
+    @overload
+    def completion(
+        self, model: str, messages: Sequence[Message], *, stream: Literal[False] | None = None, **options: Any
+    ) -> Completion: ...
+    def completion(
+        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
+    ) -> Completion | ScriptedStream:
+        """Answer, or refuse like the provider whose style it has.
+
+        Raises `TokenLimitError`, `InvalidRequestError`, `ScriptExhaustedError`, and what the script says.
+        """
+        request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
+        if refusal is not None:
+            return self._refused(refusal, request, frame, ScriptedStream)
+        reply = self._script.next(request.messages)
+        if inspect.isawaitable(reply):
+            if inspect.iscoroutine(reply):
+                reply.close()
+            raise TypeError("replies is an async function: only acompletion can await it")
+        return self._answered(reply, request, frame, ScriptedStream)
+
+    @overload
+    async def acompletion(
+        self, model: str, messages: Sequence[Message], *, stream: Literal[True], **options: Any
+    ) -> AsyncScriptedStream: ...
+    @overload
+    async def acompletion(
+        self, model: str, messages: Sequence[Message], *, stream: Literal[False] | None = None, **options: Any
+    ) -> Completion: ...
+    async def acompletion(
+        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
+    ) -> Completion | AsyncScriptedStream:
+        """Do as `completion` does, asynchronously. Other tasks run before the answer, as with a network."""
+        request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
+        await asyncio.sleep(0)
+        if refusal is not None:
+            return self._refused(refusal, request, frame, AsyncScriptedStream)
+        reply = self._script.next(request.messages)
+        if inspect.isawaitable(reply):
+            reply = await reply
+        return self._answered(reply, request, frame, AsyncScriptedStream)
+
+    @overload
+    def __call__(
+        self, model: str, messages: Sequence[Message], *, stream: Literal[True], **options: Any
+    ) -> ScriptedStream: ...
+    @overload
+    def __call__(
+        self, model: str, messages: Sequence[Message], *, stream: Literal[False] | None = None, **options: Any
+    ) -> Completion: ...
+    def __call__(
+        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
+    ) -> Completion | ScriptedStream:
+        """Do as `completion` does."""
+        if stream:
+            return self.completion(model, messages, stream=True, **options)
+        return self.completion(model, messages, **options)
+
+    # What happens inside
+
+    def _admit(
+        self, model: str, messages: Sequence[Message], options: dict[str, Any], *, streaming: bool
+    ) -> tuple[Request, TokenLimitError | None, Frame]:
+        """Validate first, then count, as a server does; write the request down either way."""
+        fault = (self.check(messages) if self.check is not None else None) or ""
+        kept = tuple(copy.deepcopy(list(messages))) if is_list(messages) else ()
+        tokens = 0 if fault else self.count(kept, options)
+        wanted = next((options[name] for name in _OUTPUT_OPTIONS if options.get(name) is not None), None)
+        output = wanted if self._counts_output else None
+        refused = not fault and not self._truncates and tokens + (output or 0) > self.window
+        with self._lock:
+            request = Request(
+                model=model,
+                messages=kept,
+                options=MappingProxyType(dict(options)),
+                tokens=tokens,
+                max_tokens=wanted,
+                cached_tokens=0 if fault else self.count(self._same_start(kept), {}),
+                streaming=streaming,
+                refused=refused,
+                invalid=fault,
+            )
+            self._requests.append(request)
+            number = len(self._requests)
+        if fault:
+            raise invalid_request_error(self.style, message=fault)
+        refusal = None
+        if refused:
+            refusal = token_limit_error(
+                self.style, limit=self.window, input_tokens=tokens, output_tokens=output
+            )
+        return request, refusal, Frame(number, model)
+
+    def _refused(
+        self,
+        refusal: TokenLimitError,
+        request: Request,
+        frame: Frame,
+        kind: type[ScriptedStream | AsyncScriptedStream],
+    ) -> Completion:
+        if request.streaming and self._overflow_at != "open":
+            return self._stream(self._refusing(refusal, frame), kind)
+        if not request.streaming and self._overflow_in_reply:
+            return shaped(frame.failed(error_body(refusal)), self._reply_type)
+        raise refusal
+
+    def _refusing(self, refusal: ProviderError, frame: Frame) -> Iterator[dict[str, Any]]:
+        if self._overflow_at == "first_event":
+            raise refusal
+        yield from self._ahead(frame)
+        if self._overflow_at == "error_chunk":
+            yield frame.error_chunk(error_body(refusal))
+            return
+        yield frame.chunk({"role": "assistant", "content": ""})
+        raise refusal
+
+    def _answered(
+        self,
+        reply: Reply,
+        request: Request,
+        frame: Frame,
+        kind: type[ScriptedStream | AsyncScriptedStream],
+    ) -> Completion:
+        answer = self._finished(read_reply(reply), request)
+        framed = replace(frame, usage=self._usage_of(answer, request))
+        if request.streaming:
+            return self._stream(self._chunks(answer, request, framed), kind)
+        return shaped(framed.completion(answer), self._reply_type)
+
+    def _finished(self, answer: Answer, request: Request) -> Answer:
+        """Cut the text where the room ends, and name the reason for the end, unless the script does."""
+        if answer.finish_reason:
+            return answer
+        room = max(1, self.window - request.tokens)
+        if request.max_tokens is not None:
+            room = min(room, request.max_tokens)
+        if answer.content and self._output(answer.content) > room:
+            low, high = 0, len(answer.content)
+            while low < high:
+                middle = (low + high + 1) // 2
+                if self._output(answer.content[:middle]) <= room:
+                    low = middle
+                else:
+                    high = middle - 1
+            return replace(answer, content=answer.content[:low], tool_calls=(), finish_reason="length")
+        return replace(answer, finish_reason="tool_calls" if answer.tool_calls else "stop")
+
+    def _output(self, text: str) -> int:
+        return self.count(({"role": "assistant", "content": text},), {})
+
+    def _usage_of(self, answer: Answer, request: Request) -> Mapping[str, Any] | None:
+        if answer.whole is not None:
+            return answer.whole.get("usage")
+        if not isinstance(self._usage, bool):
+            return self._usage
+        if not self._usage:
+            return None
+        read = min(request.tokens, self.window) if self._truncates else request.tokens
+        written = self.count((answer.message,), {})
+        return {
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read + written,
+            "prompt_tokens_details": {"cached_tokens": min(request.cached_tokens, read)},
+        }
+
+    def _stream(
+        self, chunks: Iterator[dict[str, Any]], kind: type[ScriptedStream | AsyncScriptedStream]
+    ) -> ScriptedStream | AsyncScriptedStream:
+        stream = kind(chunks, self._reply_type)
+        with self._lock:
+            self._streams.append(stream)
+        return stream
+
+    def _chunks(self, answer: Answer, request: Request, frame: Frame) -> Iterator[dict[str, Any]]:
+        asked = request.options.get("stream_options") or {}
+        yield from self._ahead(frame)
+        fail_after = self._fail_after if answer.fail_after is None else answer.fail_after
+        wanted = frame.chunks(answer, size=self._chunk_size, with_usage=bool(asked.get("include_usage")))
+        for number, chunk in enumerate(wanted):
+            if number == fail_after:
+                break
+            yield chunk
+        else:
+            if fail_after is None:
+                return
+        raise (
+            answer.error
+            or self._fail_with
+            or token_limit_error(
+                self.style,
+                limit=self.window,
+                input_tokens=request.tokens,
+                output_tokens=max(1, self.window - request.tokens + 1),
+            )
+        )
+
+    def _ahead(self, frame: Frame) -> Iterator[dict[str, Any]]:
+        return (frame.housekeeping() for _ in range(self._housekeeping))

@@ -1,0 +1,211 @@
+"""What the scripted model answers, in the shape of OpenAI's chat completions."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, Literal, TypeAlias, cast
+
+from compacter.history.message import Message
+
+ReplyType = Literal["dict", "object"]
+"""Dicts, or objects with attributes as the SDKs give them."""
+
+
+Chunk: TypeAlias = Any
+"""One chunk of a stream in OpenAI's shape: a dict, or a `Struct`."""
+
+
+class Struct(SimpleNamespace):
+    """A reply, or a part of one, with attributes and ``model_dump()``, as the SDKs' objects have."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return the same as plain dicts and lists."""
+        return {key: _plain(value) for key, value in vars(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """An answer whose stream breaks after `after` chunks (the first one has no content).
+
+    Streams only: a call without ``stream=True`` gets the whole text.
+    """
+
+    text: str
+    after: int = 2
+    error: BaseException | None = None
+    """What is raised; None: the provider's token-limit error, too late to be mended."""
+
+
+Reply: TypeAlias = str | Mapping[str, Any] | BaseException | Interrupted
+"""Text; an assistant message (``content``, ``tool_calls``, ``refusal``, ``finish_reason``) or a whole
+completion (``choices``) as a dict; an exception to raise; a stream that breaks."""
+
+ReplyFunction: TypeAlias = Callable[[tuple[Message, ...]], Reply | Awaitable[Reply]]
+"""The messages of an accepted request -> the reply; only ``acompletion`` awaits."""
+
+Replies: TypeAlias = Reply | Iterable[Reply] | ReplyFunction
+
+
+class ScriptExhaustedError(AssertionError):
+    """The model was called more often than its script has replies."""
+
+
+class Script:
+    """The replies to come: a fixed one, a sequence that is used up, or a function of the messages."""
+
+    def __init__(self, replies: Replies) -> None:
+        """Take the script. Raises `TypeError` for what is none."""
+        self._fixed: Reply | None = None
+        self._function: ReplyFunction | None = None
+        self._left: Iterator[Reply] = iter(())
+        self._given = 0
+        if callable(replies):
+            self._function = replies
+        elif isinstance(replies, (str, Mapping, BaseException, Interrupted)):
+            self._fixed = cast("Reply", replies)
+        elif isinstance(replies, Iterable):
+            self._left = iter(replies)
+        else:
+            raise TypeError(f"replies must be a reply, an iterable of them or a callable, got {replies!r}")
+
+    def next(self, messages: tuple[Message, ...]) -> Reply | Awaitable[Reply]:
+        """Return the next reply. Raises `ScriptExhaustedError` behind the last one."""
+        if self._fixed is not None:
+            return self._fixed
+        if self._function is not None:
+            return self._function(messages)
+        for reply in self._left:
+            self._given += 1
+            return reply
+        raise ScriptExhaustedError(f"the script holds {self._given} replies, and one more was asked for")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One reply, taken apart: what a completion and a stream of chunks are both made from."""
+
+    content: str | None
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    refusal: str | None = None
+    finish_reason: str = ""
+    whole: Mapping[str, Any] | None = None
+    """A completion that the script gave whole; passed on as it is."""
+    fail_after: int | None = None
+    error: BaseException | None = None
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The assistant message, ready to be appended to a history."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.tool_calls:
+            message["tool_calls"] = [copy.deepcopy(dict(call)) for call in self.tool_calls]
+        if self.refusal is not None:
+            message["refusal"] = self.refusal
+        return message
+
+
+def read_reply(reply: Reply) -> Answer:
+    """Take a scripted reply apart; raises an exception reply, and `TypeError` for what is no reply."""
+    if isinstance(reply, BaseException):
+        raise reply
+    if isinstance(reply, str):
+        return Answer(reply)
+    if isinstance(reply, Interrupted):
+        return Answer(reply.text, fail_after=reply.after, error=reply.error)
+    if not isinstance(reply, Mapping):
+        raise TypeError(f"a scripted reply is text, a dict, an exception or Interrupted, got {reply!r}")
+    if "choices" in reply:
+        choice = reply["choices"][0]
+        inner = read_reply(choice["message"])
+        return replace(inner, whole=reply, finish_reason=choice.get("finish_reason") or inner.finish_reason)
+    return Answer(
+        reply.get("content"),
+        tuple(reply.get("tool_calls") or ()),
+        reply.get("refusal"),
+        reply.get("finish_reason") or "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What surrounds every answer to one request. `created` is always 0: a clock would make tests differ."""
+
+    number: int
+    model: str
+    usage: Mapping[str, Any] | None = field(default=None)
+
+    def completion(self, answer: Answer) -> dict[str, Any]:
+        """Return the whole answer as one dict."""
+        if answer.whole is not None:
+            return copy.deepcopy(dict(answer.whole))
+        choice = {
+            "index": 0,
+            "message": answer.message,
+            "finish_reason": answer.finish_reason,
+            "logprobs": None,
+        }
+        whole = {**self._head("chat.completion"), "choices": [choice]}
+        return whole if self.usage is None else {**whole, "usage": copy.deepcopy(dict(self.usage))}
+
+    def failed(self, error: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an answer with HTTP 200 that is an error."""
+        return {**self._head("chat.completion"), "choices": [], "error": dict(error)}
+
+    def chunks(self, answer: Answer, *, size: int, with_usage: bool) -> Iterator[dict[str, Any]]:
+        """Yield the role, pieces of `size` characters, the finish, and the usage if wanted."""
+        yield self.chunk({"role": "assistant", "content": ""})
+        for piece in _pieces(answer.content or "", size):
+            yield self.chunk({"content": piece})
+        if answer.refusal is not None:
+            yield self.chunk({"refusal": answer.refusal})
+        for index, call in enumerate(answer.tool_calls):
+            function = call.get("function", {})
+            opened = {"name": function.get("name"), "arguments": ""}
+            kind = call.get("type", "function")
+            first = {"index": index, "id": call.get("id"), "type": kind, "function": opened}
+            yield self.chunk({"tool_calls": [first]})
+            for piece in _pieces(function.get("arguments") or "", size):
+                yield self.chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+        yield self.chunk({}, answer.finish_reason)
+        if with_usage and self.usage is not None:
+            yield {**self.housekeeping(), "usage": copy.deepcopy(dict(self.usage))}
+
+    def chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+        """Return one chunk."""
+        choice = {"index": 0, "delta": dict(delta), "finish_reason": finish_reason}
+        return {**self.housekeeping(), "choices": [choice]}
+
+    def housekeeping(self) -> dict[str, Any]:
+        """Return a chunk without a choice, such as some providers send ahead."""
+        return {**self._head("chat.completion.chunk"), "choices": []}
+
+    def error_chunk(self, error: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a chunk that is an error, inside HTTP 200."""
+        return {**self.housekeeping(), "error": dict(error)}
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {"id": f"chatcmpl-scripted-{self.number}", "object": kind, "created": 0, "model": self.model}
+
+
+def shaped(reply: dict[str, Any], reply_type: ReplyType) -> Chunk:
+    """Return the reply as it is, or as objects with attributes."""
+    return reply if reply_type == "dict" else _structured(reply)
+
+
+def _pieces(text: str, size: int) -> Iterator[str]:
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def _structured(value: object) -> Chunk:
+    if isinstance(value, Mapping):
+        return Struct(**{key: _structured(item) for key, item in value.items()})
+    return [_structured(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Struct):
+        return value.model_dump()
+    return [_plain(item) for item in value] if isinstance(value, list) else value

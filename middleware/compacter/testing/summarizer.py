@@ -1,0 +1,175 @@
+"""A summarizer that says, or gets wrong, what a test has written down."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+
+from compacter.testing.counting import CharacterCount, Count
+from compacter.testing.model import Completion, ScriptedModel
+from compacter.testing.refusals import Style, server_error, token_limit_error
+
+if TYPE_CHECKING:
+    from compacter.history.message import Message
+    from compacter.testing.books import Request
+    from compacter.testing.replies import Reply, ReplyType
+
+Failure = Literal[
+    "nothing",
+    "empty",
+    "blank",
+    "refusal",
+    "filtered",
+    "tool_call",
+    "length",
+    "too_large",
+    "raises",
+    "overflows",
+]
+"""How a summarizer fails: returns None, an empty or a blank text; declines in prose, or by a content filter;
+calls a tool; is cut by its token limit; returns more than it was given; raises a server error, or a
+token-limit error."""
+
+Failures: TypeAlias = Failure | BaseException | Sequence[Failure | BaseException | None] | None
+"""One failure for every call, or one per call (None: a good one; behind the end: good ones). An exception is
+raised."""
+
+_BOUNDLESS = 10**12
+_CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+# The reason is always given, so that ``max_tokens`` never cuts what the test has written down.
+_BAD_ANSWERS: Mapping[str, Reply] = {
+    "nothing": {"content": None, "finish_reason": "stop"},
+    "empty": {"content": "", "finish_reason": "stop"},
+    "blank": {"content": " \n\t ", "finish_reason": "stop"},
+    "refusal": {"content": "I'm sorry, but I can't help with that.", "finish_reason": "stop"},
+    "filtered": {"content": None, "refusal": "The content was filtered.", "finish_reason": "content_filter"},
+    "tool_call": {"content": None, "tool_calls": [_CALL], "finish_reason": "tool_calls"},
+    "length": {"content": "So far the user has asked for", "finish_reason": "length"},
+}
+
+
+class ScriptedSummarizer:
+    """A summarizer for ``Compacter(summarizer=...)``; its ``acall`` where it should be asynchronous.
+
+    It keeps the books as `ScriptedModel` does.
+    """
+
+    def __init__(
+        self,
+        text: str | Callable[[tuple[Message, ...]], str] = "SUMMARY: what was said so far.",
+        *,
+        fail: Failures = None,
+        returns: Literal["text", "completion"] = "text",
+        usage: bool | Mapping[str, Any] = True,
+        window: int | None = None,
+        style: str | Style = "openai",
+        reply_type: ReplyType = "dict",
+        chars_per_token: float = 4,
+        count: Count | None = None,
+    ) -> None:
+        """Set the scene.
+
+        text: the summary, or a function of the prompt's messages.
+        fail: what goes wrong, and when; see `Failures`.
+        returns: bare text (no usage then), or a completion.
+        window: tokens that a prompt may have; None: any number. A longer one is refused as in `style`.
+        usage, reply_type, chars_per_token, count: as for `ScriptedModel`.
+
+        Raises `ValueError` for an unknown failure, and what `ScriptedModel` raises.
+        """
+        self._text = text
+        each = not (fail is None or isinstance(fail, (str, BaseException)))
+        self._failures: tuple[Failure | BaseException | None, ...] = (
+            tuple(cast("Sequence[Failure | BaseException | None]", fail)) if each else ()
+        )
+        self._ever: Failure | BaseException | None = (
+            None if each else cast("Failure | BaseException | None", fail)
+        )
+        for failure in (*self._failures, self._ever):
+            if isinstance(failure, str) and failure not in get_args(Failure):
+                raise ValueError(f"unknown failure {failure!r}; known: {', '.join(get_args(Failure))}")
+        self._returns = returns
+        self._calls = 0
+        self._lock = threading.Lock()
+        self._style = style
+        self._model = ScriptedModel(
+            window=_BOUNDLESS if window is None else window,
+            style=style,
+            replies=self._reply,
+            reply_type=reply_type,
+            chars_per_token=chars_per_token,
+            count=count,
+            usage=usage,
+        )
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """Every call so far, the refused ones too."""
+        return self._model.requests
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The text of each prompt, its messages joined by blank lines."""
+        return tuple("\n\n".join(map(_text_of, request.messages)) for request in self.requests)
+
+    @property
+    def tokens(self) -> int:
+        """Input tokens of all prompts together."""
+        return self._model.tokens_sent
+
+    @property
+    def largest(self) -> int:
+        """Input tokens of the largest prompt; 0 before the first."""
+        return max((request.tokens for request in self.requests), default=0)
+
+    @property
+    def rejected(self) -> int:
+        """Number of prompts that were over the window."""
+        return self._model.rejected
+
+    def __call__(self, messages: Sequence[Message], **options: Any) -> str | Completion | None:
+        """Summarise, or fail as told."""
+        model = str(options.pop("model", None) or "summarizer")
+        return self._returned(self._model.completion(model, messages, **options))
+
+    async def acall(self, messages: Sequence[Message], **options: Any) -> str | Completion | None:
+        """Do the same asynchronously."""
+        model = str(options.pop("model", None) or "summarizer")
+        return self._returned(await self._model.acompletion(model, messages, **options))
+
+    def _failure(self) -> Failure | BaseException | None:
+        with self._lock:
+            index, self._calls = self._calls, self._calls + 1
+        return self._failures[index] if index < len(self._failures) else self._ever
+
+    def _reply(self, messages: tuple[Message, ...]) -> Reply:
+        failure = self._failure()
+        if failure is None:
+            text = self._text if isinstance(self._text, str) else self._text(messages)
+            return {"content": text, "finish_reason": "stop"}
+        if isinstance(failure, BaseException):
+            return failure
+        if failure == "raises":
+            return server_error(self._style)
+        if failure == "overflows":
+            tokens = self._model.count(messages, {})
+            return token_limit_error(self._style, limit=max(1, tokens // 2), input_tokens=tokens)
+        if failure == "too_large":
+            characters = CharacterCount(1)(messages, {})
+            return {"content": "and then, " * (characters // 10 + 1), "finish_reason": "stop"}
+        return _BAD_ANSWERS[failure]
+
+    def _returned(self, completion: Completion) -> str | Completion | None:
+        """Bare text, unless the reason of the end or the calls matter."""
+        choice = completion["choices"][0] if isinstance(completion, dict) else completion.choices[0]
+        read = choice if isinstance(choice, dict) else choice.model_dump()
+        if self._returns == "completion" or read["finish_reason"] != "stop":
+            return completion
+        content: str | None = read["message"]["content"]
+        return content
+
+
+def _text_of(message: Message) -> str:
+    content = message.get("content") if isinstance(message, Mapping) else message.content
+    return content if isinstance(content, str) else "" if content is None else str(content)
