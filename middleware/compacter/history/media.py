@@ -1,12 +1,14 @@
 """How much a medium weighs, in characters of text, and what stands for it in a transcript.
 
-Providers charge media by their pixels, seconds or pages, never by the length of their base64 text. The weights are
-rough on purpose: four characters a token, and
+Providers charge media by their pixels, seconds or pages, never by the length of their base64 text. The
+weights are rough on purpose: four characters a token, and
 
 * an image: 1,000 tokens (OpenAI's high-detail images run from 765 to about 1,500, Anthropic's up to 1,600);
   85 tokens where ``detail`` is ``"low"`` (OpenAI's documented price);
-* audio and video: 25 tokens a second (audio 32, video about 260 at Gemini; compressed audio at 16 kB a second);
-* a document: 1,600 tokens a page (Anthropic: 1,500 to 3,000), a page taken as 60 kB.
+* audio and video: 25 tokens a second (audio 32, video about 260 at Gemini; compressed audio at 16 kB a
+  second);
+* a document: 1,600 tokens a page (Anthropic: 1,500 to 3,000), a page taken as 60 kB;
+* sealed reasoning (encrypted content, a signature): the bytes that its base64 text stands for, as characters.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ def weight(mime: str, bytes_: int | None = None, *, detail: str | None = None) -
     if kind == "image":
         return IMAGE_LOW_DETAIL if detail == "low" else IMAGE
     if kind in ("audio", "video"):
-        return max(_AUDIO_PER_SECOND, (bytes_ or 30 * _AUDIO_BYTES_PER_SECOND) * _AUDIO_PER_SECOND // _AUDIO_BYTES_PER_SECOND)
+        known = bytes_ or 30 * _AUDIO_BYTES_PER_SECOND
+        return max(_AUDIO_PER_SECOND, known * _AUDIO_PER_SECOND // _AUDIO_BYTES_PER_SECOND)
     if kind == "text":
         return bytes_ if bytes_ is not None else UNKNOWN
     if kind == "application":
@@ -41,6 +44,11 @@ def weight(mime: str, bytes_: int | None = None, *, detail: str | None = None) -
 def decoded_size(data: str | bytes | bytearray) -> int:
     """Bytes that base64 text stands for (raw bytes are taken as they are)."""
     return len(data) * 3 // 4 if isinstance(data, str) else len(data)
+
+
+def sealed(data: object) -> int:
+    """Characters that encrypted base64 text (or bytes) counts as; 0 for anything else."""
+    return decoded_size(data) if isinstance(data, (str, bytes, bytearray)) else 0
 
 
 def data_url(url: str) -> tuple[str, str] | None:
