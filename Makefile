@@ -37,7 +37,7 @@ demo: $(VENV)/.demo
 	@PYTHONPATH=examples $(BIN)/python -m demo
 
 pytest: $(VENV)/.dev redis
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 test-all: test
 	@for version in 3.12 3.13; do \
@@ -63,7 +63,7 @@ bench: $(VENV)/.dev
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program; done
 
 coverage: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term-missing $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term-missing $(PYTEST_ARGS)
 
 wheel: $(VENV)/.dev
 	$(BIN)/uv build --wheel --no-build-isolation --python $(BIN)/python --out-dir dist

@@ -6,10 +6,14 @@ import ipaddress
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
 
 # Set before anything imports litellm: it would fetch a price list otherwise.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -19,6 +23,17 @@ ROOT = Path(__file__).parent.parent
 # A busy machine is no bug: hypothesis counts examples here, never seconds.
 settings.register_profile("compacter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("compacter")
+
+
+class _OneWorkerHoldsTheModel(LoadScopeScheduling):
+    """Any test to any worker, but the live ones to one, so that the model is started once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/live" if nodeid.startswith("tests/live/") else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return _OneWorkerHoldsTheModel(config, log)
 
 
 def _is_loopback(host: object) -> bool:

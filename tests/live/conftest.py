@@ -1,8 +1,7 @@
-"""A real model on a loopback address; one worker holds it, so that it is started once."""
+"""A real model on a loopback address."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,15 +10,6 @@ from embedded_model import EmbeddedModel, embedded_model, why_unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-HERE = Path(__file__).parent
-
-
-@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in its own hook of this name.
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("embedded model"))
 
 
 @pytest.fixture(scope="session")
