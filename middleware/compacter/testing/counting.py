@@ -58,8 +58,8 @@ _PROMPT_OPTIONS = ("tools", "functions", "system", "instructions")
 class CharacterCount:
     """Tokens as characters divided by `chars_per_token`, rounded up once per request.
 
-    A medium has a fixed price. Counts the text of every wire format: contents, names and arguments of calls, results, reasoning, tool
-    schemas.
+    A medium has a fixed price. Counts the text of every wire format: contents, names and arguments of
+    calls, results, reasoning, tool schemas.
     """
 
     chars_per_token: float = 4

@@ -139,7 +139,7 @@ class ScriptedModel(Books):
     ) -> ScriptedStream: ...
     @overload
     def completion(
-        self, model: str, messages: Sequence[Message], *, stream: Literal[False] | None = None, **options: Any
+        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion: ...
     def completion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
@@ -164,7 +164,7 @@ class ScriptedModel(Books):
     ) -> AsyncScriptedStream: ...
     @overload
     async def acompletion(
-        self, model: str, messages: Sequence[Message], *, stream: Literal[False] | None = None, **options: Any
+        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion: ...
     async def acompletion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
@@ -185,7 +185,7 @@ class ScriptedModel(Books):
     ) -> ScriptedStream: ...
     @overload
     def __call__(
-        self, model: str, messages: Sequence[Message], *, stream: Literal[False] | None = None, **options: Any
+        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion: ...
     def __call__(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any

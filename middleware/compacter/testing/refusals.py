@@ -145,10 +145,10 @@ _ROWS = (
     Style(
         "vllm",
         "BadRequestError",
-        "The context length of this model is at most {limit} tokens, and the prompt holds {input} input"
-        " tokens. Reduce the length of the prompt.",
-        "The context length of this model is at most {limit} tokens. {output} output tokens were requested and"
-        " the prompt holds {input} input tokens, {requested} tokens in all. Reduce one of the two.",
+        "The context length of this model is at most {limit} tokens, and the prompt holds {input}"
+        " input tokens. Reduce the length of the prompt.",
+        "The context length of this model is at most {limit} tokens. {output} output tokens were requested"
+        " and the prompt holds {input} input tokens, {requested} tokens in all. Reduce one of the two.",
         code=400,
         kind="BadRequestError",
     ),

@@ -35,6 +35,9 @@ Failures: TypeAlias = Failure | BaseException | Sequence[Failure | BaseException
 """One failure for every call, or one per call (None: a good one; behind the end: good ones). An exception is
 raised."""
 
+Summary: TypeAlias = Any
+"""What a summarizer returns: text, a completion, or (a failure) None."""
+
 _BOUNDLESS = 10**12
 _CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
 # The reason is always given, so that ``max_tokens`` never cuts what the test has written down.
@@ -128,12 +131,12 @@ class ScriptedSummarizer:
         """Number of prompts that were over the window."""
         return self._model.rejected
 
-    def __call__(self, messages: Sequence[Message], **options: Any) -> str | Completion | None:
+    def __call__(self, messages: Sequence[Message], **options: Any) -> Summary:
         """Summarise, or fail as told."""
         model = str(options.pop("model", None) or "summarizer")
         return self._returned(self._model.completion(model, messages, **options))
 
-    async def acall(self, messages: Sequence[Message], **options: Any) -> str | Completion | None:
+    async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
         """Do the same asynchronously."""
         model = str(options.pop("model", None) or "summarizer")
         return self._returned(await self._model.acompletion(model, messages, **options))
@@ -160,7 +163,7 @@ class ScriptedSummarizer:
             return {"content": "and then, " * (characters // 10 + 1), "finish_reason": "stop"}
         return _BAD_ANSWERS[failure]
 
-    def _returned(self, completion: Completion) -> str | Completion | None:
+    def _returned(self, completion: Completion) -> Summary:
         """Bare text, unless the reason of the end or the calls matter."""
         choice = completion["choices"][0] if isinstance(completion, dict) else completion.choices[0]
         read = choice if isinstance(choice, dict) else choice.model_dump()

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter.testing import (
+    InvalidRequestError,
+    ProviderError,
+    Replies,
+    ScriptedModel,
+    ScriptExhaustedError,
+    Struct,
+    TokenLimitError,
+    rate_limit_error,
+    token_limit_error,
+)
+
+if TYPE_CHECKING:
+    from compacter.history.message import Message
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+def user(characters: int) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": "x" * characters}]
+
+
+def call(name: str = "look_up", arguments: str = "{}") -> dict[str, Any]:
+    return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+class TestWindow:
+    def test_a_request_of_exactly_the_window_is_answered(self) -> None:
+        model = ScriptedModel(window=10)
+        assert model.completion("m", user(40))["choices"][0]["message"]["content"] == "ok"
+
+    def test_one_token_more_is_refused_with_both_numbers(self) -> None:
+        model = ScriptedModel(window=10)
+        with pytest.raises(TokenLimitError, match=r"10 tokens.*11 tokens"):
+            model.completion("m", user(41))
+
+    def test_tools_count(self) -> None:
+        model = ScriptedModel(window=20)
+        with pytest.raises(TokenLimitError):
+            model.completion("m", HELLO, tools=[{"type": "function", "function": {"name": "n" * 80}}])
+
+    def test_max_tokens_counts_only_where_the_provider_counts_it(self) -> None:
+        assert ScriptedModel(window=10).completion("m", HELLO, max_tokens=9)
+        with pytest.raises(TokenLimitError, match=r"11 tokens \(2 in the messages, 9 in the completion\)"):
+            ScriptedModel(window=10, counts_output=True).completion("m", HELLO, max_tokens=9)
+
+    @pytest.mark.parametrize("option", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
+    def test_the_output_limit_goes_by_several_names(self, option: str) -> None:
+        model, options = ScriptedModel(window=10, counts_output=True), {option: 9}
+        with pytest.raises(TokenLimitError):
+            model.completion("m", HELLO, stream=False, **options)
+        assert model.requests[0].max_tokens == 9
+
+    @pytest.mark.parametrize(
+        ("window", "max_tokens", "characters"),
+        [(100, 2, 8), (5, None, 12), (2, 50, 4)],
+    )
+    def test_an_answer_without_room_is_cut(
+        self, window: int, max_tokens: int | None, characters: int
+    ) -> None:
+        model = ScriptedModel(window=window, replies="0123456789" * 9)
+        choice = model.completion("m", HELLO, max_tokens=max_tokens)["choices"][0]
+        assert (len(choice["message"]["content"]), choice["finish_reason"]) == (characters, "length")
+
+    def test_a_given_finish_reason_keeps_the_answer_whole(self) -> None:
+        model = ScriptedModel(replies={"content": "a long answer", "finish_reason": "stop"})
+        choice = model.completion("m", HELLO, max_tokens=1)["choices"][0]
+        assert choice == {
+            "index": 0,
+            "message": {"role": "assistant", "content": "a long answer"},
+            "finish_reason": "stop",
+            "logprobs": None,
+        }
+
+    def test_a_truncating_server_answers_and_tells_only_in_the_usage(self) -> None:
+        reply = ScriptedModel(window=10, truncates=True).completion("m", user(400))
+        assert reply["usage"]["prompt_tokens"] == 10
+
+    def test_a_refusal_can_come_as_a_reply(self) -> None:
+        reply = ScriptedModel(window=1, overflow_in_reply=True).completion("m", HELLO)
+        assert reply["choices"] == []
+        assert reply["error"]["code"] == "context_length_exceeded"
+
+    def test_another_tokenizer_takes_the_place_of_the_characters(self) -> None:
+        model = ScriptedModel(window=3, count=lambda messages, _: 4 * len(messages))
+        with pytest.raises(TokenLimitError, match="4 tokens"):
+            model.completion("m", HELLO)
+
+
+class TestReplies:
+    def test_a_list_is_used_up_and_a_refused_request_uses_none(self) -> None:
+        model = ScriptedModel(window=10, replies=["one", "two"])
+        assert model.completion("m", HELLO)["choices"][0]["message"]["content"] == "one"
+        with pytest.raises(TokenLimitError):
+            model.completion("m", user(100))
+        assert model.completion("m", HELLO)["choices"][0]["message"]["content"] == "two"
+        with pytest.raises(ScriptExhaustedError, match="2 replies"):
+            model.completion("m", HELLO)
+
+    def test_a_function_sees_the_messages(self) -> None:
+        model = ScriptedModel(replies=lambda messages: messages[-1]["content"].upper())
+        assert model.completion("m", HELLO)["choices"][0]["message"]["content"] == "HELLO"
+
+    def test_tool_calls_end_with_their_own_reason(self) -> None:
+        choice = ScriptedModel(replies={"tool_calls": [call()]}).completion("m", HELLO)["choices"][0]
+        assert choice["finish_reason"] == "tool_calls"
+        assert choice["message"] == {"role": "assistant", "content": None, "tool_calls": [call()]}
+
+    def test_a_whole_completion_is_passed_on_as_it_is(self) -> None:
+        whole = {"choices": [{"message": {"content": "hi"}, "finish_reason": "eos"}], "extra": 1}
+        model = ScriptedModel(replies=whole)
+        reply = model.completion("m", HELLO)
+        assert reply == whole
+        assert reply["choices"] is not whole["choices"]
+
+    def test_an_exception_is_raised(self) -> None:
+        error = rate_limit_error()
+        with pytest.raises(ProviderError) as caught:
+            ScriptedModel(replies=[error]).completion("m", HELLO)
+        assert caught.value is error
+
+    @pytest.mark.parametrize("replies", [7, [7]])
+    def test_anything_else_is_a_type_error(self, replies: Replies) -> None:
+        with pytest.raises(TypeError, match="7"):
+            ScriptedModel(replies=replies).completion("m", HELLO)
+
+    def test_objects_have_attributes_and_can_be_sent_back(self) -> None:
+        model = ScriptedModel(reply_type="object", replies=[{"tool_calls": [call()]}, "done"])
+        reply = model.completion("m", HELLO)
+        assert isinstance(reply, Struct)
+        message = reply.choices[0].message
+        assert message.tool_calls[0].function.name == "look_up"
+        assert reply.model_dump()["usage"]["prompt_tokens"] == 2
+        result = {"role": "tool", "tool_call_id": "call_1", "content": "found"}
+        assert model.completion("m", [*HELLO, message, result]).choices[0].message.content == "done"
+
+    def test_an_async_function_needs_acompletion(self) -> None:
+        async def reply(_: tuple[Message, ...]) -> str:
+            await asyncio.sleep(0)
+            return "later"
+
+        model = ScriptedModel(replies=reply)
+        with pytest.raises(TypeError, match="acompletion"):
+            model.completion("m", HELLO)
+        answer = asyncio.run(model.acompletion("m", HELLO))
+        assert answer["choices"][0]["message"]["content"] == "later"
+
+    @pytest.mark.parametrize(("usage", "seen"), [(False, None), ({"prompt_tokens": 7}, {"prompt_tokens": 7})])
+    def test_usage_can_be_left_out_or_made_up(self, usage: bool | dict[str, int], seen: object) -> None:
+        assert ScriptedModel(usage=usage).completion("m", HELLO).get("usage") == seen
+
+
+class TestCalls:
+    def test_the_instance_is_a_completion_function(self) -> None:
+        model = ScriptedModel(replies=["called", "streamed"])
+        assert model(model="m", messages=HELLO)["choices"][0]["message"]["content"] == "called"
+        chunks = list(model("m", HELLO, stream=True))
+        assert chunks[1]["choices"][0]["delta"] == {"content": "streamed"}
+
+    async def test_the_async_call_refuses_alike(self) -> None:
+        model = ScriptedModel(window=1)
+        with pytest.raises(TokenLimitError):
+            await model.acompletion("m", HELLO)
+        assert model.rejected == 1
+
+    async def test_other_tasks_run_while_an_async_call_is_under_way(self) -> None:
+        model = ScriptedModel()
+        order: list[str] = []
+
+        async def one(name: str) -> None:
+            await model.acompletion("m", HELLO)
+            order.append(name)
+
+        task = asyncio.create_task(one("task"))
+        await asyncio.sleep(0)
+        assert order == []
+        await task
+        assert order == ["task"]
+
+    async def test_a_cancelled_call_stays_in_the_books(self) -> None:
+        model = ScriptedModel(replies=lambda _: asyncio.Event().wait())  # type: ignore[arg-type, return-value]
+        task = asyncio.create_task(model.acompletion("m", HELLO))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len(model.requests) == 1
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"window": 0}, {"chunk_size": 0}, {"housekeeping": -1}, {"fail_after": -1}, {"style": "nobody"}],
+    )
+    def test_nonsense_is_told_at_construction(self, options: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match=f"{next(iter(options))}|nobody"):
+            ScriptedModel(**options)
+
+
+class TestBooks:
+    def test_requests_are_copies(self) -> None:
+        model, messages = ScriptedModel(), copy.deepcopy(HELLO)
+        model.completion("m", messages, temperature=1)
+        messages[0]["content"] = "changed"
+        request = model.requests[0]
+        assert request.messages == tuple(HELLO)
+        assert (request.model, dict(request.options), request.streaming) == ("m", {"temperature": 1}, False)
+
+    def test_every_kind_of_request_is_counted(self) -> None:
+        model = ScriptedModel(window=10)
+        model.completion("m", HELLO)
+        with pytest.raises(TokenLimitError):
+            model.completion("m", user(100), stream=True)
+        with pytest.raises(InvalidRequestError):
+            model.completion("m", [])
+        assert [(request.refused, bool(request.invalid)) for request in model.requests] == [
+            (False, False),
+            (True, False),
+            (False, True),
+        ]
+        assert (model.rejected, model.invalid, model.tokens_sent) == (1, 1, 2 + 25)
+        assert model.requests[1].streaming
+
+    def test_what_the_request_before_began_with_is_cached(self) -> None:
+        model = ScriptedModel(chars_per_token=1)
+        first = [{"role": "system", "content": "abc"}, {"role": "user", "content": "de"}]
+        model.completion("m", first)
+        reply = model.completion("m", [*first, {"role": "assistant", "content": "f"}])
+        model.completion("m", [first[0], {"role": "user", "content": "other"}])
+        assert [request.cached_tokens for request in model.requests] == [0, 5, 3]
+        assert reply["usage"]["prompt_tokens_details"] == {"cached_tokens": 5}
+        assert (model.cached_tokens, model.uncached_tokens) == (8, 5 + 6 + 8 - 8)
+
+    def test_threads_lose_no_request(self) -> None:
+        model = ScriptedModel()
+        threads = [
+            threading.Thread(target=lambda: [model.completion("m", HELLO) for _ in range(20)])
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(model.requests) == 160
+
+
+class TestStrict:
+    def test_a_broken_list_is_refused_before_its_length_is_looked_at(self) -> None:
+        orphan = {"role": "tool", "tool_call_id": "call_9", "content": "x" * 1000}
+        with pytest.raises(InvalidRequestError, match="call_9"):
+            ScriptedModel(window=10).completion("m", [*HELLO, orphan])
+
+    def test_it_can_be_turned_off(self) -> None:
+        assert ScriptedModel(strict=False).completion("m", [])
+
+    def test_another_check_takes_the_place_of_the_rules(self) -> None:
+        model = ScriptedModel(check=lambda messages: "too polite" if messages == HELLO else None)
+        with pytest.raises(InvalidRequestError, match="too polite"):
+            model.completion("m", HELLO)
+        assert model.completion("m", user(3))
+
+    @pytest.mark.parametrize("messages", [None, "hello", HELLO[0], 7])
+    def test_what_is_no_list_is_refused(self, messages: list[Message]) -> None:
+        with pytest.raises(InvalidRequestError, match="array"):
+            ScriptedModel().completion("m", messages)
+
+
+def test_the_error_of_the_window_is_the_one_that_can_be_made_by_hand() -> None:
+    with pytest.raises(TokenLimitError) as caught:
+        ScriptedModel(window=10, style="vllm").completion("m", user(44))
+    made = token_limit_error("vllm", limit=10, input_tokens=11)
+    assert (str(caught.value), type(caught.value)) == (str(made), type(made))
