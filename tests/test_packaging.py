@@ -1,0 +1,178 @@
+"""The shape of the house: which room may know what, what `import compacter` costs, what is shipped."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import compacter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "middleware" / "compacter"
+
+PURE_ROOMS = ("flow", "history", "strategies", "overflow", "summaries")
+PURE_MODULES = ("errors", "events")
+"""What the rooms may know of the front: both are data."""
+
+PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})
+"""Third-party packages without I/O of their own (of tenacity, its step that decides)."""
+
+IMPURE_STDLIB = {
+    "the time": ("datetime", "sched", "time", "zoneinfo"),
+    "a network": (
+        "ftplib",
+        "http",
+        "imaplib",
+        "poplib",
+        "smtplib",
+        "socket",
+        "socketserver",
+        "ssl",
+        "xmlrpc",
+    ),
+    "the requests of urllib": ("urllib.request", "webbrowser"),
+    "the disk": ("fcntl", "glob", "mmap", "os", "pathlib", "shelve", "shutil", "sqlite3", "tempfile"),
+    "the process": ("getpass", "locale", "logging", "platform", "signal", "subprocess", "sys", "syslog"),
+    "other threads and tasks": ("asyncio", "contextvars", "multiprocessing", "queue", "select", "threading"),
+    "chance": ("random", "secrets", "uuid"),
+}
+
+IMPURE_BUILTINS = frozenset({"__import__", "breakpoint", "eval", "exec", "input", "open", "print"})
+
+HEAVY = ("litellm", "openai", "anthropic", "google.genai", "boto3", "redis", "rich", "httpx", "opentelemetry")
+
+PUBLIC = (
+    *("Compacter", "compacted", "CompactionEvent", "CompactionResult", "CompactionPlan"),
+    *("TokenLimit", "detect_token_limit", "History"),
+    *("CompactionStrategy", "Summarize", "Truncate", "ClearToolResults", "Shorten", "Chain"),
+    *("InProcessMemory", "SQLiteMemory", "RedisMemory"),
+    *("CompacterError", "CompactionError", "InvalidHistoryError"),
+)
+
+
+def modules(*rooms: str) -> list[str]:
+    return sorted(str(path.relative_to(PACKAGE)) for room in rooms for path in (PACKAGE / room).rglob("*.py"))
+
+
+def imports(tree: ast.Module, file: str) -> Iterator[str]:
+    """Each module that the file names in an import, in full; what only a type checker reads included."""
+    parents = ("compacter", *Path(file).parent.parts)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = (*parents[: len(parents) - node.level + 1],) if node.level else ()
+            module = ".".join((*base, *(node.module or "").split("."))).strip(".")
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def impure(name: str) -> bool:
+    """Whether an import reaches beyond the pure rooms."""
+    first, *rest = name.split(".")
+    if first == "compacter":
+        return bool(rest) and rest[0] not in (*PURE_ROOMS, *PURE_MODULES)
+    if first in sys.stdlib_module_names:
+        return any(
+            name == module or name.startswith(f"{module}.")
+            for names in IMPURE_STDLIB.values()
+            for module in names
+        )
+    return first not in PURE_PACKAGES
+
+
+@pytest.mark.parametrize("file", modules(*PURE_ROOMS))
+def test_a_pure_room_reaches_neither_network_nor_clock_nor_disk(file: str) -> None:
+    tree = ast.parse((PACKAGE / file).read_text())
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    named = {function.id for function in calls if isinstance(function, ast.Name)}
+    assert [name for name in imports(tree, file) if impure(name)] == []
+    assert named & IMPURE_BUILTINS == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import time", True),
+        ("from time import monotonic", True),
+        ("import urllib.request", True),
+        ("from urllib.parse import urlsplit", False),
+        ("import litellm.exceptions", True),
+        ("from compacter.memory import base", True),
+        ("from ..memory import base", True),
+        ("from .. import memory", True),
+        ("from . import cut", False),
+        ("from compacter.history.message import Message", False),
+        ("def f():\n    import socket", True),
+    ],
+)
+def test_the_rule_sees_an_import_however_it_is_spelled(source: str, found: bool) -> None:
+    assert any(impure(name) for name in imports(ast.parse(source), "flow/policy.py")) is found
+
+
+def test_importing_compacter_loads_no_provider() -> None:
+    program = f"import compacter, sys; print(*[name for name in {HEAVY} if name in sys.modules])"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "middleware")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert loaded.stdout.split() == []
+
+
+def test_the_public_names_are_those_of_the_manual() -> None:
+    assert sorted(compacter.__all__) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_can_be_had(name: str) -> None:
+    assert getattr(compacter, name).__module__.split(".")[0] == "compacter"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        compacter.no_such_name  # noqa: B018
+
+
+def test_the_package_has_one_name() -> None:
+    # Through the source root the same classes would exist twice, and no `isinstance` between them would hold.
+    wrong = re.compile(r"^\s*(from|import)\s+middleware\b", re.MULTILINE)
+    folders = ("middleware", "tests", "examples", "benchmarks", "docs")
+    files = [
+        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md"}
+    ]
+    assert [str(path) for path in (*files, ROOT / "README.md") if wrong.search(path.read_text())] == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    # Whoever installs chooses where from; the spelling is split so that this file passes its own test.
+    hosts = re.compile("|".join(("pypi" + r"\.org", "python" + "hosted", "npmjs" + r"\.", "index" + "-url")))
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)  # noqa: S607
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    assert [
+        str(path) for path in files if path.is_file() and hosts.search(path.read_text(errors="ignore"))
+    ] == []
+
+
+def test_the_wheel_holds_the_package_and_its_types(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("llm_compacter-*-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        shipped = {name for name in archive.namelist() if ".dist-info/" not in name}
+    source = {f"compacter/{path.relative_to(PACKAGE)}" for path in PACKAGE.rglob("*.py")}
+    assert shipped == source | {"compacter/py.typed"}
