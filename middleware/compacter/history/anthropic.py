@@ -153,7 +153,7 @@ def _result(block: Message) -> Iterator[Piece]:
 
 
 def _other_text(block: Message) -> str:
-    """The text of a search result, or the JSON of a block that only its tool knows, without what is sealed."""
+    """The text of a search result, or a block that only its tool knows as JSON, without what is sealed."""
     inner = field(block, "content")
     if field(block, "type") == "search_result":
         texts = [str(field(part, "text") or "") for part in listed(inner)]

@@ -22,9 +22,7 @@ def field(item: Message, name: str) -> Json:
 
 
 def plain(item: Message) -> Json:
-    """``item`` as JSON-like data: SDK objects (pydantic models and their like) become dicts. Bytes stay
-    bytes.
-    """
+    """``item`` as JSON-like data: SDK objects (pydantic models and their like) become dicts; bytes stay."""
     if item is None or isinstance(item, (str, int, float, bool, bytes, bytearray)):
         return item
     if isinstance(item, (dict, Mapping)):
@@ -44,7 +42,7 @@ _MARKS = frozenset({"cache_control"})
 
 
 def unmarked(value: Json) -> Json:
-    """``value``, as :func:`plain` makes it, without ``cache_control`` marks and empty (``None``) fields; bytes as base64.
+    """``value``, as :func:`plain` makes it, without cache marks and ``None`` fields; bytes as base64.
 
     So a message has the same content as dict and as SDK object, and wherever the caller puts the cache's
     mark.

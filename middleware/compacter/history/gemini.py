@@ -10,6 +10,7 @@ of parts is a user's content.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from compacter.history import media
@@ -162,6 +163,9 @@ def _read(message: Message) -> Reading:
 
 def _pieces(message: Message) -> Iterator[Piece]:
     for part in _parts(message):
+        if type(part) is dict and len(part) == 1 and type(part.get("text")) is str:
+            yield words(part["text"])  # The common case, kept short.
+            continue
         signature = _either(part, "thought_signature")
         if signature:
             yield reasoning(media.sealed(signature))
@@ -229,9 +233,7 @@ def _medium(blob: Message) -> Piece:
 
 
 def _paired(readings: Iterable[Reading]) -> list[Reading]:
-    """Readings whose keys agree: a response takes its call's key, which becomes the id, or the name without
-    one.
-    """
+    """Readings whose keys agree: a response takes its call's key, which is shown as its id, or its name."""
     paired: list[Reading] = []
     waiting: list[tuple[str, str]] = []
     for kind, size, calls, results in readings:
@@ -255,14 +257,14 @@ def _shown(name: str, call_id: str) -> str:
     return call_id or name
 
 
+@lru_cache(maxsize=512)
+def _snake_key(key: str) -> str:
+    return _HUMP.sub(r"_\1", key).lower()
+
+
 def _snake(value: Json) -> Json:
     if isinstance(value, dict):
-        return {
-            _HUMP.sub(r"_\1", key).lower() if isinstance(key, str) else key: inner
-            if key in _FREE
-            else _snake(inner)
-            for key, inner in value.items()
-        }
+        return {_snake_key(key): inner if key in _FREE else _snake(inner) for key, inner in value.items()}
     return [_snake(inner) for inner in value] if isinstance(value, list) else value
 
 

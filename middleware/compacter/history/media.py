@@ -27,7 +27,7 @@ UNKNOWN = 4_000
 
 
 def weight(mime: str, bytes_: int | None = None, *, detail: str | None = None) -> int:
-    """Characters that a medium of this MIME type counts as; ``bytes_`` is its decoded size where it is known."""
+    """Characters that a medium of this MIME type counts as; ``bytes_`` is its decoded size, if known."""
     kind = mime.partition("/")[0].lower()
     if kind == "image":
         return IMAGE_LOW_DETAIL if detail == "low" else IMAGE

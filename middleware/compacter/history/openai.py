@@ -1,20 +1,24 @@
 """The chat-completions wire format: OpenAI, litellm, and the many servers that speak it.
 
-Source of the rules: OpenAI's API reference for chat completions, "messages". A tool message must follow the assistant
-message whose ``tool_calls`` holds its ``tool_call_id``; ``function_call`` with role ``function`` is the form before 2023-11.
+Source of the rules: OpenAI's API reference for chat completions, "messages". A tool message must follow the
+assistant message whose ``tool_calls`` holds its ``tool_call_id``; ``function_call`` with role ``function`` is
+the form before 2023-11.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from compacter.history import media
 from compacter.history.entry import Entry, Speaker
-from compacter.history.fields import characters, field, plain
-from compacter.history.message import Message
+from compacter.history.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
 from compacter.history.outline import Kind, Outline, Reading, outline
-from compacter.history.wire import Edit, WireName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from compacter.history.message import Message
+    from compacter.history.wire import Edit, WireName
 
 _KINDS = {
     "user": Kind.USER,
@@ -31,7 +35,10 @@ _SPEAKERS: dict[Kind, Speaker] = {
     Kind.SYSTEM: "system",
     Kind.OTHER: "assistant",
 }
-_MARKS = frozenset({"cache_control"})
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_MEDIA = frozenset(
+    {"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"}
+)
 
 
 class OpenAIWire:
@@ -41,68 +48,95 @@ class OpenAIWire:
     alternates = False
 
     def outline(self, messages: Sequence[Message]) -> Outline:
+        """Kinds, sizes and steps."""
         return outline([_read(message) for message in messages])
 
     def size(self, message: Message) -> int:
+        """Data size of one message in characters."""
         return _read(message)[1]
 
     def speaker(self, message: Message) -> str:
+        """Whose turn the message takes."""
         role = field(message, "role")
         return "system" if role == "developer" else str(role)
 
     def entries(self, message: Message, index: int) -> Iterator[Entry]:
-        kind = _KINDS.get(field(message, "role"), Kind.OTHER)
+        """What a summarizer reads of it."""
+        kind = _kind(message)
         speaker = _SPEAKERS[kind]
         name = str(field(message, "name") or "")
-        for part in _parts(field(message, "content")):
+        for part in listed(field(message, "content")):
             text = _part_text(part)
             if text is None:
                 yield Entry(speaker, "media", _placeholder(part), name, index)
             elif text:
                 yield Entry(speaker, "result" if kind is Kind.RESULT else "text", text, name, index)
-        refusal = field(message, "refusal")
-        if isinstance(refusal, str) and refusal:
-            yield Entry(speaker, "text", refusal, name, index)
+        for text in (field(message, "refusal"), field(field(message, "audio"), "transcript")):
+            if isinstance(text, str) and text:
+                yield Entry(speaker, "text", text, name, index)
         for function in _functions(message):
-            yield Entry("assistant", "call", _as_text(field(function, "arguments")), str(field(function, "name") or ""), index)
+            arguments = json_text(_arguments(function))
+            yield Entry("assistant", "call", arguments, str(field(function, "name") or ""), index)
 
     def plain_text(self, message: Message) -> str | None:
+        """The words of a user message that holds nothing but text, else ``None``."""
         if field(message, "role") != "user":
             return None
-        texts = [_part_text(part) for part in _parts(field(message, "content"))]
+        texts = [_part_text(part) for part in listed(field(message, "content"))]
         return None if None in texts else "".join(text or "" for text in texts)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+        """A new plain text message."""
         return {"role": role, "content": text}
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
-        kind = _KINDS.get(field(message, "role"), Kind.OTHER)
-        what: Literal["text", "result"] = "result" if kind is Kind.RESULT else "text"
+        """A copy with edited texts and results; the message itself if nothing changed."""
         name = str(field(message, "name") or "")
         content = field(message, "content")
-        parts = list(_parts(content))
-        texts = [_part_text(part) for part in parts]
-        new: Any = content
-        if kind is Kind.RESULT or isinstance(content, str):
-            whole = "".join(text for text in texts if text is not None)
-            edited = edit(what, whole, name)
-            if edited != whole:
-                new = edited
-        else:
-            edits = [text if text is None else edit(what, text, name) for text in texts]
-            if edits != texts:
-                new = [part if text is None else {"type": "text", "text": text} for part, text in zip(parts, edits, strict=True)]
-        if new is content:
+        if _kind(message) is Kind.RESULT:
+            whole = "".join(_part_text(part) or "" for part in listed(content))
+            edited = edit("result", whole, name)
+            return message if edited == whole else replaced(message, content=edited)
+        if isinstance(content, str):
+            edited = edit("text", content, name)
+            return message if edited == content else replaced(message, content=edited)
+        parts = listed(content)
+        rewritten = [_rewrite_part(part, edit, name) for part in parts]
+        if all(new is old for new, old in zip(rewritten, parts, strict=True)):
             return message
-        copy = dict(message) if isinstance(message, Mapping) else plain(message)
-        copy["content"] = new
-        return copy
+        return replaced(message, content=rewritten)
 
-    def content(self, message: Message) -> Any:
-        return _without_marks(plain(message))
+    def content(self, message: Message) -> Json:
+        """The message as JSON-like data without marks and empty fields."""
+        if type(message) is dict and len(message) == 2 and type(message.get("content")) is str:
+            return message
+        data = unmarked(plain(message))
+        if not isinstance(data, dict):
+            return data
+        # SDK objects carry empty lists (annotations, tool calls) where a dict has no such field.
+        return {key: value for key, value in data.items() if value not in ([], {})}
 
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Any]]:
+    def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
+        """A ready prompt is in this wire format already; there are no extra call options."""
         return [dict(message) for message in messages], {}
+
+
+def _kind(message: Message) -> Kind:
+    role = field(message, "role")
+    return _KINDS.get(role, Kind.OTHER) if isinstance(role, str) else Kind.OTHER
+
+
+def _rewrite_part(part: Message, edit: Edit, name: str) -> Message:
+    old = _part_text(part)
+    if not old:
+        return part
+    new = edit("text", old, name)
+    if new == old:
+        return part
+    if isinstance(part, str):
+        return new
+    # A part whose text is not in ``text`` becomes a plain text part.
+    return replaced(part, text=new) if field(part, "text") == old else {"type": "text", "text": new}
 
 
 def _read(message: Message) -> Reading | tuple[Kind, int, tuple[str, ...], tuple[str, ...]]:
@@ -111,15 +145,17 @@ def _read(message: Message) -> Reading | tuple[Kind, int, tuple[str, ...], tuple
         role = get("role")
         content = get("content")
         # The common case, kept short: this runs once a message on histories of 100,000 messages.
-        if type(content) is str and len(message) == 2 and role in ("user", "assistant"):  # noqa: PLR2004, PLR6201
+        if type(content) is str and len(message) == 2 and role in ("user", "assistant"):
             return (Kind.USER if role == "user" else Kind.ASSISTANT, len(content), (), ())
     else:
         role, content = field(message, "role"), field(message, "content")
     kind = _KINDS.get(role, Kind.OTHER) if isinstance(role, str) else Kind.OTHER
-    size = len(content) if type(content) is str else sum(map(_part_size, _parts(content)))
+    size = len(content) if type(content) is str else sum(map(_part_size, listed(content)))
     if kind is Kind.RESULT:
         name = field(message, "name")
-        answered = "function:" + str(name or "") if role == "function" else str(field(message, "tool_call_id") or "")
+        answered = (
+            "function:" + str(name or "") if role == "function" else str(field(message, "tool_call_id") or "")
+        )
         return kind, size, (), (answered,)
     if kind is not Kind.ASSISTANT:
         return kind, size, (), ()
@@ -132,14 +168,17 @@ def _read(message: Message) -> Reading | tuple[Kind, int, tuple[str, ...], tuple
     if legacy:
         size += len(str(field(legacy, "name") or "")) + _argument_size(legacy)
         calls.append("function:" + str(field(legacy, "name") or ""))
-    for extra in ("refusal", "reasoning_content", "reasoning"):
-        value = field(message, extra)
-        if isinstance(value, str):
-            size += len(value)
+    refusal = field(message, "refusal")
+    thoughts = field(message, "reasoning_content") or field(message, "reasoning")
+    size += len(refusal) if isinstance(refusal, str) else 0
+    size += len(thoughts) if isinstance(thoughts, str) else 0
+    spoken = field(message, "audio")
+    if spoken:
+        size += len(str(field(spoken, "transcript") or ""))
     return kind, size, tuple(calls), ()
 
 
-def _functions(message: Message) -> Iterator[Any]:
+def _functions(message: Message) -> Iterator[Message]:
     for call in field(message, "tool_calls") or ():
         yield field(call, "function") or field(call, "custom") or {}
     legacy = field(message, "function_call")
@@ -147,47 +186,33 @@ def _functions(message: Message) -> Iterator[Any]:
         yield legacy
 
 
-def _arguments(function: Any) -> Any:
+def _arguments(function: Message) -> Json:
     arguments = field(function, "arguments")
     return field(function, "input") if arguments is None else arguments
 
 
-def _argument_size(function: Any) -> int:
+def _argument_size(function: Message) -> int:
     arguments = _arguments(function)
     return len(arguments) if isinstance(arguments, str) else characters(arguments)
 
 
-def _as_text(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    import json
-
-    return json.dumps(plain(value), ensure_ascii=False)
-
-
-def _parts(content: Any) -> Sequence[Any]:
-    if content is None:
-        return ()
-    return content if isinstance(content, (list, tuple)) else (content,)
-
-
-def _part_text(part: Any) -> str | None:
+def _part_text(part: Message) -> str | None:
     """Text of a content part; ``""`` for reasoning, ``None`` for a medium."""
     if isinstance(part, str):
         return part
     kind = field(part, "type")
-    if kind in ("thinking", "redacted_thinking", "reasoning"):
+    if kind in _THOUGHTS:
         return ""
     for name in ("text", "refusal", "input_text", "output_text"):
         text = field(part, name)
         if isinstance(text, str):
             return text
-    if kind in ("image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"):
+    if kind in _MEDIA:
         return None
-    return _as_text(part)
+    return json_text(part)
 
 
-def _medium(part: Any) -> tuple[str, str | None, str | None]:
+def _medium(part: Message) -> tuple[str, str | None, str | None]:
     """MIME type, base64 text where there is any, and OpenAI's ``detail``."""
     kind = field(part, "type")
     if kind == "input_audio":
@@ -197,15 +222,21 @@ def _medium(part: Any) -> tuple[str, str | None, str | None]:
         file = field(part, "file") or field(part, "source")
         data = field(file, "file_data") or field(file, "data")
         found = media.data_url(data) if isinstance(data, str) else None
-        return found[0] if found else str(field(file, "format") or "application/pdf"), found[1] if found else data, None
+        return (
+            found[0] if found else str(field(file, "format") or "application/pdf"),
+            found[1] if found else data,
+            None,
+        )
     picture = field(part, str(kind)) if isinstance(kind, str) else None
     url = picture if isinstance(picture, str) else field(picture, "url")
     found = media.data_url(url) if isinstance(url, str) else None
-    mime = found[0] if found else {"video_url": "video/mp4", "audio_url": "audio/mpeg"}.get(str(kind), "image/*")
+    mime = (
+        found[0] if found else {"video_url": "video/mp4", "audio_url": "audio/mpeg"}.get(str(kind), "image/*")
+    )
     return mime, found[1] if found else None, field(picture, "detail")
 
 
-def _part_size(part: Any) -> int:
+def _part_size(part: Message) -> int:
     text = _part_text(part)
     if text is None:
         mime, data, detail = _medium(part)
@@ -215,17 +246,9 @@ def _part_size(part: Any) -> int:
     return len(text)
 
 
-def _placeholder(part: Any) -> str:
+def _placeholder(part: Message) -> str:
     mime, data, _ = _medium(part)
     return media.placeholder(mime, data)
-
-
-def _without_marks(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_marks(inner) for key, inner in value.items() if key not in _MARKS}
-    if isinstance(value, list):
-        return [_without_marks(inner) for inner in value]
-    return value
 
 
 OPENAI = OpenAIWire()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Kind(IntEnum):
@@ -23,7 +25,7 @@ class Kind(IntEnum):
 
 
 class Reading(NamedTuple):
-    """One message, read: its kind, its data size in characters, the ids it calls with and the ids it answers."""
+    """One message, read: kind, data size in characters, the ids it calls with, the ids it answers."""
 
     kind: Kind
     size: int
@@ -69,11 +71,14 @@ class Outline:
         return None
 
 
-def outline(readings: Sequence[Reading] | Sequence[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]]) -> Outline:
+def outline(
+    readings: Sequence[Reading] | Sequence[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]],
+) -> Outline:
     """Group messages into steps, pairing calls with results by position.
 
-    Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the batch ends
-    with the next message that is not a result. A result that answers nothing is a step of its own.
+    Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
+    batch ends with the next user or assistant message that answers none of it. A result that answers nothing
+    is a step of its own, unless calls are still waiting: then their results may follow it.
     """
     kinds: list[Kind] = []
     sizes: list[int] = []
@@ -84,21 +89,15 @@ def outline(readings: Sequence[Reading] | Sequence[tuple[Kind, int, tuple[str, .
     for index, (kind, size, calls, results) in enumerate(readings):
         kinds.append(kind)
         sizes.append(size)
+        answers = False
         if results:
-            answered = False
-            for result in results:
-                if result in waiting:
-                    waiting.remove(result)
-                    answered = True
-                else:
-                    broken.append(Broken(index, result, "orphan result"))
-            if not answered:
-                steps.append(index)
-        elif not waiting:
-            steps.append(index)
-        elif kind is Kind.USER or kind is Kind.ASSISTANT:
-            broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
-            waiting = []
+            orphans = [result for result in results if not _take(waiting, result)]
+            broken.extend(Broken(index, orphan, "orphan result") for orphan in orphans)
+            answers = len(orphans) < len(results)
+        if not (answers or (waiting and kind is not Kind.USER and kind is not Kind.ASSISTANT)):
+            if waiting:
+                broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
+                waiting = []
             steps.append(index)
         if calls:
             broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
@@ -106,3 +105,10 @@ def outline(readings: Sequence[Reading] | Sequence[tuple[Kind, int, tuple[str, .
             caller = index
     broken.sort(key=lambda half: half.index)
     return Outline(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+
+
+def _take(waiting: list[str], result: str) -> bool:
+    if result not in waiting:
+        return False
+    waiting.remove(result)
+    return True

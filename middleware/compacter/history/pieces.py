@@ -1,6 +1,4 @@
-"""What a message is made of, the same for every block-based wire format; kinds, sizes and entries follow from
-it.
-"""
+"""What a message is made of, in block-based wire formats; kinds, sizes and entries follow from it."""
 
 from __future__ import annotations
 
@@ -74,7 +72,7 @@ def reading(role: Kind, pieces: Iterable[Piece]) -> Reading:
 
 
 def entries(speaker: Speaker, pieces: Iterable[Piece], index: int) -> Iterator[Entry]:
-    """What a summarizer gets to see of the pieces; empty ones are left out, but for calls without arguments."""
+    """What a summarizer gets to see of the pieces; empty ones are left out, a call never is."""
     for piece in pieces:
         if piece.what == "reasoning":
             continue

@@ -47,17 +47,16 @@ _OUTPUTS = ("output", "outputs", "results", "tools", "error")
 
 
 class ResponsesWire:
-    """See :class:`compacter.history.wire.Wire`. A caller's plain string is one user message: wrap it before
-    asking here.
+    """See :class:`compacter.history.wire.Wire`.
+
+    A caller's plain string is one user message: wrap it (``say``) before asking here.
     """
 
     name: WireName = "responses"
     alternates = False
 
     def outline(self, messages: Sequence[Message]) -> Outline:
-        """Kinds, sizes and steps. A step spans from a call to its output, and from reasoning to what came of
-        it.
-        """
+        """Kinds, sizes and steps; a step spans from a call to its output, from reasoning to its items."""
         return _outline(messages, [_read(item) for item in messages])
 
     def size(self, message: Message) -> int:
@@ -140,8 +139,8 @@ def _pieces(item: Message) -> Iterator[Piece]:
         approved = "approved" if field(item, "approve") else "refused"
         yield result(approved, str(field(item, "approval_request_id") or ""))
     elif what.endswith("_output"):
-        # The id goes with a piece of its own: the output may be empty, or nothing but an image. A local shell's
-        # output names its call in ``id``.
+        # The id goes with a piece of its own: the output may be empty, or nothing but an image.
+        # The output of a local shell names its call in ``id``.
         yield result("", str(field(item, "call_id") or field(item, "id") or ""))
         yield from _output(field(item, "output"))
     elif what.endswith("_call") or what == "program":
@@ -238,7 +237,24 @@ def _rewrite_part(part: Message, edit: Edit) -> Message:
 def _outline(items: Sequence[Message], readings: Sequence[Reading]) -> Outline:
     """Steps as the union of spans; linear, however the spans overlap."""
     reach = list(range(len(readings)))  # Index of the last item that must stay together with this one.
-    broken: list[Broken] = []
+    waiting, broken = _join_calls(items, readings, reach)
+    _join_reasoning(items, readings, reach)
+    final = _final_run(readings)
+    opened = min((index for index, _ in waiting if index in final), default=None)
+    if opened is not None:
+        reach[opened] = len(readings) - 1
+    broken.extend(Broken(index, called, "unanswered call") for index, called in waiting if index not in final)
+    broken.sort(key=lambda half: half.index)
+    steps = _steps(reach)
+    kinds, sizes = [read.kind for read in readings], [read.size for read in readings]
+    return Outline(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
+
+
+def _join_calls(
+    items: Sequence[Message], readings: Sequence[Reading], reach: list[int]
+) -> tuple[list[tuple[int, str]], list[Broken]]:
+    """Tie each call to its output: the latest call of that id that has none. Returns who is left over."""
+    orphans: list[Broken] = []
     waiting: dict[str, list[int]] = {}
     referred: int | None = None
     for index, (kind, _, calls, results) in enumerate(readings):
@@ -253,23 +269,10 @@ def _outline(items: Sequence[Message], readings: Sequence[Reading]) -> Outline:
                 # The call may be the item that OpenAI keeps and the reference stands for.
                 reach[referred] = index
             else:
-                broken.append(Broken(index, answered, "orphan result"))
+                orphans.append(Broken(index, answered, "orphan result"))
         for called in calls:
             waiting.setdefault(called, []).append(index)
-    _join_reasoning(items, readings, reach)
-    final = _final_run(readings)
-    opened: int | None = None
-    for called, places in waiting.items():
-        for index in places:
-            if index in final:
-                opened = index if opened is None else min(index, opened)
-                reach[index] = len(readings) - 1
-            else:
-                broken.append(Broken(index, called, "unanswered call"))
-    broken.sort(key=lambda half: half.index)
-    steps = _steps(reach)
-    kinds, sizes = [read.kind for read in readings], [read.size for read in readings]
-    return Outline(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
+    return [(index, called) for called, places in waiting.items() for index in places], orphans
 
 
 def _join_reasoning(items: Sequence[Message], readings: Sequence[Reading], reach: list[int]) -> None:
