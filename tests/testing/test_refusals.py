@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from compacter.overflow import detect_token_limit
 from compacter.testing import (
     STYLES,
     InvalidRequestError,
@@ -76,6 +77,21 @@ def test_other_errors_are_no_token_limits(style: str) -> None:
         assert not isinstance(error, TokenLimitError)
         assert error.status_code == status
         assert "context" not in f"{type(error).__name__} {error} {error.code} {error.type}".lower()
+
+
+@styles
+@pytest.mark.parametrize("output", [None, 500])
+def test_compacter_knows_each_refusal_and_nothing_else(style: str, output: int | None) -> None:
+    error = token_limit_error(style, limit=4321, input_tokens=5678, output_tokens=output)
+    found = detect_token_limit(error)
+    assert found is not None
+    assert found.limit == (None if style in NUMBERLESS else 4321)
+    for other in (
+        invalid_request_error(style, message="messages[1]: the tool result 'a' answers no call"),
+        rate_limit_error(style),
+        server_error(style),
+    ):
+        assert detect_token_limit(other) is None
 
 
 def test_the_bodies_are_the_providers() -> None:

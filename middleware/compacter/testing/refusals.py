@@ -98,9 +98,9 @@ class Style:
 _OPENAI = Style(
     "openai",
     "BadRequestError",
-    "The context window of this model has {limit} tokens, but your messages amount to {input} tokens."
-    " Send shorter messages.",
-    "The context window of this model has {limit} tokens, but you asked for {requested} tokens"
+    "The context window of this model takes at most {limit} tokens, but your messages amount to"
+    " {input} tokens. Send shorter messages.",
+    "The context window of this model takes at most {limit} tokens, but you asked for {requested} tokens"
     " ({input} in the messages, {output} in the completion). Send less, or ask for less.",
     code="context_length_exceeded",
 )
@@ -147,8 +147,8 @@ _ROWS = (
         "BadRequestError",
         "The context length of this model is at most {limit} tokens, and the prompt holds {input}"
         " input tokens. Reduce the length of the prompt.",
-        "The context length of this model is at most {limit} tokens. {output} output tokens were requested"
-        " and the prompt holds {input} input tokens, {requested} tokens in all. Reduce one of the two.",
+        "The context length of this model is at most {limit} tokens, but {requested} tokens were requested:"
+        " {output} output tokens and a prompt of {input} input tokens. Reduce one of the two.",
         code=400,
         kind="BadRequestError",
     ),
@@ -185,7 +185,8 @@ _ROWS = (
     Style(
         "cohere",
         "BadRequestError",
-        "too many tokens: the prompt is {input} tokens long, the model's context holds {limit} tokens",
+        "too many tokens: the prompt is {input} tokens long, the model's context takes at most"
+        " {limit} tokens",
         kind=None,
         envelope="plain",
         shown="status_code: {status}, body: {body}",
@@ -200,7 +201,8 @@ _ROWS = (
     Style(
         "openrouter",
         "BadRequestError",
-        "The maximum context length of this endpoint is {limit} tokens, and about {input} tokens came in.",
+        "The maximum context length of this endpoint is {limit} tokens, but your request has about"
+        " {input} tokens.",
         "The maximum context length of this endpoint is {limit} tokens, and about {requested} tokens were"
         " requested ({input} of text input, {output} in the output).",
         code=400,
