@@ -19,7 +19,9 @@ from compacter.strategies import CompactionStrategy, Summarize
 
 Hook = Callable[[CompactionEvent], object] | Callable[[Event], object]
 Summarizer = str | Callable[..., object] | None
-PlanHook = Callable[[CompactionPlan], "CompactionPlan | bool | None | Awaitable[CompactionPlan | bool | None]"]
+PlanHook = Callable[
+    [CompactionPlan], "CompactionPlan | bool | None | Awaitable[CompactionPlan | bool | None]"
+]
 Fallback = Literal["extractive", "truncate"]
 _FALLBACKS = ("extractive", "truncate")
 
@@ -71,7 +73,9 @@ class Options(BaseModel):
         if isinstance(value, stop_base) or (callable(value) and not isinstance(value, type)):
             return value
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ValueError("takes a whole number from 0 on, or a tenacity stop such as stop_after_delay(30)")
+            raise ValueError(
+                "takes a whole number from 0 on, or a tenacity stop such as stop_after_delay(30)"
+            )
         return value
 
     @field_validator("summarizer")
@@ -79,20 +83,34 @@ class Options(BaseModel):
     def _summarizer(cls, value: object) -> object:
         if value is None or callable(value) or (isinstance(value, str) and value.strip()):
             return value
-        raise ValueError('takes None, a litellm model name, "extractive", or a function of (messages, **options)')
+        raise ValueError(
+            'takes None, a litellm model name, "extractive", or a function of (messages, **options)'
+        )
 
     @field_validator("strategy")
     @classmethod
     def _strategy(cls, value: object) -> object:
         parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-        if not parts or not all(isinstance(part, CompactionStrategy) and not isinstance(part, type) for part in parts):
-            raise ValueError("takes a strategy such as Summarize(), or a sequence of them; one has a `name` and `compact(task)`")
+        if not parts or not all(
+            isinstance(part, CompactionStrategy) and not isinstance(part, type) for part in parts
+        ):
+            raise ValueError(
+                "takes a strategy such as Summarize(), or a sequence of them; one has a `name` and `compact(task)`"
+            )
         return parts
 
     @field_validator("fallback")
     @classmethod
     def _fallback(cls, value: object) -> object:
-        parts = () if value is None else (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
+        parts = (
+            ()
+            if value is None
+            else (value,)
+            if isinstance(value, str)
+            else tuple(value)
+            if isinstance(value, Iterable)
+            else (value,)
+        )
         if not all(part in _FALLBACKS for part in parts):
             raise ValueError('takes "truncate", "extractive", a sequence of these, or None')
         return ("extractive", "truncate") if parts == ("extractive",) else parts
@@ -107,7 +125,9 @@ class Options(BaseModel):
         if isinstance(value, float) and value > 1:
             if value.is_integer():
                 return int(value)
-            raise ValueError("as a float is a share of the window, so between 0 and 1; pass an int for a number of tokens")
+            raise ValueError(
+                "as a float is a share of the window, so between 0 and 1; pass an int for a number of tokens"
+            )
         return value
 
     @field_validator("memory")
@@ -115,7 +135,9 @@ class Options(BaseModel):
     def _memory(cls, value: object) -> object:
         if value is None or isinstance(value, Memory):
             return value
-        raise ValueError("takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), your own Memory, or None to turn it off")
+        raise ValueError(
+            "takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), your own Memory, or None to turn it off"
+        )
 
     @field_validator("on_compaction", "on_event", "extractors")
     @classmethod
@@ -128,11 +150,25 @@ class Options(BaseModel):
         if callable(summarizer):
             summarizer = f"{getattr(summarizer, '__module__', '')}.{getattr(summarizer, '__qualname__', type(summarizer).__qualname__)}"
         pinned = getattr(self.pin, "__qualname__", "") if self.pin else ""
-        names = "+".join(f"{part.name}:{part!r}" if hasattr(part, "__dataclass_fields__") else part.name for part in self.strategy)
-        return repr((
-            self.compact_ratio, summarizer, self.summary_prompt, self.max_summary_tokens, names, self.preserve_recent_turns,
-            pinned, self.alternate_roles, self.ledger_share, self.summary_request, bool(self.redact),
-        ))
+        names = "+".join(
+            f"{part.name}:{part!r}" if hasattr(part, "__dataclass_fields__") else part.name
+            for part in self.strategy
+        )
+        return repr(
+            (
+                self.compact_ratio,
+                summarizer,
+                self.summary_prompt,
+                self.max_summary_tokens,
+                names,
+                self.preserve_recent_turns,
+                pinned,
+                self.alternate_roles,
+                self.ledger_share,
+                self.summary_request,
+                bool(self.redact),
+            )
+        )
 
 
 def validated(options: dict[str, object]) -> Options:
@@ -146,7 +182,9 @@ def validated(options: dict[str, object]) -> Options:
             if problem["type"] == "extra_forbidden":
                 lines.append(f"unknown option {name!r}; there are: {', '.join(Options.model_fields)}")
             else:
-                lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r})")
+                lines.append(
+                    f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r})"
+                )
         raise ConfigurationError("; ".join(lines)) from None
 
 

@@ -32,7 +32,9 @@ class CompactionEvent(Event):
     output_tokens: int = 0
     """Tokens the summarizer wrote, as its replies state them."""
     summary: str = ""
-    """The text that stands for the head (empty where a strategy makes none)."""
+    """The prose that stands for the head (empty where a strategy makes none)."""
+    ledger: str = ""
+    """The part of the summary message that is made without a model: rules, identifiers, tasks, verbatim."""
     trigger: Trigger
     strategy: str
     """Name of the strategy whose result is used; names joined by ``+`` where several took part."""
@@ -89,7 +91,15 @@ class CompactionSkipped(Event):
     """A compaction was due and did not take place."""
 
     trigger: Trigger
-    reason: Literal["nothing_to_fold", "vetoed", "cool_down", "no_progress", "unknown_window", "history_changed", "disabled"]
+    reason: Literal[
+        "nothing_to_fold",
+        "vetoed",
+        "cool_down",
+        "no_progress",
+        "unknown_window",
+        "history_changed",
+        "disabled",
+    ]
 
 
 class CompactionReused(Event):

@@ -38,7 +38,12 @@ def assemble(
         if alternate:
             role = wire.speaker(message)
             if role != "system":
-                if not speaker and role == "assistant" and index > 0 and _first_speaker(wire, messages) == "user":
+                if (
+                    not speaker
+                    and role == "assistant"
+                    and index > 0
+                    and _first_speaker(wire, messages) == "user"
+                ):
                     out.append(wire.say("user", FILLERS["user"]))
                 elif role == speaker and role in FILLERS and not _neighbours(wire, messages, before, index):
                     other = "assistant" if role == "user" else "user"
@@ -49,7 +54,9 @@ def assemble(
 
 
 def _neighbours(wire: Wire, messages: Sequence[Message], before: int | None, index: int) -> bool:
-    return before is not None and all(wire.speaker(messages[between]) == "system" for between in range(before + 1, index))
+    return before is not None and all(
+        wire.speaker(messages[between]) == "system" for between in range(before + 1, index)
+    )
 
 
 def _first_speaker(wire: Wire, messages: Sequence[Message]) -> str:

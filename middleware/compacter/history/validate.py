@@ -39,7 +39,9 @@ def violations(
     old, new = wire.outline(before), wire.outline(after)
     if new.total >= old.total:
         found.append(f"the history did not get smaller ({old.total} to {new.total} characters)")
-    halves = Counter((half.what, half.call_id) for half in new.broken) - Counter((half.what, half.call_id) for half in old.broken)
+    halves = Counter((half.what, half.call_id) for half in new.broken) - Counter(
+        (half.what, half.call_id) for half in old.broken
+    )
     found.extend(f"{what} {call_id!r}" for what, call_id in halves)
     if new.open is not None and old.open is None:
         found.append("a call lost its results")
@@ -106,5 +108,3 @@ def _system_after_start(kinds: Sequence[Kind], positions: Sequence[int | None]) 
             return True
         prefix += 1
     return False
-
-

@@ -11,6 +11,7 @@ from compacter.history.cut import CompactionPlan
 from compacter.history.entry import Entry
 from compacter.history.message import Message
 from compacter.history.wire import Wire
+from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.summaries import tag
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Settings:
     ledger_share: float = 0.25
     extractors: tuple[Callable[[str], Any], ...] = ()
     redact: Callable[[str], str] | None = None
+    detect: Callable[[BaseException], TokenLimit | None] = detect_token_limit
     extractive: bool = False
     """Whether summaries are made without any model."""
     native: bool = False
@@ -48,6 +50,7 @@ class Tally:
     cost: float | None = 0.0
     fallback: bool = False
     summary: str = ""
+    ledger: str = ""
     names: list[str] = field(default_factory=list)
     retention: float | None = None
     repaired: tuple[str, ...] = ()
@@ -110,9 +113,13 @@ class CompactionTask:
         """The compacted list with a summary message of this text in place of the head."""
         folded = set(self.plan.folded)
         keep = [index for index in range(len(self.messages)) if index not in folded]
-        self.tally.summary = tag.join(prose, ledger)
+        self.tally.summary, self.tally.ledger = prose, ledger
         return assemble(
-            self.wire, self.messages, keep, self.wire.say("user", tag.compose(prose, ledger)), alternate=self.alternate
+            self.wire,
+            self.messages,
+            keep,
+            self.wire.say("user", tag.compose(prose, ledger)),
+            alternate=self.alternate,
         )
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:

@@ -1,0 +1,139 @@
+"""Where a call keeps what compacter needs: messages, model, output limit, and what is sent beside the messages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compacter.errors import ConfigurationError
+from compacter.history.fields import characters, plain
+from compacter.history.message import Message
+from compacter.history.wire import Wire
+
+MESSAGE_PARAMS = ("messages", "input", "contents")
+OUTPUT_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
+BESIDE = ("tools", "functions", "system", "instructions", "response_format", "system_instruction", "prompt", "text_format")
+"""Options whose content the provider reads too."""
+NOT_FOR_SUMMARIES = frozenset({
+    "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "stream", "stream_options",
+    "response_format", "text_format", "text", "n", "logprobs", "top_logprobs", "logit_bias", "stop", "modalities", "audio", "prediction",
+    "web_search_options", "reasoning_effort", "reasoning", "thinking", "previous_response_id", "include", "max_tool_calls",
+    "system", "instructions", "context_management", "prompt",
+})  # fmt: skip
+"""Options of the main call that have no place in a request for a summary."""
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How to read and change the arguments of one function. Subclassed for clients that keep things elsewhere."""
+
+    wire_format: str | None = None
+    """``None``: recognised call by call, from the messages."""
+    messages_param: str = "messages"
+    messages_position: int | None = None
+    model_position: int | None = None
+    accepts: frozenset[str] | None = None
+    """Names of the function's parameters; ``None`` where it takes any keyword."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """What a ``functools.partial`` has bound already."""
+    output_param: str = "max_tokens"
+    """The output limit's name where the call does not set one."""
+
+    def messages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The messages argument as it was passed, or ``None``."""
+        found = kwargs.get(self.messages_param)
+        if found is None and self.messages_position is not None and self.messages_position < len(args):
+            found = args[self.messages_position]
+        return self.defaults.get(self.messages_param) if found is None else found
+
+    def replace(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], messages: Sequence[Message], options: Mapping[str, object]
+    ) -> Arguments:
+        """The same call with other messages and some other options."""
+        changed = {**kwargs, **options}
+        if self.messages_param not in kwargs and self.messages_position is not None and self.messages_position < len(args):
+            at = self.messages_position
+            return (*args[:at], messages, *args[at + 1 :]), changed
+        changed[self.messages_param] = messages
+        return args, changed
+
+    def model(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+        """The model's name, where the call says it."""
+        found = kwargs.get("model", kwargs.get("model_id", kwargs.get("modelId")))
+        if found is None and self.model_position is not None and self.model_position < len(args):
+            found = args[self.model_position]
+        found = self.defaults.get("model") if found is None else found
+        return found if isinstance(found, str) else None
+
+    def output_limit(self, kwargs: Mapping[str, Any]) -> tuple[str, int | None]:
+        """Name of the option that limits the output, and its value in tokens."""
+        for name in OUTPUT_PARAMS:
+            value = kwargs.get(name, self.defaults.get(name))
+            if isinstance(value, int) and not isinstance(value, bool):
+                return name, value
+        return self.output_param, None
+
+    def overhead(self, kwargs: Mapping[str, Any]) -> int:
+        """Size of what is sent beside the messages, in characters."""
+        beside = (kwargs.get(name, self.defaults.get(name)) for name in BESIDE)
+        return sum(characters(value if isinstance(value, str) else plain(value)) for value in beside if value)
+
+    def summary_call(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], wire: Wire, prompt: Sequence[Mapping[str, str]], max_tokens: int
+    ) -> Arguments:
+        """The arguments of a request for a summary to the same model: no tools, no stream, no response format."""
+        messages, extra = wire.prompt(prompt)
+        name, _ = self.output_limit(kwargs)
+        options = {key: value for key, value in kwargs.items() if key not in NOT_FOR_SUMMARIES and key not in OUTPUT_PARAMS}
+        extra = {key: value for key, value in {**extra, name: max_tokens}.items() if self.accepts is None or key in self.accepts}
+        stream = {"stream": False} if "stream" in kwargs or "stream" in self.defaults else {}
+        undone = {key: None for key in self.defaults if key in NOT_FOR_SUMMARIES and key != "stream"}
+        return self.replace(args, {**undone, **options, **stream}, messages, extra)
+
+
+def bind(function: Callable[..., Any], *, messages_param: str | None = None, wire_format: str | None = None) -> Binding | None:
+    """How to call ``function``; ``None`` when it has no parameter that could hold messages.
+
+    Raises ``ConfigurationError`` when ``messages_param`` names no parameter of it.
+    """
+    try:
+        parameters = dict(inspect.signature(function).parameters)
+    except (ValueError, TypeError):
+        parameters = {}
+    open_ended = not parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    positional = [name for name, parameter in parameters.items()
+                  if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)]
+    defaults = _bound(function)
+    if messages_param is not None:
+        if messages_param not in parameters and not open_ended:
+            raise ConfigurationError(f"messages_param={messages_param!r} is no parameter of {_name(function)}; it has: {', '.join(parameters)}")
+        name = messages_param
+    else:
+        name = next((known for known in MESSAGE_PARAMS if known in parameters), "messages" if open_ended else "")
+        if not name:
+            return None
+    return Binding(
+        wire_format=wire_format,
+        messages_param=name,
+        messages_position=positional.index(name) if name in positional else None,
+        model_position=positional.index("model") if "model" in positional else None,
+        accepts=None if open_ended else frozenset(parameters),
+        defaults=defaults,
+    )
+
+
+def _bound(function: Callable[..., Any]) -> dict[str, Any]:
+    """Keyword arguments that partial objects around ``function`` have bound."""
+    found: dict[str, Any] = {}
+    while hasattr(function, "func") and isinstance(getattr(function, "keywords", None), dict):
+        found = {**function.keywords, **found}
+        function = function.func
+    return found
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__qualname__

@@ -1,0 +1,222 @@
+"""Streams: look until the first content, and hand the vendor's own object back as if nobody had looked."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field as dataclass_field
+from functools import cache
+from types import AsyncGeneratorType, GeneratorType
+from typing import Any
+
+from compacter.history.fields import field
+from compacter.overflow import TokenLimit, detect_in_reply
+
+GENERATORS = (GeneratorType, AsyncGeneratorType)
+_HOUSEKEEPING = frozenset({
+    "message_start", "content_block_start", "ping", "response.created", "response.in_progress", "response.queued",
+    "response.output_item.added", "response.content_part.added", "keepalive",
+})  # fmt: skip
+_QUIET_EVENTS = frozenset({"messageStart", "contentBlockStart"})
+
+
+@dataclass(slots=True)
+class Opening:
+    """What came of a stream before its first content."""
+
+    held: deque[Any] = dataclass_field(default_factory=deque)
+    error: Exception | None = None
+    found: TokenLimit | None = None
+    """Set when a chunk, not an exception, says that the request is too long."""
+
+
+@cache
+def streams(kind: type) -> bool:
+    """Whether objects of this type are streams: iterators, not mere collections."""
+    return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+
+
+def look(stream: Iterator[Any]) -> Opening:
+    """Read until the first content, the end, or an error."""
+    opening = Opening()
+    while True:
+        try:
+            chunk = next(stream)
+        except StopIteration:
+            return opening
+        except Exception as error:  # noqa: BLE001 - classified by who asked
+            opening.error = error
+            return opening
+        if _settles(opening, chunk):
+            return opening
+
+
+async def alook(stream: AsyncIterator[Any]) -> Opening:
+    """As ``look``."""
+    opening = Opening()
+    while True:
+        try:
+            chunk = await anext(stream)
+        except StopAsyncIteration:
+            return opening
+        except Exception as error:  # noqa: BLE001 - classified by who asked
+            opening.error = error
+            return opening
+        if _settles(opening, chunk):
+            return opening
+
+
+def _settles(opening: Opening, chunk: Any) -> bool:
+    opening.held.append(chunk)
+    opening.found = detect_in_reply(chunk)
+    return opening.found is not None or has_content(chunk)
+
+
+def has_content(chunk: Any) -> bool:
+    """Whether a chunk holds something a user would see. What is not recognised counts as content: it is passed on at once."""
+    if isinstance(chunk, (str, bytes)):
+        return bool(chunk)
+    choices = field(chunk, "choices")
+    if isinstance(choices, (list, tuple)):
+        return any(_delta_says_something(choice) for choice in choices)
+    kind = field(chunk, "type")
+    if isinstance(kind, str):
+        return kind not in _HOUSEKEEPING
+    candidates = field(chunk, "candidates")
+    if isinstance(candidates, (list, tuple)):
+        return any(field(field(one, "content"), "parts") or field(one, "finish_reason") or field(one, "finishReason") for one in candidates)
+    if isinstance(chunk, dict) and len(chunk) == 1:
+        return next(iter(chunk)) not in _QUIET_EVENTS
+    return True
+
+
+def _delta_says_something(choice: Any) -> bool:
+    if field(choice, "finish_reason"):
+        return True
+    delta = field(choice, "delta")
+    if delta is None:
+        return bool(field(choice, "text") or field(choice, "message"))
+    names = ("content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "audio", "thinking_blocks", "images")
+    return any(field(delta, name) for name in names)
+
+
+def replay(stream: Any, opening: Opening) -> Any:
+    """The vendor's object, which gives what was held first. Its class is its own again once that is handed out."""
+    if not opening.held and opening.error is None:
+        return stream
+    replaying = _replaying(type(stream))
+    try:
+        stream.__class__ = replaying
+        stream.__dict__["_compacter_opening"] = opening
+    except (TypeError, AttributeError):
+        return Replayed(stream, opening)
+    return stream
+
+
+@cache
+def _replaying(kind: type) -> type:
+    """A subclass of a vendor's stream class that first gives what was held."""
+
+    def settle(self: Any) -> None:
+        opening = self.__dict__.pop("_compacter_opening")
+        self.__class__ = kind
+        if opening.error is not None:
+            raise opening.error
+
+    def next_(self: Any) -> Any:
+        held = self.__dict__["_compacter_opening"].held
+        if held:
+            return held.popleft()
+        settle(self)
+        return next(self)
+
+    async def anext_(self: Any) -> Any:
+        held = self.__dict__["_compacter_opening"].held
+        if held:
+            return held.popleft()
+        settle(self)
+        return await anext(self)
+
+    def iter_(self: Any) -> Any:
+        return self
+
+    members: dict[str, Any] = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__}
+    if hasattr(kind, "__next__"):
+        members |= {"__next__": next_, "__iter__": iter_}
+    if hasattr(kind, "__anext__"):
+        members |= {"__anext__": anext_, "__aiter__": iter_}
+    return type(kind.__name__, (kind,), members)
+
+
+class Replayed:
+    """Stands before a stream object whose class cannot be changed; everything but iteration is the object's own."""
+
+    def __init__(self, stream: Any, opening: Opening) -> None:
+        self._stream = stream
+        self._opening = opening
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._opening.held:
+            return self._opening.held.popleft()
+        self._raise_once()
+        return next(self._stream)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self._opening.held:
+            return self._opening.held.popleft()
+        self._raise_once()
+        return await anext(self._stream)
+
+    def __enter__(self) -> Any:
+        self._stream.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> Any:
+        return self._stream.__exit__(*exc)
+
+    async def __aenter__(self) -> Any:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> Any:
+        return await self._stream.__aexit__(*exc)
+
+    def _raise_once(self) -> None:
+        error, self._opening.error = self._opening.error, None
+        if error is not None:
+            raise error
+
+
+def shut(stream: Any) -> None:
+    """Close a stream that is not handed out; one that cannot be closed is left to the garbage collector."""
+    close = getattr(stream, "close", None)
+    if callable(close):
+        try:
+            outcome = close()
+        except Exception:  # noqa: BLE001 - it is being thrown away
+            return
+        if hasattr(outcome, "close"):
+            outcome.close()
+
+
+async def ashut(stream: Any) -> None:
+    """As ``shut``, for an async stream."""
+    for name in ("aclose", "close"):
+        close = getattr(stream, name, None)
+        if callable(close):
+            try:
+                outcome = close()
+                if hasattr(outcome, "__await__"):
+                    await outcome
+            except Exception:  # noqa: BLE001 - it is being thrown away
+                return
+            return

@@ -1,0 +1,278 @@
+"""What one wrapped call does when the provider says that it is too long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tenacity import DoAttempt, DoSleep, RetryCallState
+
+from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted
+from compacter.flow.calibration import Calibration
+from compacter.flow.compaction import Job, compact, plan, target_characters
+from compacter.flow.effects import Call, Claim, Flow, Recall, Remember, Sleep, Tell
+from compacter.flow.policy import Policy
+from compacter.history.message import Message
+from compacter.history.wire import Wire
+from compacter.overflow import TokenLimit, detect_in_reply
+
+_LEAST_OUTPUT = 64
+"""Tokens of output below which an answer is none: then the history is compacted instead."""
+_OUTPUT_MARGIN = 8
+"""Tokens left free beside a lowered output limit, for what a chat template adds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call of the wrapped function, as the flow sees it."""
+
+    wire: Wire
+    original: Sequence[Message]
+    """The caller's own messages."""
+    messages: Sequence[Message]
+    """What is sent: the original, or a compacted view of it."""
+    overhead: int = 0
+    """Size of what is sent beside the messages, in characters: tools, a system prompt outside the list."""
+    output_tokens: int | None = None
+    """The request's output limit."""
+    output_option: str = "max_tokens"
+    """The option that sets it."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Options changed so far."""
+    model: str | None = None
+    conversation: str = ""
+    pinned_by_history: frozenset[int] = frozenset()
+    """``id`` of messages that a ``History`` has pinned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The provider's "too long": an exception, or a reply that came with HTTP 200 and says so."""
+
+    found: TokenLimit
+    error: Exception | None = None
+    reply: object = None
+
+
+def recover(policy: Policy, request: Request, calibration: Calibration, refusal: Refusal) -> Flow[object]:
+    """Compact and retry until a reply comes, another error, or nothing is left to try.
+
+    Raises the provider's own last exception, with a note of what was tried, when the call is given up.
+    """
+    retrying = policy.retrying.copy()
+    retrying.begin()
+    state = RetryCallState(retrying, fn=None, args=(), kwargs={})
+    tried: list[str] = []
+    while True:
+        calibrate(request, calibration, refusal.found)
+        if (yield from _stopped(retrying, state, refusal)):
+            return (
+                yield from _give_up(
+                    request, refusal, tried, "no rounds are left" if tried else "max_retries=0"
+                )
+            )
+        smaller = yield from _reduced(
+            policy, request, calibration, refusal.found, state.attempt_number - 1, tried
+        )
+        if smaller is None:
+            return (yield from _give_up(request, refusal, tried, "nothing more can be reduced"))
+        request = smaller
+        try:
+            reply = yield from Call(request.messages, request.options)
+        except Exception as error:
+            found = policy.detect(error)
+            if found is None:
+                raise
+            refusal = Refusal(found, error)
+            continue
+        told = detect_in_reply(reply)
+        if told is None:
+            return reply
+        refusal = Refusal(told, None, reply)
+
+
+def _stopped(retrying: Any, state: RetryCallState, refusal: Refusal) -> Flow[bool]:
+    """Let tenacity decide whether another attempt is made, and wait as long as it says."""
+    error = refusal.error or RuntimeError("the reply says that the request is too long")
+    state.set_exception((type(error), error, error.__traceback__))
+    try:
+        step = retrying.iter(state)
+    except Exception as raised:
+        if raised is error:
+            return True
+        raise
+    if isinstance(step, DoSleep):
+        state.prepare_for_next_attempt()
+        if float(step) > 0:
+            yield from Sleep(float(step))
+    return not isinstance(retrying.iter(state), DoAttempt)
+
+
+def _reduced(
+    policy: Policy,
+    request: Request,
+    calibration: Calibration,
+    found: TokenLimit,
+    attempt: int,
+    tried: list[str],
+) -> Flow[Request | None]:
+    """The request made smaller, or ``None``."""
+    lowered = lower_output(policy, request, found)
+    if lowered is not None:
+        tokens = int(lowered.options[request.output_option])  # type: ignore[call-overload]
+        tried.append(f"{request.output_option} lowered from {request.output_tokens} to {tokens}")
+        yield from Tell(
+            MaxTokensAdjusted(
+                model=request.model,
+                attempt=attempt,
+                conversation=request.conversation,
+                before=request.output_tokens or 0,
+                after=tokens,
+                limit=found.limit,
+            )
+        )
+        return lowered
+    job = job_of(policy, request, calibration, attempt=attempt, found=found)
+    if policy.remembers:
+        reused = yield from _reuse(policy, request, job)
+        if reused is not None:
+            tried.append("a compaction that another call had just made")
+            return reused
+    made = yield from compact(policy, job)
+    if made is None:
+        return None
+    tried.append(
+        f"{made.event.original_data_size:,} to {made.event.compacted_data_size:,} characters ({made.event.strategy})"
+    )
+    if policy.remembers:
+        yield from Remember(request.original, made.messages)
+    return replace(request, messages=made.messages)
+
+
+def _reuse(policy: Policy, request: Request, job: Job) -> Flow[Request | None]:
+    """Wait for another call that folds the same head right now, and use what it made."""
+    head = plan(policy, job).head
+    if not head or not (yield from Claim(head)):
+        return None
+    view = yield from Recall(request.original)
+    size = request.wire.size
+    if view is None or sum(map(size, view)) >= sum(map(size, request.messages)):
+        return None
+    yield from Tell(
+        CompactionReused(
+            model=request.model,
+            attempt=job.attempt,
+            conversation=request.conversation,
+            messages_before=len(request.messages),
+            messages_after=len(view),
+        )
+    )
+    return replace(request, messages=view)
+
+
+def job_of(
+    policy: Policy,
+    request: Request,
+    calibration: Calibration,
+    *,
+    attempt: int,
+    found: TokenLimit | None,
+    trigger: str = "token_limit",
+    target: int | None = None,
+) -> Job:
+    """The compaction that this request needs."""
+    messages = tuple(request.messages)
+    if target is None:
+        target = target_characters(
+            found, calibration, overhead=request.overhead, output_tokens=request.output_tokens
+        )
+    size = sum(map(request.wire.size, messages))
+    if target is not None and target >= size:
+        # The numbers say that it fits, the provider says that it does not: they are not to be trusted.
+        target = None
+    return Job(
+        wire=request.wire,
+        messages=messages,
+        trigger=trigger,  # type: ignore[arg-type]
+        calibration=calibration,
+        pinned=pinned(policy, messages, request.pinned_by_history),
+        model=request.model,
+        attempt=attempt,
+        conversation=request.conversation,
+        target=target,
+        found=found,
+        must=True,
+    )
+
+
+def pinned(
+    policy: Policy, messages: Sequence[Message], by_history: frozenset[int] = frozenset()
+) -> tuple[int, ...]:
+    """Indexes of pinned messages. A predicate that raises pins what it was asked about: losing a pin is worse."""
+    if policy.pin is None and not by_history:
+        return ()
+    found = []
+    for index, message in enumerate(messages):
+        if id(message) in by_history:
+            found.append(index)
+        elif policy.pin is not None:
+            try:
+                wanted = bool(policy.pin(message))
+            except Exception:  # noqa: BLE001
+                wanted = True
+            if wanted:
+                found.append(index)
+    return tuple(found)
+
+
+def lower_output(policy: Policy, request: Request, found: TokenLimit) -> Request | None:
+    """The request with a lower output limit, where the input alone fits; ``None`` where that does not help."""
+    if (
+        not policy.adjust_max_tokens
+        or found.kind != "input_plus_output"
+        or not found.limit
+        or not request.output_tokens
+    ):
+        return None
+    used = found.input_tokens
+    if used is None:
+        if found.requested is None:
+            return None
+        used = found.requested - request.output_tokens
+    left = found.limit - used - _OUTPUT_MARGIN
+    if used <= 0 or left < min(_LEAST_OUTPUT, request.output_tokens) or left >= request.output_tokens:
+        return None
+    return replace(request, options={**request.options, request.output_option: left}, output_tokens=left)
+
+
+def calibrate(request: Request, calibration: Calibration, found: TokenLimit) -> None:
+    """Learn the window and the characters per token from what the error states."""
+    calibration.learn_limit(found)
+    used = found.input_tokens
+    if used is None and found.requested:
+        counted = request.output_tokens or 0 if found.kind == "input_plus_output" else 0
+        used = found.requested - counted
+    if used:
+        calibration.learn(sum(map(request.wire.size, request.messages)) + request.overhead, used)
+
+
+def _give_up(request: Request, refusal: Refusal, tried: Sequence[str], reason: str) -> Flow[object]:
+    yield from Tell(
+        RetriesExhausted(
+            model=request.model,
+            attempt=len(tried),
+            conversation=request.conversation,
+            rounds=len(tried),
+            reason=reason,
+            limit=refusal.found.limit,
+            requested=refusal.found.requested,
+        )
+    )
+    if refusal.error is None:
+        return refusal.reply
+    steps = (
+        "; ".join(f"round {number}: {step}" for number, step in enumerate(tried, 1)) or "nothing was tried"
+    )
+    refusal.error.add_note(f"compacter gave up: {reason} ({steps}).")
+    raise refusal.error

@@ -1,0 +1,184 @@
+"""Making one summary of a head of any size: chunk by chunk, each answer judged before it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compacter.flow.effects import Answer, AskSummarizer, Effect
+from compacter.history.entry import Entry
+from compacter.strategies.base import CompactionTask, Settings
+from compacter.summaries import chunks, extractive, gate, ledger, prompts, tag, transcript
+
+_SMALLEST_CHUNK = 400
+"""Characters below which a summarizer that still refuses is no summarizer."""
+_WINDOW_SHARE = 4
+"""A summary may take a quarter of the window at most (a 2,048-token model: 512 tokens)."""
+_PROMPT_MARGIN = 0.92
+"""Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate."""
+_FEWEST_TOKENS = 48
+
+
+class NoSummaryError(Exception):
+    """No summary could be had; the reason is the message. Stays inside the house."""
+
+    def __init__(self, reason: str, cause: Exception | None = None) -> None:
+        super().__init__(reason)
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands for a head."""
+
+    prose: str
+    ledger: str = ""
+
+
+def summary_tokens(maximum: int, window: int | None, head_size: int, chars_per_token: float) -> int:
+    """Tokens a summary may have: the option, capped to a fair share of a known window and to what it replaces."""
+    tokens = min(maximum, window // _WINDOW_SHARE) if window else maximum
+    return max(_FEWEST_TOKENS, min(tokens, int(head_size / chars_per_token)))
+
+
+def reserve(settings: Settings, window: int | None, head_size: int, chars_per_token: float) -> int:
+    """Characters to leave for a summary message when a cut is chosen."""
+    tokens = summary_tokens(settings.max_summary_tokens, window, head_size, chars_per_token)
+    return int(tokens * chars_per_token) + tag.FRAME
+
+
+def room(task: CompactionTask) -> int:
+    """Characters the text of a summary may have: less than it replaces, and within the target where there is one."""
+    smaller = task.plan.head_size - tag.FRAME - 1
+    if task.target is None:
+        return smaller
+    return min(smaller, task.target - task.plan.tail_size - tag.FRAME)
+
+
+def extracted(task: CompactionTask) -> Summary:
+    """A summary without any model. Raises ``NoSummaryError`` when there is no room for one."""
+    budget = room(task)
+    if task.target is None:
+        tokens = summary_tokens(
+            task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token
+        )
+        budget = min(budget, int(tokens * task.chars_per_token), max(task.plan.head_size // 3, 200))
+    if budget <= 0:
+        raise NoSummaryError("there is no room for a summary")
+    prior = task.prior()
+    text = extractive.extract(
+        task.entries(), budget=budget, prior=tag.join(prior.prose, prior.ledger) if prior else None
+    )
+    parsed = tag.parse(f"{tag.TAG}\n{text}")
+    if not text.strip() or parsed is None:
+        raise NoSummaryError("nothing can be read in the head")
+    return Summary(parsed.prose, parsed.ledger)
+
+
+def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:
+    """A summary by the summarizer. Raises ``NoSummaryError``."""
+    settings = task.settings
+    if settings.summary is not None:
+        verdict = gate.judge(settings.summary, limit_chars=room(task), entries=(), prior=None)
+        if not verdict.accepted:
+            raise NoSummaryError(f"the summary that was passed is refused: {verdict.reason}")
+        return Summary(settings.summary.strip())
+    if settings.extractive:
+        return extracted(task)
+    prior = task.prior()
+    entries = task.entries()
+    if not entries:
+        raise NoSummaryError("nothing can be read in the head")
+    available = room(task)
+    tokens = summary_tokens(
+        settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token
+    )
+    allowance = int(tokens * task.chars_per_token)
+    kept = _ledger(task, entries, prior.ledger if prior else "", min(allowance, available))
+    prose = prior.prose if prior else ""
+    pending = list(chunks.split(entries, _first_budget(task, prose, tokens, entries)))
+    while pending:
+        try:
+            answer = yield from _ask(task, pending[0], prose, tokens)
+            accepted = _judged(task, answer, pending[0], prose, kept)
+            if accepted is None:
+                answer = yield from _ask(task, pending[0], prose, tokens)
+                accepted = _judged(task, answer, pending[0], prose, kept, last=True)
+        except Exception as error:
+            if isinstance(error, NoSummaryError):
+                raise
+            smaller = _halved(task, error, pending[0])
+            if smaller is None:
+                raise NoSummaryError(f"the summarizer raised {type(error).__name__}", error) from error
+            rest = [entry for chunk in pending for entry in chunk]
+            pending = list(chunks.split(rest, smaller))
+            continue
+        prose = accepted or ""
+        pending.pop(0)
+    if task.settings.redact:
+        prose = task.settings.redact(prose)
+    return Summary(prose, kept)
+
+
+def _ledger(task: CompactionTask, entries: Sequence[Entry], prior: str, allowance: int) -> str:
+    budget = min(int(allowance * task.settings.ledger_share), task.plan.head_size // 10)
+    if budget < _SMALLEST_CHUNK // 4:
+        return ""
+    return ledger.build(entries, prior=prior, budget=budget, extractors=task.settings.extractors)
+
+
+def _first_budget(task: CompactionTask, prose: str, tokens: int, entries: Sequence[Entry]) -> int:
+    """Characters of transcript that one prompt may hold; all of it where the summarizer's window is not known."""
+    whole = sum(len(transcript.line(entry)) + 1 for entry in entries) + 1
+    if task.window is None:
+        return whole
+    characters = int((task.window - tokens) * task.chars_per_token * _PROMPT_MARGIN)
+    frame = prompts.overhead(prior=prose or None, template=task.settings.summary_prompt, max_tokens=tokens)
+    return max(_SMALLEST_CHUNK, min(whole, characters - frame - len(prose) // 8))
+
+
+def _ask(
+    task: CompactionTask, chunk: Sequence[Entry], prose: str, tokens: int
+) -> Generator[Effect[Any], Any, Answer]:
+    messages = prompts.build(
+        chunk, prior=prose or None, template=task.settings.summary_prompt, max_tokens=tokens
+    )
+    task.tally.calls += 1
+    answer: Answer = yield from AskSummarizer(messages, tokens)
+    task.tally.input_tokens += answer.input_tokens
+    task.tally.output_tokens += answer.output_tokens
+    if task.tally.cost is not None:
+        task.tally.cost = None if answer.cost is None else task.tally.cost + answer.cost
+    return answer
+
+
+def _judged(
+    task: CompactionTask, answer: Answer, chunk: Sequence[Entry], prose: str, kept: str, *, last: bool = False
+) -> str | None:
+    """The accepted text, or ``None`` when it is refused and may be asked for once more."""
+    verdict = gate.judge(
+        answer.text,
+        finish=answer.finish,
+        refused=answer.refused,
+        called_tool=answer.called_tool,
+        limit_chars=task.plan.head_size - tag.FRAME - len(kept),
+        entries=chunk,
+        prior=prose or None,
+        ledger=kept,
+    )
+    if verdict.accepted:
+        task.tally.retention = verdict.retention
+        task.tally.repaired = verdict.repaired
+        return answer.text.strip()
+    if last:
+        raise NoSummaryError(f"the summary was refused: {verdict.reason}")
+    return None
+
+
+def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Entry]) -> int | None:
+    """Half the characters of a chunk that was too long for the summarizer, or ``None`` for any other error."""
+    if task.settings.detect(error) is None:
+        return None
+    half = sum(len(transcript.line(entry)) + 1 for entry in chunk) // 2
+    return half if half >= _SMALLEST_CHUNK else None
