@@ -151,8 +151,8 @@ def _serve(window: int) -> None:
     params.fit_params = False  # Else the window is changed to what the memory allows.
     params.cache_ram_mib = 0
     params.sampling.seed = 7
-    # Threads that wait for one another by spinning are ten times slower as soon as anything else runs here. So
-    # a prompt is read by all of them without spinning, and a token is written by one.
+    # Threads that wait for one another by spinning are ten times slower as soon as anything else runs.
+    # So a prompt is read by all of them without spinning, and a token is written by one.
     params.cpuparams_batch.poll = 0
     params.cpuparams_batch.n_threads = os.cpu_count() or 1
     params.cpuparams.n_threads = 1

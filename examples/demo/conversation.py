@@ -55,7 +55,15 @@ class Turn:
 
 def _weather(day: str, *hours: tuple[str, int, int, str]) -> Call:
     forecast = [
-        {"hour": hour, "celsius": celsius, "wind_kmh": wind, "sky": sky} for hour, celsius, wind, sky in hours
+        {
+            "hour": hour,
+            "celsius": celsius,
+            "feels_like": celsius - wind // 10,
+            "wind_kmh": wind,
+            "gusts_kmh": wind + 12,
+            "sky": sky,
+        }
+        for hour, celsius, wind, sky in hours
     ]
     return Call(
         "weather", {"place": "Kerlach ridge", "day": day}, {"place": "Kerlach ridge", "hours": forecast}
@@ -197,12 +205,13 @@ TURNS = (
                     "down_m": 740,
                     "walking_time": "6 h without breaks",
                     "text": (
-                        "From the hut follow the yellow marks down to the larch wood. At the second bridge (50 min)"
-                        " keep left, the right branch ends at a quarry. The path then climbs in wide bends to the"
-                        " Glacier lake (2 h 20), whose outflow is crossed on stepping stones; after heavy rain use"
-                        " the footbridge 300 m further down. Along the shore there is no shade and no drinking"
-                        " water: fill the bottles at the spring behind the shepherd's cabin. From the north end of"
-                        " the lake a stony track leads over the Low saddle (4 h 45) and down to Falkenhaus."
+                        "From the hut follow the yellow marks down to the larch wood. At the second"
+                        " bridge (50 min) keep left, the right branch ends at a quarry. The path then"
+                        " climbs in wide bends to the Glacier lake (2 h 20), whose outflow is crossed on"
+                        " stepping stones; after heavy rain use the footbridge 300 m further down. Along"
+                        " the shore there is no shade and no drinking water: fill the bottles at the"
+                        " spring behind the shepherd's cabin. From the north end of the lake a stony track"
+                        " leads over the Low saddle (4 h 45) and down to Falkenhaus."
                     ),
                     "remarks": [
                         "no cable, no ladder",
