@@ -5,6 +5,7 @@ Exit status 0 only if every turn got an answer.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
@@ -17,7 +18,7 @@ from compacter import Compacter, CompactionEvent
 from compacter.events import CompactionStarted
 from embedded_model import EmbeddedModel, embedded_model, why_unavailable
 
-from .conversation import SYSTEM, TURNS
+from .conversation import SYSTEM, TURNS, Turn
 from .picture import Picture
 
 if TYPE_CHECKING:
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 class Demo:
     """One run: the conversation so far, what was folded, and the picture of both."""
 
-    def __init__(self, model: EmbeddedModel, picture: Picture) -> None:
+    def __init__(self, model: EmbeddedModel, picture: Picture, turns: tuple[Turn, ...]) -> None:
         import litellm
 
         litellm.suppress_debug_info = True
         self.model = model
         self.picture = picture
+        self.turns = turns
         self.folds: list[CompactionEvent] = []
         self.answers: list[str] = []
         self.prompt_tokens = 0
@@ -51,7 +53,7 @@ class Demo:
     def run(self) -> None:
         """Every turn, sending the full history each time: the folding happens underneath."""
         history: list[dict[str, Any]] = [SYSTEM]
-        for number, turn in enumerate(TURNS, 1):
+        for number, turn in enumerate(self.turns, 1):
             history += turn.messages(number)
             self.picture.asked(number, turn)
             before = len(self.folds)
@@ -80,9 +82,9 @@ class Demo:
         answered = sum(1 for answer in self.answers if answer)
         read = sum(event.input_tokens for event in self.folds)
         written = sum(event.output_tokens for event in self.folds)
-        good = answered == len(TURNS)
+        good = answered == len(self.turns)
         rows = [
-            ("turns answered", f"{answered} of {len(TURNS)}"),
+            ("turns answered", f"{answered} of {len(self.turns)}"),
             (
                 "compactions",
                 f"{len(self.folds)}, {sum(event.duration for event in self.folds):.0f} s of them",
@@ -100,6 +102,9 @@ class Demo:
 
 def main() -> int:
     """Run the demo; the exit status."""
+    options = argparse.ArgumentParser(prog="demo", description=__doc__)
+    options.add_argument("--turns", type=int, default=len(TURNS), help="how many turns of the conversation")
+    turns = TURNS[: options.parse_args().turns]
     if reason := why_unavailable():
         print(f"the demo cannot run: {reason}", file=sys.stderr)
         return 2
@@ -107,12 +112,12 @@ def main() -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     started = time.monotonic()
-    with Picture(window=2048, turns=len(TURNS)) as picture:
+    with Picture(window=2048, turns=len(turns)) as picture:
         picture.doing("starting the model server")
         with embedded_model() as model:
             picture.context.window = model.window
             picture.doing("loading litellm")
-            demo = Demo(model, picture)
+            demo = Demo(model, picture, turns)
             try:
                 demo.run()
             finally:
