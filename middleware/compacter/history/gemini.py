@@ -135,6 +135,9 @@ class GeminiWire:
 
 def _either(item: Message, name: str) -> Json:
     """A field by its snake_case name or by its camelCase one."""
+    if type(item) is dict:
+        value = item.get(name)
+        return item.get(_CAMEL[name]) if value is None else value
     value = field(item, name)
     return field(item, _CAMEL[name]) if value is None else value
 
@@ -216,7 +219,7 @@ def _other(part: Message) -> Iterator[Piece]:
         yield _medium(part)  # An uploaded file, or a bare blob.
     else:
         data = plain(part)
-        if data and set(data) - {"thought", "thought_signature", "thoughtSignature"}:
+        if not isinstance(data, dict) or set(data) - {"thought", "thought_signature", "thoughtSignature"}:
             yield words(json_text(data))
 
 
