@@ -66,7 +66,9 @@ def _groups(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
     """Calls and the results that follow them, else single entries."""
     group: list[Entry] = []
     for entry in entries:
-        ends = group and (entry.kind not in ("call", "result") or (entry.kind == "call" and group[-1].kind == "result"))
+        ends = group and (
+            entry.kind not in ("call", "result") or (entry.kind == "call" and group[-1].kind == "result")
+        )
         if ends:
             yield group
             group = []
@@ -85,12 +87,17 @@ def _parts(entry: Entry, room: int) -> list[Entry]:
         end = min(len(text), start + space)
         while len(transcript.neutral(text[start:end])) > space:
             # Rendering adds characters (an indent after each line break): shrink in proportion, at least by one.
-            end = start + max(1, min((end - start) * space // len(transcript.neutral(text[start:end])), end - start - 1))
+            end = start + max(
+                1, min((end - start) * space // len(transcript.neutral(text[start:end])), end - start - 1)
+            )
         cut = start + boundary(text[start : end + 1], end - start) if end < len(text) else end
         end = cut if cut > start else end
         pieces.append(text[start:end])
         start = end
-    return [replace(entry, text=f"(part {number} of {len(pieces)}) {piece}") for number, piece in enumerate(pieces, 1)]
+    return [
+        replace(entry, text=f"(part {number} of {len(pieces)}) {piece}")
+        for number, piece in enumerate(pieces, 1)
+    ]
 
 
 def _joined(text: str, index: int) -> bool:

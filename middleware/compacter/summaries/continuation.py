@@ -16,8 +16,12 @@ _SPEAKER_LINE = re.compile(
     r"^\W{0,3}(user|human|assistant|ai|system|tool|call [\w.-]+|result [\w.-]+|benutzer|assistent|utilisateur|usuario|asistente|пользователь|ассистент|用户|助手|ユーザー|アシスタント)\W{0,3}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-_THEIRS = re.compile(r"^\W*(?:user|human|benutzer|utilisateur|usuario|пользователь|用户|ユーザー)", re.IGNORECASE)
-_CONTROL = re.compile(r"<\|(?:im_start|im_end|eot_id|start_header_id|end_header_id|assistant|user)\|>|<(?:start|end)_of_turn>|\[/?INST\]")
+_THEIRS = re.compile(
+    r"^\W*(?:user|human|benutzer|utilisateur|usuario|пользователь|用户|ユーザー)", re.IGNORECASE
+)
+_CONTROL = re.compile(
+    r"<\|(?:im_start|im_end|eot_id|start_header_id|end_header_id|assistant|user)\|>|<(?:start|end)_of_turn>|\[/?INST\]"
+)
 _SUMMARY_WORD = re.compile(
     r"summar|recap|overview|so far|conversation|the (?:user|assistant)|zusammenfass|bisher|nutzer|résumé|resum|récapitul|utilisateur|conversaci|usuario|riassun|riepilog|utente|samenvat|gebruiker|podsumow|użytkownik|özet|"
     r"сводк|резюме|краткое|итог|пользовател|摘要|总结|總結|概要|用户|用戶|要約|まとめ|ユーザー|요약|사용자|ملخص|المستخدم|सारांश|tóm tắt|ringkasan",
@@ -62,8 +66,12 @@ def _is_dialogue(text: str) -> bool:
     speakers = [match[0] for match in _SPEAKER_LINE.finditer(text)]
     if re.match(r"\W{0,3}assistant\W{0,3}:", text, re.IGNORECASE) and len(speakers) > 1:
         return True
-    both = len({bool(_THEIRS.match(speaker)) for speaker in speakers}) == 2  # noqa: PLR2004 - the user's and others'
-    return both and len(speakers) >= _SPEAKER_LINES and len(speakers) * 2 > len([line for line in text.splitlines() if line.strip()])
+    both = len({bool(_THEIRS.match(speaker)) for speaker in speakers}) == 2
+    return (
+        both
+        and len(speakers) >= _SPEAKER_LINES
+        and len(speakers) * 2 > len([line for line in text.splitlines() if line.strip()])
+    )
 
 
 def _repeats(text: str, entries: Sequence[Entry]) -> bool:

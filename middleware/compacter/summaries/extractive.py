@@ -2,62 +2,97 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 
 from compacter.history.entry import Entry
 from compacter.summaries import ledger as ledgers
-from compacter.summaries import tag
-from compacter.summaries.identifiers import IDENTIFIER
-from compacter.summaries.selection import choose
-from compacter.summaries.shorten import shorten
-from compacter.summaries.units import Source, Unit, cut
-from compacter.summaries.words import words
+from compacter.summaries import references, tag, units, vocabulary
+from compacter.summaries.selection import Piece, choose
+from compacter.summaries.supersede import stale
+from compacter.summaries.units import Source, Unit
 
 _LEDGER_SHARE = 3
-W_ID, W_DF, SH, PW, CP = 3.0, 0.0, 1, 1.0, 1.0
+_SMALLEST_GAP = 24
+"""Characters not worth another search for something to put there."""
 
 
-def extract(entries: Sequence[Entry], *, budget: int, prior: str | None = None, ledger: bool = True) -> str:
-    """Return a summary of at most ``budget`` characters, its ledger (at most a third) included."""
-    kept = ledgers.build(entries, prior="", budget=budget // _LEDGER_SHARE) if ledger else ""
-    room = budget - (len(tag.join("", kept)) if kept else 0)
-    return tag.join(_prose(entries, room, kept), kept)
+def extract(
+    entries: Sequence[Entry],
+    *,
+    budget: int,
+    prior: str | None = None,
+    ledger: bool = True,
+    extractors: Sequence[ledgers.Extractor] = (),
+) -> str:
+    """Return ``draft`` as one text of at most ``budget`` characters: prose, then the ledger under its heading."""
+    drafted = draft(entries, budget=budget, prior=prior, ledger=ledger, extractors=extractors)
+    return tag.join(drafted.prose, drafted.ledger)
 
 
-def _prose(entries: Sequence[Entry], budget: int, kept: str) -> str:
-    sources, units = cut(entries)
-    texts = [shorten(u.text) if u.prose and SH else u.text for u in units]
-    seen: dict[str, int] = {}
-    features: list[list[int]] = []
-    counts: Counter[int] = Counter()
-    ident: list[bool] = []
-    def number(f: str, isid: bool) -> int:
-        n = seen.get(f)
-        if n is None:
-            n = seen[f] = len(seen); ident.append(isid)
-        return n
-    for t in texts:
-        fs = {number(w, False) for w in words(t)}
-        fs |= {number("=" + m, True) for m in IDENTIFIER.findall(t)}
-        features.append(list(fs))
-        counts.update(fs)
-    total = len(units)
-    weights = [0.0] * len(seen)
-    for f, n in counts.items():
-        w = math.log(1 + total / n) ** PW
-        weights[f] = w * (W_ID * n ** W_DF if ident[f] else 1)
-    costs = [int((len(t) + 1)**CP) for t in texts]
-    groups = [u.entry for u in units]
-    gcosts = [len(s.mark) for s in sources]
-    chosen = choose(features, weights, costs, groups, gcosts, budget, set(), [1.0] * len(units))
-    out: list[str] = []
+def draft(
+    entries: Sequence[Entry],
+    *,
+    budget: int,
+    prior: str | None = None,
+    ledger: bool = True,
+    extractors: Sequence[ledgers.Extractor] = (),
+) -> tag.Parsed:
+    """Return a summary of ``entries`` made without a model; ``tag.join`` of it has at most ``budget`` characters.
+
+    The ledger takes at most a third of that. ``prior``, the text of the summary so far with or without its tag, is
+    folded in, as are entries of the kind "summary". Time grows linearly with the size of the entries.
+    """
+    olds = [tag.divide(text) for text in ([prior] if prior else []) + [entry.text for entry in entries if entry.kind == "summary"]]
+    talk = [entry for entry in entries if entry.kind != "summary"]
+    old = ledgers.read("\n".join(parsed.ledger for parsed in olds))
+    if len(olds) == 1 and not talk and len(tag.join(olds[0].prose, olds[0].ledger)) <= budget:
+        return olds[0]
+    cap = budget // _LEDGER_SHARE if ledger else 0
+    kept = ledgers.essence(talk, old, cap, extractors) if ledger else []
+    prose_lines = [line for parsed in olds for line in parsed.prose.splitlines() if line]
+    told = [Entry("assistant", "summary", line) for line in [*prose_lines, *(old.references if ledger else ())]]
+    sources, pieces = units.cut([*told, *talk])
+    prose, listed = _select(sources, pieces, budget - len(tag.join("", "\n".join(kept))), cap, kept)
+    return tag.Parsed(prose, "\n".join([*kept, *listed]))
+
+
+def _select(sources: Sequence[Source], pieces: Sequence[Unit], room: int, cap: int, kept: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the prose, and the ledger's lines for references, that together fill ``room``."""
+    known = vocabulary.learn(sources, pieces)
+    gone = stale(piece.said for piece in pieces if sources[piece.entry].role == "user")
+    marks = [len(source.mark) for source in sources]
+    covered = known.covered_by("\n".join(kept))
+    offered = [
+        Piece(known.words[place], known.names[place], len(piece.text) + 1, piece.entry, piece.salience)
+        if piece.said not in gone
+        else Piece((), (), len(piece.text) + 1)
+        for place, piece in enumerate(pieces)
+    ]
+    cap -= sum(len(line) + 1 for line in kept)
+    found = list(references.candidates(known, pieces, cap)) if cap > 0 else []
+    if found and not kept:
+        room -= len(tag.join("", "-")) - 1
+    chosen = choose([*offered, *(piece for _, piece in found)], known.weights, marks, (room, cap), covered)
+    listed = [ledgers.REFERENCE + found[place - len(pieces)][0] for place in sorted(chosen) if place >= len(pieces)]
+    lines = [place for place in chosen if place < len(pieces)]
+    gap = room - sum(len(line) + 1 for line in listed) - len(_write(sources, pieces, lines))
+    if gap > _SMALLEST_GAP:
+        # Everything has been said once. What is said again often matters: take the best of the rest as well.
+        rest = sorted(set(range(len(pieces))).difference(lines))
+        again = choose([offered[place] for place in rest], known.weights, marks, (gap - 1,), set())
+        lines += [rest[place] for place in again]
+    return _write(sources, pieces, lines)[: max(0, room - sum(len(line) + 1 for line in listed))], listed
+
+
+def _write(sources: Sequence[Source], pieces: Sequence[Unit], chosen: Sequence[int]) -> str:
+    """Return the chosen pieces in their order, one line for each entry."""
+    lines: list[str] = []
     last = -1
-    for i in sorted(chosen):
-        if groups[i] != last:
-            last = groups[i]
-            out.append(sources[last].mark + texts[i])
+    for place in sorted(chosen):
+        piece = pieces[place]
+        if piece.entry == last:
+            lines[-1] += " " + piece.text
         else:
-            out[-1] += " " + texts[i]
-    return "\n".join(out)[:budget]
+            last = piece.entry
+            lines.append(sources[last].mark + piece.text)
+    return "\n".join(lines)

@@ -7,13 +7,34 @@ from dataclasses import dataclass
 
 from compacter.history.entry import Entry
 from compacter.summaries import ledger as ledgers
-from compacter.summaries import scripts
+from compacter.summaries import instructions, scripts, tag
 from compacter.summaries.continuation import is_continuation
 from compacter.summaries.refusal import is_refusal
 from compacter.summaries.words import words
 
-_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete"})
-_FILTERED = frozenset({"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii", "guardrail_intervened", "content_filtered"})
+_CUT_OFF = frozenset(
+    {
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_length",
+        "model_context_window_exceeded",
+        "incomplete",
+    }
+)
+_FILTERED = frozenset(
+    {
+        "content_filter",
+        "safety",
+        "refusal",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "spii",
+        "guardrail_intervened",
+        "content_filtered",
+    }
+)
 _FEWEST_LETTERS = 80
 _DOMINANT, _TRACE = 0.8, 0.05
 _CARRIED = 0.8
@@ -57,7 +78,12 @@ def judge(
 
 
 def _fault(
-    text: str, finish: str | None, refused: bool, called_tool: bool, limit_chars: int, entries: Sequence[Entry]  # noqa: FBT001
+    text: str,
+    finish: str | None,
+    refused: bool,
+    called_tool: bool,
+    limit_chars: int,
+    entries: Sequence[Entry],  # noqa: FBT001
 ) -> str:
     ended = (finish or "").lower()
     if called_tool:
@@ -81,7 +107,13 @@ def _fault(
 
 def _language_switched(text: str, entries: Sequence[Entry]) -> bool:
     """Whether the people write in one script and the summary hardly uses it."""
-    theirs = scripts.count("\n".join(entry.text[:2000] for entry in entries if entry.role in ("user", "assistant") and entry.kind == "text"))
+    theirs = scripts.count(
+        "\n".join(
+            entry.text[:2000]
+            for entry in entries
+            if entry.role in ("user", "assistant") and entry.kind == "text"
+        )
+    )
     ours = scripts.count(text)
     if sum(theirs.values()) < _FEWEST_LETTERS or sum(ours.values()) < _FEWEST_LETTERS:
         return False
@@ -89,8 +121,13 @@ def _language_switched(text: str, entries: Sequence[Entry]) -> bool:
     return letters >= _DOMINANT * sum(theirs.values()) and ours[script] < _TRACE * sum(ours.values())
 
 
-def _retention(text: str, entries: Sequence[Entry], prior: str | None, ledger: str) -> tuple[float | None, tuple[str, ...]]:
-    wanted = ledgers.essentials(entries, prior=ledgers.rules_of(prior or "", ledger), limit=_ITEMS)
+def _retention(
+    text: str, entries: Sequence[Entry], prior: str | None, ledger: str
+) -> tuple[float | None, tuple[str, ...]]:
+    carried = ledgers.read(ledger)
+    before = ledgers.read(tag.divide(prior).ledger if prior else "")
+    rules = [text for text, score in ledgers.rules(entries, before.rules) if score >= instructions.STRONG]
+    wanted = list(dict.fromkeys([*rules[-_ITEMS:], *carried.rules, *carried.references[:_ITEMS]]))
     if not wanted:
         return None, ()
     in_prose, in_ledger = text.casefold(), ledger.casefold()
@@ -110,4 +147,4 @@ def _carries(item: str, text: str, present: set[str]) -> bool:
     if item.casefold() in text:
         return True
     needed = set(words(item))
-    return len(needed) > 2 and len(needed & present) >= _CARRIED * len(needed)  # noqa: PLR2004 - fewer words prove nothing
+    return len(needed) > 2 and len(needed & present) >= _CARRIED * len(needed)

@@ -42,7 +42,10 @@ _MODAL = re.compile(
     r"i (?:prefer|want you to|need you to|expect you to|insist|forbid|(?:do not|don['’]t) want)|i['’]d (?:prefer|rather)|off[- ]limits|strictly|non[- ]negotiable|mandatory|forbidden|not allowed)\b",
     re.IGNORECASE,
 )
-_ABSOLUTE = re.compile(r"\b(?:never|always|must|do not|don['’]t|only|at all times|under no circumstances|every time|no exceptions?)\b", re.IGNORECASE)
+_ABSOLUTE = re.compile(
+    r"\b(?:never|always|must|do not|don['’]t|only|at all times|under no circumstances|every time|no exceptions?)\b",
+    re.IGNORECASE,
+)
 # The same in other languages: words that forbid, oblige, limit or state a standing preference.
 _FOREIGN = re.compile(
     r"\b(?:niemals|nie wieder|immer|auf keinen fall|du (?:musst|darfst|sollst)|bitte (?:nur|nie|immer|keine?n?|nicht)|nur auf|darf(?:st)? (?:nicht|nur)|höchstens|spätestens|ab (?:jetzt|sofort)|"

@@ -11,113 +11,112 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compacter.history.entry import Entry
-from compacter.summaries import instructions
-from compacter.summaries.references import references
-from compacter.summaries.supersede import Statement, latest
+from compacter.summaries import instructions, references, units, vocabulary
+from compacter.summaries.supersede import stale
 
 Extractor = Callable[[str], Iterable[str]]
+"""Gets an entry's text and yields what is to be kept word for word."""
 
 RULE, TASK, LATEST, OPEN, REFERENCE = "Rule: ", "Task: ", "Latest: ", "Open: ", "- "
 _SPACES = re.compile(r"\s+")
-_REQUEST_SIZE = 300
+_REQUEST_SIZE, _REQUEST_SHARE = 300, 5
 _CALL_SIZE = 160
-_RULE_SHARE = 0.7
+_RULE_SHARE = 0.75
+_SURE = 1.5
 
 
 @dataclass(slots=True)
-class _Parts:
+class Ledger:
+    """The items of a ledger, read back from its text."""
+
     rules: list[str] = field(default_factory=list)
     task: str = ""
-    newest: str = ""
-    calls: list[str] = field(default_factory=list)
+    latest: str = ""
     references: list[str] = field(default_factory=list)
+
+
+def read(text: str) -> Ledger:
+    """Return the items of a ledger's ``text``; open calls are left out, they are answered or gone by now."""
+    found = Ledger()
+    for line in text.splitlines():
+        if line.startswith(RULE):
+            found.rules.append(line[len(RULE) :])
+        elif line.startswith(TASK):
+            found.task = line[len(TASK) :]
+        elif line.startswith(LATEST):
+            found.latest = line[len(LATEST) :]
+        elif line.startswith(REFERENCE):
+            found.references.append(line[len(REFERENCE) :])
+    return found
 
 
 def build(entries: Sequence[Entry], *, prior: str = "", budget: int, extractors: Sequence[Extractor] = ()) -> str:
     """Return the ledger of ``entries`` in at most ``budget`` characters; empty when there is nothing to keep.
 
     ``prior`` is the ledger of the summary these entries are folded into; its items are carried on, unless a later
-    statement changed them. ``extractors`` are the caller's own: each gets an entry's text and yields what to keep.
+    statement changed them. ``extractors`` are the caller's own.
     """
-    old = _parse(prior)
-    taken: list[str] = []
-    left = budget
+    old = read(prior)
+    kept = essence(entries, old, budget, extractors)
+    room = budget - sum(len(line) + 1 for line in kept)
+    carried = [Entry("assistant", "summary", reference) for reference in old.references]
+    sources, pieces = units.cut([*carried, *entries])
+    known = vocabulary.learn(sources, pieces)
+    kept += [REFERENCE + text for text in references.best(known, pieces, room, known.covered_by("\n".join(kept)))]
+    return "\n".join(kept)
 
-    def take(line: str, limit: int) -> bool:
-        nonlocal left
-        if not line.strip() or len(line) + 1 > min(left, limit):
-            return False
-        taken.append(line)
-        left -= len(line) + 1
-        return True
 
-    ruled = _rules(entries, old)
-    chosen: list[Statement] = []
-    room = budget * _RULE_SHARE
-    for rule in sorted(ruled, key=lambda rule: (-rule.score, -rule.order)):
-        size = len(RULE) + len(rule.text) + 1
+def essence(entries: Sequence[Entry], old: Ledger, budget: int, extractors: Sequence[Extractor] = ()) -> list[str]:
+    """Return the ledger's lines without references: rules, requests, open calls, and what ``extractors`` want."""
+    lines = _fitting(entries, old, int(budget * _RULE_SHARE))
+    left = budget - sum(len(line) + 1 for line in lines)
+    extra = [REFERENCE + text for text in references.supplied(entries, extractors)]
+    asked = [entry.text for entry in entries if entry.role == "user" and entry.kind == "text" and entry.text.strip()]
+    size = min(_REQUEST_SIZE, budget // _REQUEST_SHARE)
+    requests = [TASK + clip(old.task or flat(asked[0]), size)] if asked or old.task else []
+    if len(asked) > 1 or (asked and old.task) or old.latest:
+        requests.append(LATEST + clip(flat(asked[-1]) if asked else old.latest, size))
+    for line in [*requests, *(OPEN + clip(call, _CALL_SIZE) for call in _open_calls(entries)), *reversed(extra)]:
+        if len(line) + 1 <= left and not any(line.partition(": ")[2] in other for other in lines):
+            lines.append(line)
+            left -= len(line) + 1
+    return lines
+
+
+def rules(entries: Sequence[Entry], carried: Sequence[str] = ()) -> list[tuple[str, float]]:
+    """Return the standing instructions that still hold, oldest first, each with its score."""
+    found: dict[str, float] = dict.fromkeys(carried, instructions.STRONG)
+    for instruction in instructions.find(entries):
+        if instruction.score >= _SURE:
+            text = flat(instruction.text)
+            found[text] = max(instruction.score, found.pop(text, 0.0))
+    gone = stale(found)
+    return [(text, score) for text, score in found.items() if text not in gone]
+
+
+def flat(text: str) -> str:
+    """Return ``text`` on one line."""
+    return _SPACES.sub(" ", text).strip()
+
+
+def clip(text: str, size: int) -> str:
+    """Return ``text``, or its beginning up to a word's end with an ellipsis, in at most ``size`` characters."""
+    if len(text) <= size:
+        return text
+    at = text.rfind(" ", size // 2, size - 1)
+    return text[: at if at > 0 else max(0, size - 1)] + "…"
+
+
+def _fitting(entries: Sequence[Entry], old: Ledger, room: int) -> list[str]:
+    """Return the lines of the rules that fit, the surest and newest first served, in the order they were given."""
+    ranked = list(enumerate(rules(entries, old.rules)))
+    chosen: list[int] = []
+    for place, (text, _) in sorted(ranked, key=lambda pair: (-pair[1][1], -pair[0])):
+        size = len(RULE) + len(text) + 1
         if size <= room:
-            chosen.append(rule)
+            chosen.append(place)
             room -= size
-    for rule in sorted(chosen, key=lambda rule: rule.order):
-        take(RULE + rule.text, left)
-    for label, text in ((TASK, old.task or _first(entries)), (LATEST, _last(entries) or old.newest)):
-        line = label + _clip(text, min(_REQUEST_SIZE, budget // 5))
-        if text and not any(text in other for other in taken):
-            take(line, left)
-    for call in _open_calls(entries):
-        take(OPEN + _clip(call, _CALL_SIZE), left // 2)
-    for snippet in references(entries, carried=old.references, extractors=extractors, said="\n".join(taken)):
-        if left < len(REFERENCE) + 4:
-            break
-        take(REFERENCE + snippet, left)
-    return "\n".join(taken)
-
-
-def essentials(entries: Sequence[Entry], *, prior: Sequence[str] = (), limit: int) -> tuple[str, ...]:
-    """Return the standing instructions and most important identifiers, most important first, at most ``limit``."""
-    ruled = _rules(entries, _Parts(rules=list(prior)))
-    rules = [rule.text for rule in ruled if rule.score >= instructions.STRONG]
-    return tuple(rules[-limit:])
-
-
-def rules_of(*ledgers: str) -> tuple[str, ...]:
-    """Return the rules that ledgers carry."""
-    return tuple(rule for ledger in ledgers for rule in _parse(ledger).rules)
-
-
-def _rules(entries: Sequence[Entry], old: _Parts) -> list[Statement]:
-    carried = [Statement(text, instructions.STRONG + 1, place - len(old.rules)) for place, text in enumerate(old.rules)]
-    found = [Statement(_flat(rule.text), rule.score, rule.index) for rule in instructions.find(entries)]
-    return latest([*carried, *found])
-
-
-def _parse(ledger: str) -> _Parts:
-    parts = _Parts()
-    for line in ledger.splitlines():
-        if line.startswith(RULE):
-            parts.rules.append(line[len(RULE) :])
-        elif line.startswith(TASK):
-            parts.task = line[len(TASK) :]
-        elif line.startswith(LATEST):
-            parts.newest = line[len(LATEST) :]
-        elif line.startswith(OPEN):
-            parts.calls.append(line[len(OPEN) :])
-        elif line.startswith(REFERENCE):
-            parts.references.append(line[len(REFERENCE) :])
-    return parts
-
-
-def _asked(entry: Entry) -> bool:
-    return entry.role == "user" and entry.kind == "text" and bool(entry.text.strip())
-
-
-def _first(entries: Sequence[Entry]) -> str:
-    return next((_flat(entry.text) for entry in entries if _asked(entry)), "")
-
-
-def _last(entries: Sequence[Entry]) -> str:
-    return next((_flat(entry.text) for entry in reversed(entries) if _asked(entry)), "")
+    return [RULE + ranked[place][1][0] for place in sorted(chosen)]
 
 
 def _open_calls(entries: Sequence[Entry]) -> list[str]:
@@ -126,16 +125,5 @@ def _open_calls(entries: Sequence[Entry]) -> list[str]:
     for entry in reversed(entries):
         if entry.kind != "call":
             break
-        calls.append(f"{entry.name} {_flat(entry.text)}".strip())
+        calls.append(f"{entry.name} {flat(entry.text)}".strip())
     return calls[::-1]
-
-
-def _flat(text: str) -> str:
-    return _SPACES.sub(" ", text).strip()
-
-
-def _clip(text: str, size: int) -> str:
-    if len(text) <= size:
-        return text
-    at = text.rfind(" ", size // 2, size - 1)
-    return text[: at if at > 0 else size - 1] + "…"

@@ -50,17 +50,28 @@ def build(
     or else ``%s`` marks where prior summary and transcript go, without a mark they go last. ``max_tokens`` bounds the
     answer and is told to the model in words. ``language_hint`` names the language to write in.
     """
-    return [{"role": "user", "content": _content(transcript.render(entries), prior, template, max_tokens, language_hint)}]
+    return [
+        {
+            "role": "user",
+            "content": _content(transcript.render(entries), prior, template, max_tokens, language_hint),
+        }
+    ]
 
 
 def overhead(
-    *, prior: str | None = None, template: str | None = None, max_tokens: int, language_hint: str | None = None
+    *,
+    prior: str | None = None,
+    template: str | None = None,
+    max_tokens: int,
+    language_hint: str | None = None,
 ) -> int:
     """Return how many characters ``build`` adds to the rendered transcript."""
     return len(_content("", prior, template, max_tokens, language_hint))
 
 
-def _content(record: str, prior: str | None, template: str | None, max_tokens: int, language_hint: str | None) -> str:
+def _content(
+    record: str, prior: str | None, template: str | None, max_tokens: int, language_hint: str | None
+) -> str:
     if prior and prior.strip():
         # Indented like the transcript's content, so that a summary cannot close its own fence either.
         record = f"{_SUMMARY_OPEN}\n {transcript.neutral(prior)}\n{_SUMMARY_CLOSE}\n{record}"

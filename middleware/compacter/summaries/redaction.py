@@ -22,7 +22,10 @@ def _card(match: re.Match[str]) -> str:
 
 def _luhn(digits: list[int]) -> bool:
     """The check digit of payment cards (ISO/IEC 7812-1)."""
-    doubled = [digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4) for place, digit in enumerate(reversed(digits))]  # noqa: PLR2004
+    doubled = [
+        digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4)
+        for place, digit in enumerate(reversed(digits))
+    ]
     return sum(doubled) % 10 == 0 and len(set(digits)) > 1
 
 
@@ -40,10 +43,21 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
         "[private key]",
     ),
     # Connection strings: scheme://user:password@host
-    (re.compile(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^\s:/@'\"<>]{0,128}:)[^\s@/'\"<>]{1,256}(?P<after>@)"), _kept("password")),
+    (
+        re.compile(
+            r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^\s:/@'\"<>]{0,128}:)[^\s@/'\"<>]{1,256}(?P<after>@)"
+        ),
+        _kept("password"),
+    ),
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"), "[token]"),
-    (re.compile(r"(?P<keep>\b(?:authorization|proxy-authorization)[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|bearer|token|digest)\s{1,4})[^\s\"',;]{4,4096}", re.I), _kept("token")),
-    (re.compile(r"(?P<keep>\bbearer\s{1,4})[A-Za-z0-9._~+/=-]{16,4096}", re.I), _kept("token")),
+    (
+        re.compile(
+            r"(?P<keep>\b(?:authorization|proxy-authorization)[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|bearer|token|digest)\s{1,4})[^\s\"',;]{4,4096}",
+            re.IGNORECASE,
+        ),
+        _kept("token"),
+    ),
+    (re.compile(r"(?P<keep>\bbearer\s{1,4})[A-Za-z0-9._~+/=-]{16,4096}", re.IGNORECASE), _kept("token")),
     # AWS access key ids; the secret beside them has no shape of its own and goes with its name below.
     (re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]{16}\b"), "[AWS key]"),
     (
@@ -62,14 +76,19 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     (
         re.compile(
-            r"(?P<keep>(?<![A-Za-z0-9])[\w.-]{0,40}?" + _SECRET_NAME + r"[\"'`*]{0,3}\s{0,4}(?::=|=>|=|:|\bis\b|：|は|是)\s{0,4}[\"'`]{0,3})"
+            r"(?P<keep>(?<![A-Za-z0-9])[\w.-]{0,40}?"
+            + _SECRET_NAME
+            + r"[\"'`*]{0,3}\s{0,4}(?::=|=>|=|:|\bis\b|：|は|是)\s{0,4}[\"'`]{0,3})"
             r"(?!\[|\s|true\b|false\b|null\b|none\b|undefined\b|\$\{|<|\*{3})[^\s\"'`,;}{)]{6,512}",
-            re.I,
+            re.IGNORECASE,
         ),
         _kept("secret"),
     ),
     (re.compile(r"(?<![\d.-])(?:\d[ -]?){12,18}\d(?![\d.]?\d)"), _card),
-    (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,8}[A-Za-z]{2,24}\b"), "[e-mail]"),
+    (
+        re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,8}[A-Za-z]{2,24}\b"),
+        "[e-mail]",
+    ),
 )
 
 

@@ -13,9 +13,7 @@ _SORRY = (
     r"desculpe|sinto muito|lamento|infelizmente|mi dispiace|purtroppo|het spijt me|sorry|helaas|przykro mi|przepraszam|niestety|üzgünüm|maalesef|"
     r"извините|простите|к сожалению|прошу прощения|抱歉|对不起|很抱歉|對不起|申し訳(?:ありません|ございません)|すみません|죄송(?:합니다|하지만)|آسف|عذرا|عذرًا|क्षमा करें|माफ़ करें|xin lỗi|maaf)"
 )
-_ACT = (
-    r"(?:help|assist|comply|compl(?:y|ete)|fulfil{1,2}|provide|continue|summari[sz]e|do (?:that|this|so)|process|answer|respond|support|engage|create|produce|generate|discuss|share|write|participate|perform|access|offer)"
-)
+_ACT = r"(?:help|assist|comply|compl(?:y|ete)|fulfil{1,2}|provide|continue|summari[sz]e|do (?:that|this|so)|process|answer|respond|support|engage|create|produce|generate|discuss|share|write|participate|perform|access|offer)"
 _CANNOT = (
     rf"(?:i\s+(?:really\s+)?(?:can(?:not|['’]?t| not)|could ?n[o']t|won['’]?t|will not|must decline|have to decline|decline|refuse|(?:am|['’]m) (?:not able|unable|not allowed|not permitted)|do not feel comfortable)(?:\s+to)?(?:\s+\w+){{0,2}}\s+{_ACT}"
     rf"|i['’]m (?:not able|unable|not allowed|not permitted) to (?:\w+ )?{_ACT}|i (?:must|have to) (?:respectfully )?(?:decline|refuse)|as an ai(?: language model| assistant)?,? i|i['’]m just an ai|this (?:request|content|conversation) (?:violates|goes against)"
@@ -23,7 +21,10 @@ _CANNOT = (
     r"não posso (?:ajudar|atender|fornecer|resumir|fazer|continuar)|não consigo (?:ajudar|atender)|non posso (?:aiutar|assister|fornire|riassumere|continuare|fare|soddisfare)|ik kan (?:\w+ ){0,3}niet|nie mogę|yardımcı olamam|"
     r"я не (?:могу|буду|в состоянии)|не могу (?:помочь|выполнить|ответить)|我(?:无法|不能|没有办法|不可以)|無法(?:提供|協助|滿足)|我無法|できません|お(?:手伝い|答え|応え)(?:すること)?(?:は|が)?できません|할 수 없습니다|도와드릴 수 없|도울 수 없|لا (?:أستطيع|يمكنني)|मैं .{0,30}नहीं कर सकता|tôi không thể|saya tidak (?:bisa|dapat))"
 )
-_PLAIN = re.compile(rf"^\W*(?:{_SORRY}[\s,.!:;，。、！—–-]*(?:but|aber|mais|pero|mas|ma|maar|но|但|けど|하지만|ولكن)?[\s,.，。]*)?{_CANNOT}", re.IGNORECASE)
+_PLAIN = re.compile(
+    rf"^\W*(?:{_SORRY}[\s,.!:;，。、！—–-]*(?:but|aber|mais|pero|mas|ma|maar|но|但|けど|하지만|ولكن)?[\s,.，。]*)?{_CANNOT}",
+    re.IGNORECASE,
+)
 _SORRY_FIRST = re.compile(rf"^\W*{_SORRY}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _CANNOT_ANYWHERE = re.compile(_CANNOT, re.IGNORECASE)
 

@@ -8,50 +8,69 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+_HANDLING = 3
+"""Characters added to each cost when pieces are compared: a list of fragments reads worse than its size tells."""
+_EPSILON = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something that can be chosen as a whole."""
+
+    words: Sequence[int]
+    names: Sequence[int]
+    cost: int
+    """Characters."""
+    group: int = -1
+    """The first piece of a group costs ``group_costs[group]`` more; -1 belongs to none."""
+    boost: float = 1.0
+    """Factor on the weight of its words."""
+    pool: int = 0
+    """Which of the budgets bounds it besides the first."""
 
 
 def choose(
-    features: Sequence[Sequence[int]],
-    weights: Sequence[float],
-    costs: Sequence[int],
-    groups: Sequence[int],
-    group_costs: Sequence[int],
-    budget: int,
-    covered: set[int],
-    boosts: Sequence[float],
-) -> set[int]:
-    """Return the chosen pieces.
+    pieces: Sequence[Piece], weights: Sequence[float], group_costs: Sequence[int], budgets: Sequence[int], covered: set[int]
+) -> list[int]:
+    """Return the positions of the chosen pieces, in the order of choice.
 
-    Piece i has ``features[i]``, costs ``costs[i]`` characters, and ``group_costs[groups[i]]`` more if it is the first
-    one chosen from its group. A feature counts once; those in ``covered`` (which is updated) count no more.
+    ``budgets[0]`` bounds the whole, ``budgets[n]`` what pieces of pool n may take of it. A feature counts once; those
+    in ``covered``, which grows, count no more.
     """
-    chosen: set[int] = set()
-    opened: set[int] = set()
+    chosen: list[int] = []
+    opened: set[int] = {-1}
+    left = list(budgets)
 
-    def gain(piece: int) -> float:
-        return boosts[piece] * sum(weights[feature] for feature in features[piece] if feature not in covered)
+    def gain(piece: Piece) -> float:
+        return piece.boost * sum([weights[word] for word in piece.words if word not in covered]) + sum(
+            [weights[name] for name in piece.names if name not in covered]
+        )
 
-    def cost(piece: int) -> int:
-        group = groups[piece]
-        return costs[piece] + (0 if group in opened else group_costs[group])
+    def cost(piece: Piece) -> int:
+        return piece.cost if piece.group in opened else piece.cost + group_costs[piece.group]
 
-    heap = [(-gain(piece) / cost(piece), piece) for piece in range(len(features))]
+    heap = [(-gain(piece) / (cost(piece) + _HANDLING), place) for place, piece in enumerate(pieces)]
     heapq.heapify(heap)
-    left = budget
-    while heap and left > 0:
-        _, piece = heapq.heappop(heap)
+    while heap:
+        place = heapq.heappop(heap)[1]
+        piece = pieces[place]
         price = cost(piece)
-        if price > left:
+        if price > left[0] or price > left[piece.pool]:
             continue
         value = gain(piece)
         if value <= 0:
             continue
-        ratio = value / price
-        if heap and -ratio > heap[0][0] + 1e-12:
-            heapq.heappush(heap, (-ratio, piece))
+        ratio = value / (price + _HANDLING)
+        if heap and -ratio > heap[0][0] + _EPSILON:
+            heapq.heappush(heap, (-ratio, place))
             continue
-        chosen.add(piece)
-        opened.add(groups[piece])
-        covered.update(features[piece])
-        left -= price
+        chosen.append(place)
+        opened.add(piece.group)
+        covered.update(piece.words)
+        covered.update(piece.names)
+        left[0] -= price
+        if piece.pool:
+            left[piece.pool] -= price
     return chosen

@@ -1,40 +1,40 @@
-"""The latest value wins: of two sentences that say the same about the same thing, only the newer one holds."""
+"""The latest value wins: of two statements about the same thing, only the newer one holds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from compacter.summaries.identifiers import IDENTIFIER
 from compacter.summaries.words import words
 
 _VALUE = re.compile(
-    r"\b\d[\d.,:/-]*\b|[$€£¥]\s?\d[\d.,]*|\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
-    r"monday|tuesday|wednesday|thursday|friday|saturday|sunday|one|two|three|four|five|six|seven|eight|nine|ten|twenty|thirty|forty|fifty|hundred|thousand|million)\b",
+    r"[$€£¥]\s?\d[\d.,]*|\b\d[\d.,:/-]*\b|\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
+    r"monday|tuesday|wednesday|thursday|friday|saturday|sunday|today|tomorrow|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
+    r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million)\b",
     re.IGNORECASE,
 )
+_FEWEST_WORDS = 2
 
 
-def masked(sentence: str) -> str:
-    """Return ``sentence`` with its values and identifiers taken out: what it is about."""
-    return " ".join(words(_VALUE.sub(" ", IDENTIFIER.sub(" ", sentence))))
+def subject(sentence: str) -> str:
+    """Return what ``sentence`` is about: its words without values and identifiers; empty if it holds no value."""
+    bare, values = _VALUE.subn(" ", IDENTIFIER.sub(" 0 ", sentence))
+    about = list(words(bare))
+    return " ".join(about) if values and len(about) >= _FEWEST_WORDS else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A sentence and where it was said; later ones win."""
-
-    text: str
-    score: float
-    order: int
-
-
-def latest(statements: Iterable[Statement]) -> list[Statement]:
-    """Return the statements that still hold, in order."""
-    holding: dict[str, Statement] = {}
+def stale(statements: Iterable[str]) -> set[str]:
+    """Return those of the ``statements``, oldest first, whose value a later one has changed."""
+    holding: dict[str, str] = {}
+    gone: set[str] = set()
     for statement in statements:
-        key = masked(statement.text) or statement.text.casefold()
-        holding.pop(key, None)
-        holding[key] = statement
-    return list(holding.values())
+        about = subject(statement)
+        if not about:
+            continue
+        before = holding.get(about)
+        if before is not None and before != statement:
+            gone.add(before)
+        gone.discard(statement)
+        holding[about] = statement
+    return gone

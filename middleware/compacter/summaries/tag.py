@@ -52,6 +52,15 @@ def parse(text: str) -> Parsed | None:
     return Parsed(_unescape(prose), _unescape(ledger))
 
 
+def divide(text: str) -> Parsed:
+    """Return the parts of a summary whether its text is tagged (``compose``) or not (``join``)."""
+    tagged = parse(text)
+    if tagged is not None:
+        return tagged
+    prose, _, ledger = text.partition(_SEPARATOR)
+    return Parsed(prose, ledger)
+
+
 def _escape(text: str) -> str:
     """Mark lines of the content that look like our heading, so that only the real one is read as such."""
     return _HEADING_LINE.sub(lambda match: "\\" + match[1], text) if HEADING in text else text

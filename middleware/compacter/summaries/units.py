@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compacter.history.entry import Entry
+from compacter.summaries.flatten import flatten
+from compacter.summaries.salience import salience
+from compacter.summaries.shorten import shorten
 
-LONGEST = 320
-"""Characters of the longest unit; longer runs are cut between words."""
+_LONGEST = 320
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\w\"'“‘(\[*`$€£¿¡-])|(?<=[。！？])|\n+")
 _NUMBERED = re.compile(r"^\s*\d+(?:\t|→|[:|] )")
 _SPACES = re.compile(r"\s+")
 _SPEAKER = re.compile(r"^(\([^)\n]{1,60}\)\s*)?([A-Z][\w'’.-]{0,24}(?: [A-Z][\w'’.-]{0,24})?): (?=\S)")
-_ROLE_MARK = {"user": "U: ", "assistant": "A: ", "system": "S: ", "tool": "T: "}
+_MARKS = {"user": "U: ", "assistant": "A: ", "system": "S: ", "tool": "T: "}
+_RESULT_MARK = "→ "
+_TOLD = re.compile(rf"^(?:{_RESULT_MARK}|[\w.’'-]{{1,40}}(?: [\w.’'-]{{1,24}})?: )")
+_CODE = re.compile(r"[{}()\[\];=<>|\\$#*/_]")
+_CODE_SHARE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +30,13 @@ class Unit:
     """One piece of an entry that can be kept or dropped on its own."""
 
     text: str
+    """As it would be kept: shortened, white space folded."""
     entry: int
-    """Position of its entry among those given."""
-    prose: bool
-    """Whether it is a sentence, which may be shortened, rather than code or output."""
+    """Position of its source."""
+    said: str
+    """The piece before it was shortened."""
+    salience: float = 1.0
+    """How likely it states a fact, judged by its form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +56,18 @@ def cut(entries: Sequence[Entry]) -> tuple[list[Source], list[Unit]]:
     sources: list[Source] = []
     units: list[Unit] = []
     for place, entry in enumerate(entries):
-        mark, rest = _ROLE_MARK[entry.role], entry.text
-        prose = entry.kind in ("text", "summary", "media")
-        if entry.kind == "text" and named and (match := _SPEAKER.match(rest)):
-            mark, rest = f"{match[2]}: ", (match[1] or "") + rest[match.end() :]
-        elif entry.kind == "call":
-            mark = f"{entry.name or 'call'}: "
-        elif entry.kind == "result":
-            mark = "→ "
-        sources.append(Source(entry.role, entry.kind, mark))
-        pieces = sentences(rest) if prose else lines(rest)
-        units.extend(Unit(piece, place, prose) for piece in pieces)
+        mark, rest = _mark(entry, named=named)
+        role = "user" if entry.kind == "summary" and mark == _MARKS["user"] else entry.role
+        sources.append(Source(role, entry.kind, mark))
+        if entry.kind == "text":
+            for sentence in sentences(rest):
+                short = sentence if _looks_like_code(sentence) else shorten(sentence)
+                if _tells(short):
+                    units.append(Unit(short, place, sentence, salience(sentence)))
+        elif entry.kind == "summary":
+            units.extend(Unit(sentence, place, sentence, salience(sentence)) for sentence in sentences(rest))
+        else:
+            units.extend(Unit(line, place, line) for line in lines(rest))
     return sources, units
 
 
@@ -69,76 +78,43 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def lines(text: str) -> Iterator[str]:
-    """Yield the lines of code or output, JSON as ``key: value`` runs, without colours and line numbers."""
+    """Yield the lines of code or output without colours and line numbers; JSON as runs of ``key: value``."""
     flat = flatten(text)
-    if flat is not None:
-        for piece in flat:
-            yield from _wrap(piece)
-        return
-    for line in _ANSI.sub("", text).splitlines():
+    for line in _ANSI.sub("", text).splitlines() if flat is None else flat:
         yield from _wrap(_SPACES.sub(" ", _NUMBERED.sub("", line)).strip())
 
 
-def flatten(text: str) -> list[str] | None:
-    """Return JSON as compact lines, one for each object that holds plain values; None when it is not JSON."""
-    stripped = text.strip()
-    if stripped[:1] not in ("{", "["):
-        return None
-    try:
-        value = json.loads(stripped)
-    except (ValueError, RecursionError):
-        return None
-    try:
-        return list(_flat(value, ""))
-    except RecursionError:
-        return None
-
-
-def _flat(value: object, name: str) -> Iterator[str]:
-    if isinstance(value, dict):
-        plain = []
-        for key, item in value.items():
-            if isinstance(item, (dict, list)) and item:
-                continue
-            if isinstance(item, str) and ("\n" in item or len(item) > LONGEST):
-                continue
-            plain.append(f"{key}: {_scalar(item)}")
-        if plain:
-            yield (f"{name} " if name else "") + ", ".join(plain)
-        for key, item in value.items():
-            if isinstance(item, (dict, list)) and item:
-                yield from _flat(item, str(key))
-            elif isinstance(item, str) and ("\n" in item or len(item) > LONGEST):
-                yield from lines(item)
-    elif isinstance(value, list):
-        if all(not isinstance(item, (dict, list)) for item in value):
-            yield (f"{name}: " if name else "") + ", ".join(_scalar(item) for item in value)
-        else:
-            for item in value:
-                yield from _flat(item, name)
-    elif isinstance(value, str):
-        yield from lines(value) if flatten_again(value) else sentences(value)
-    else:
-        yield _scalar(value)
-
-
-def flatten_again(text: str) -> bool:
-    """Whether a string inside JSON is itself JSON."""
-    return text.strip()[:1] in ("{", "[")
-
-
-def _scalar(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False) if not isinstance(value, (dict, list)) else ""
+def _mark(entry: Entry, *, named: bool) -> tuple[str, str]:
+    """Return what tells who speaks, and the text without it."""
+    if entry.kind == "summary":
+        told = _TOLD.match(entry.text)
+        return (told[0], entry.text[told.end() :]) if told else ("", entry.text)
+    if entry.kind == "call":
+        return f"{entry.name or 'call'}: ", entry.text
+    if entry.kind == "result":
+        return _RESULT_MARK, entry.text
+    if named and (match := _SPEAKER.match(entry.text)):
+        return f"{match[2]}: ", (match[1] or "") + entry.text[match.end() :]
+    return _MARKS[entry.role], entry.text
 
 
 def _wrap(piece: str) -> Iterable[str]:
-    """Yield ``piece`` in runs of at most ``LONGEST`` characters, cut between words where there are any."""
-    while len(piece) > LONGEST:
-        at = max(piece.rfind(" ", LONGEST // 2, LONGEST), piece.rfind(", ", LONGEST // 2, LONGEST))
-        at = at if at > 0 else LONGEST
-        yield piece[:at]
-        piece = piece[at:].lstrip()
-    if piece and any(character.isalnum() for character in piece):
-        yield piece
+    """Yield ``piece`` in runs of bounded length, cut between words where there are any."""
+    start = 0
+    while len(piece) - start > _LONGEST:
+        at = piece.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
+        at = at if at > 0 else start + _LONGEST
+        if _tells(piece[start:at]):
+            yield piece[start:at]
+        start = at + (piece[at] == " ")
+    if _tells(piece[start:]):
+        yield piece[start:]
+
+
+def _looks_like_code(piece: str) -> bool:
+    """Whether leaving words out could change what a line means to a machine."""
+    return len(_CODE.findall(piece)) * _CODE_SHARE > len(piece)
+
+
+def _tells(piece: str) -> bool:
+    return any(map(str.isalnum, piece))
