@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from .conversation import Turn
 
-BAR = 56
 STEPS = "▁▂▃▄▅▆▇█"
 
 
@@ -50,6 +49,8 @@ class Picture:
         self.context = Context(window, turns)
         self._doing = "starting"
         self._since = time.monotonic()
+        self._bar = min(56, self.console.width - 40)
+        self._spinner = Spinner("dots")
         # A callable is asked anew at each refresh: the seconds run while the model works.
         self._live = Live(
             console=self.console, get_renderable=self._render, refresh_per_second=8, transient=True
@@ -146,11 +147,12 @@ class Picture:
     def _render(self) -> RenderableType:
         context = self.context
         seconds = time.monotonic() - self._since
+        self._spinner.update(text=Text(f" {self._doing} … {seconds:.0f} s", "dim"))
         return Panel(
             Group(
                 self._window(),
                 self._history(),
-                Spinner("dots", Text(f" {self._doing} … {seconds:.0f} s", "dim")),
+                self._spinner,
             ),
             title=f"context window, turn {context.turn} of {context.turns}",
             title_align="left",
@@ -161,11 +163,11 @@ class Picture:
         if context.refused:
             return Text.assemble(
                 "sent  ",
-                ("█" * BAR, "red"),
+                ("█" * self._bar, "red"),
                 ("▶", "bold red"),
                 (f" {context.refused:,} > {context.window:,}", "bold red"),
             )
-        cell = context.window / BAR
+        cell = context.window / self._bar
         folded = round(min(context.folded, context.sent) / cell)
         verbatim = max(0, round(context.sent / cell) - folded)
         full = context.sent / context.window
@@ -174,20 +176,21 @@ class Picture:
             "sent  ",
             ("▓" * folded, "magenta"),
             ("█" * verbatim, style),
-            ("░" * (BAR - folded - verbatim), "dim"),
+            ("░" * (self._bar - folded - verbatim), "dim"),
             f"  {context.sent:,} of {context.window:,} tokens",
         )
 
     def _history(self) -> Group:
         """The whole conversation against the window, and the size of each turn's request: a saw."""
         context = self.context
-        cells = BAR if context.whole <= context.window else round(BAR * context.window / context.whole)
-        used = BAR if context.whole > context.window else round(BAR * context.whole / context.window)
+        scale = max(context.whole, context.window) / self._bar
+        used, edge = round(context.whole / scale), round(context.window / scale)
         whole = Text.assemble(
             "all   ",
-            ("█" * min(used, cells), "cyan"),
-            ("█" * max(0, used - cells), "red"),
-            ("░" * (BAR - used), "dim"),
+            ("█" * min(used, edge), "cyan"),
+            ("░" * (edge - used), "dim"),
+            ("▌" if used > edge else "", "bold"),  # Here the window ends.
+            ("█" * (used - edge - 1), "red"),
             f"  {context.whole:,} tokens without folding",
         )
         saw = Text("turns ")
