@@ -1,13 +1,83 @@
-"""compacter: a long conversation never dies of a context-window error."""
+"""compacter: a long conversation never dies of a context-window error.
+
+Wrap the completion call you already have::
+
+    completion = Compacter().wrap(litellm.completion)
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compacter.compacter import Compacter, compacted
+    from compacter.conversation import History
+    from compacter.errors import CompacterError, CompactionError, InvalidHistoryError
+    from compacter.events import CompactionEvent
+    from compacter.history.cut import CompactionPlan
+    from compacter.memory.inprocess import InProcessMemory
+    from compacter.memory.redis import RedisMemory
+    from compacter.memory.sqlite import SQLiteMemory
+    from compacter.overflow import TokenLimit, detect_token_limit
+    from compacter.result import CompactionResult
+    from compacter.strategies import Chain, ClearToolResults, CompactionStrategy, Shorten, Summarize, Truncate
+
+__all__ = [
+    "Chain",
+    "ClearToolResults",
+    "Compacter",
+    "CompacterError",
+    "CompactionError",
+    "CompactionEvent",
+    "CompactionPlan",
+    "CompactionResult",
+    "CompactionStrategy",
+    "History",
+    "InProcessMemory",
+    "InvalidHistoryError",
+    "RedisMemory",
+    "SQLiteMemory",
+    "Shorten",
+    "Summarize",
+    "TokenLimit",
+    "Truncate",
+    "compacted",
+    "detect_token_limit",
+]
+
+_HOMES = {
+    "Compacter": "compacter.compacter",
+    "compacted": "compacter.compacter",
+    "History": "compacter.conversation",
+    "CompacterError": "compacter.errors",
+    "CompactionError": "compacter.errors",
+    "InvalidHistoryError": "compacter.errors",
+    "CompactionEvent": "compacter.events",
+    "CompactionPlan": "compacter.history.cut",
+    "InProcessMemory": "compacter.memory.inprocess",
+    "SQLiteMemory": "compacter.memory.sqlite",
+    "RedisMemory": "compacter.memory.redis",
+    "TokenLimit": "compacter.overflow",
+    "detect_token_limit": "compacter.overflow",
+    "CompactionResult": "compacter.result",
+    "CompactionStrategy": "compacter.strategies",
+    "Summarize": "compacter.strategies",
+    "Truncate": "compacter.strategies",
+    "ClearToolResults": "compacter.strategies",
+    "Shorten": "compacter.strategies",
+    "Chain": "compacter.strategies",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"detect_token_limit", "TokenLimit"}:
-        from compacter import overflow
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
 
-        return getattr(overflow, name)
-    raise AttributeError(name)
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal
 
@@ -39,7 +40,9 @@ def _hooks(value: object, name: str) -> tuple[Callable[..., object], ...]:
 class Options(BaseModel):
     """Every option of ``Compacter`` (DESIGN 3.2). Sizes in characters, limits in tokens, times in seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, strict=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True
+    )
 
     compact_ratio: float = Field(default=0.7, gt=0, le=1)
     max_retries: Any = 3
@@ -189,5 +192,14 @@ def validated(options: dict[str, object]) -> Options:
 
 
 def default_logger() -> Any:
-    """The structlog logger that is used when ``logger`` is not given."""
-    return structlog.get_logger("compacter")
+    """The program's structlog where it has configured one, else the standard library's logger ``compacter``.
+
+    Never structlog's own default, which prints to standard output.
+    """
+    if structlog.is_configured():
+        return structlog.get_logger("compacter")
+    return structlog.wrap_logger(
+        logging.getLogger("compacter"),
+        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )

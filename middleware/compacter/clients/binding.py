@@ -14,7 +14,16 @@ from compacter.history.wire import Wire
 
 MESSAGE_PARAMS = ("messages", "input", "contents")
 OUTPUT_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
-BESIDE = ("tools", "functions", "system", "instructions", "response_format", "system_instruction", "prompt", "text_format")
+BESIDE = (
+    "tools",
+    "functions",
+    "system",
+    "instructions",
+    "response_format",
+    "system_instruction",
+    "prompt",
+    "text_format",
+)
 """Options whose content the provider reads too."""
 NOT_FOR_SUMMARIES = frozenset({
     "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "stream", "stream_options",
@@ -50,12 +59,24 @@ class Binding:
             found = args[self.messages_position]
         return self.defaults.get(self.messages_param) if found is None else found
 
+    def has_history(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether a ``History`` was passed, which is kept up to date by the call."""
+        return hasattr(self.messages(args, kwargs), "pinned_ids")
+
     def replace(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], messages: Sequence[Message], options: Mapping[str, object]
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        messages: Sequence[Message],
+        options: Mapping[str, object],
     ) -> Arguments:
         """The same call with other messages and some other options."""
         changed = {**kwargs, **options}
-        if self.messages_param not in kwargs and self.messages_position is not None and self.messages_position < len(args):
+        if (
+            self.messages_param not in kwargs
+            and self.messages_position is not None
+            and self.messages_position < len(args)
+        ):
             at = self.messages_position
             return (*args[:at], messages, *args[at + 1 :]), changed
         changed[self.messages_param] = messages
@@ -83,19 +104,34 @@ class Binding:
         return sum(characters(value if isinstance(value, str) else plain(value)) for value in beside if value)
 
     def summary_call(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], wire: Wire, prompt: Sequence[Mapping[str, str]], max_tokens: int
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        wire: Wire,
+        prompt: Sequence[Mapping[str, str]],
+        max_tokens: int,
     ) -> Arguments:
         """The arguments of a request for a summary to the same model: no tools, no stream, no response format."""
         messages, extra = wire.prompt(prompt)
         name, _ = self.output_limit(kwargs)
-        options = {key: value for key, value in kwargs.items() if key not in NOT_FOR_SUMMARIES and key not in OUTPUT_PARAMS}
-        extra = {key: value for key, value in {**extra, name: max_tokens}.items() if self.accepts is None or key in self.accepts}
+        options = {
+            key: value
+            for key, value in kwargs.items()
+            if key not in NOT_FOR_SUMMARIES and key not in OUTPUT_PARAMS
+        }
+        extra = {
+            key: value
+            for key, value in {**extra, name: max_tokens}.items()
+            if self.accepts is None or key in self.accepts
+        }
         stream = {"stream": False} if "stream" in kwargs or "stream" in self.defaults else {}
         undone = {key: None for key in self.defaults if key in NOT_FOR_SUMMARIES and key != "stream"}
         return self.replace(args, {**undone, **options, **stream}, messages, extra)
 
 
-def bind(function: Callable[..., Any], *, messages_param: str | None = None, wire_format: str | None = None) -> Binding | None:
+def bind(
+    function: Callable[..., Any], *, messages_param: str | None = None, wire_format: str | None = None
+) -> Binding | None:
     """How to call ``function``; ``None`` when it has no parameter that could hold messages.
 
     Raises ``ConfigurationError`` when ``messages_param`` names no parameter of it.
@@ -104,16 +140,25 @@ def bind(function: Callable[..., Any], *, messages_param: str | None = None, wir
         parameters = dict(inspect.signature(function).parameters)
     except (ValueError, TypeError):
         parameters = {}
-    open_ended = not parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    positional = [name for name, parameter in parameters.items()
-                  if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)]
+    open_ended = not parameters or any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
+    positional = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
     defaults = _bound(function)
     if messages_param is not None:
         if messages_param not in parameters and not open_ended:
-            raise ConfigurationError(f"messages_param={messages_param!r} is no parameter of {_name(function)}; it has: {', '.join(parameters)}")
+            raise ConfigurationError(
+                f"messages_param={messages_param!r} is no parameter of {_name(function)}; it has: {', '.join(parameters)}"
+            )
         name = messages_param
     else:
-        name = next((known for known in MESSAGE_PARAMS if known in parameters), "messages" if open_ended else "")
+        name = next(
+            (known for known in MESSAGE_PARAMS if known in parameters), "messages" if open_ended else ""
+        )
         if not name:
             return None
     return Binding(

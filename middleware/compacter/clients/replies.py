@@ -30,12 +30,26 @@ def tokens_of(reply: object) -> tuple[int, int]:
     usage = field(reply, "usage") or field(reply, "usage_metadata") or field(reply, "usageMetadata")
     if not usage:
         return 0, 0
-    read = _first(usage, "prompt_tokens", "input_tokens", "prompt_token_count", "promptTokenCount", "inputTokens")
+    read = _first(
+        usage, "prompt_tokens", "input_tokens", "prompt_token_count", "promptTokenCount", "inputTokens"
+    )
     if field(usage, "prompt_tokens") is None and field(usage, "input_tokens_details") is None:
         # Anthropic and Bedrock state cached tokens beside the input tokens, OpenAI and Gemini inside them.
-        for extra in ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens"):
+        for extra in (
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+            "cacheReadInputTokens",
+            "cacheWriteInputTokens",
+        ):
             read += _first(usage, extra)
-    written = _first(usage, "completion_tokens", "output_tokens", "candidates_token_count", "candidatesTokenCount", "outputTokens")
+    written = _first(
+        usage,
+        "completion_tokens",
+        "output_tokens",
+        "candidates_token_count",
+        "candidatesTokenCount",
+        "outputTokens",
+    )
     return read, written
 
 
@@ -90,7 +104,11 @@ def _responses(reply: object) -> _Read | None:
         for part in field(item, "content") or () if kind in ("message", None) else ():
             texts.append(str(field(part, "text") or ""))
             refused = refused or field(part, "type") == "refusal"
-    finish = field(field(reply, "incomplete_details"), "reason") if field(reply, "status") == "incomplete" else None
+    finish = (
+        field(field(reply, "incomplete_details"), "reason")
+        if field(reply, "status") == "incomplete"
+        else None
+    )
     return "".join(texts), _word(finish), refused, called
 
 
@@ -114,7 +132,12 @@ def _bedrock(reply: object) -> _Read | None:
         return None
     blocks = field(message, "content") or ()
     called = any(field(block, "toolUse") for block in blocks)
-    return "".join(str(field(block, "text") or "") for block in blocks), _word(field(reply, "stopReason")), False, called
+    return (
+        "".join(str(field(block, "text") or "") for block in blocks),
+        _word(field(reply, "stopReason")),
+        False,
+        called,
+    )
 
 
 def _text(content: Any) -> str:

@@ -84,7 +84,10 @@ def has_content(chunk: Any) -> bool:
         return kind not in _HOUSEKEEPING
     candidates = field(chunk, "candidates")
     if isinstance(candidates, (list, tuple)):
-        return any(field(field(one, "content"), "parts") or field(one, "finish_reason") or field(one, "finishReason") for one in candidates)
+        return any(
+            field(field(one, "content"), "parts") or field(one, "finish_reason") or field(one, "finishReason")
+            for one in candidates
+        )
     if isinstance(chunk, dict) and len(chunk) == 1:
         return next(iter(chunk)) not in _QUIET_EVENTS
     return True
@@ -96,8 +99,30 @@ def _delta_says_something(choice: Any) -> bool:
     delta = field(choice, "delta")
     if delta is None:
         return bool(field(choice, "text") or field(choice, "message"))
-    names = ("content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "audio", "thinking_blocks", "images")
+    names = (
+        "content",
+        "tool_calls",
+        "function_call",
+        "refusal",
+        "reasoning_content",
+        "reasoning",
+        "audio",
+        "thinking_blocks",
+        "images",
+    )
     return any(field(delta, name) for name in names)
+
+
+def text_of(chunk: Any) -> str:
+    """The words of one chunk: a string, or a chat-completions delta."""
+    if isinstance(chunk, str):
+        return chunk
+    texts = []
+    for choice in field(chunk, "choices") or ():
+        delta = field(choice, "delta")
+        text = field(delta, "content") if delta is not None else field(choice, "text")
+        texts.append(text if isinstance(text, str) else "")
+    return "".join(texts)
 
 
 def replay(stream: Any, opening: Opening) -> Any:
@@ -140,7 +165,11 @@ def _replaying(kind: type) -> type:
     def iter_(self: Any) -> Any:
         return self
 
-    members: dict[str, Any] = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__}
+    members: dict[str, Any] = {
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+        "__qualname__": kind.__qualname__,
+    }
     if hasattr(kind, "__next__"):
         members |= {"__next__": next_, "__iter__": iter_}
     if hasattr(kind, "__anext__"):

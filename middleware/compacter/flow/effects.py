@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from compacter.events import Event
 from compacter.history.cut import CompactionPlan
 from compacter.history.message import Message
+from compacter.overflow import TokenLimit
 
 T = TypeVar("T")
 
@@ -27,8 +28,16 @@ Flow = Generator[Effect[Any], Any, T]
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Effect[object]):
-    """Call the wrapped function with these messages; the outcome is its reply."""
+class Outcome:
+    """A reply, and whether it says (with HTTP 200) that the request is too long."""
+
+    reply: object
+    found: TokenLimit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Effect[Outcome]):
+    """Call the wrapped function with these messages."""
 
     messages: Sequence[Message]
     options: Mapping[str, object]
@@ -105,3 +114,10 @@ class Sleep(Effect[None]):
 @dataclass(frozen=True, slots=True)
 class Clock(Effect[float]):
     """Monotonic seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage(Effect[int]):
+    """Input tokens that a reply states, cache reads counted; 0 where it states none."""
+
+    reply: object

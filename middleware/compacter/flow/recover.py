@@ -15,7 +15,7 @@ from compacter.flow.effects import Call, Claim, Flow, Recall, Remember, Sleep, T
 from compacter.flow.policy import Policy
 from compacter.history.message import Message
 from compacter.history.wire import Wire
-from compacter.overflow import TokenLimit, detect_in_reply
+from compacter.overflow import TokenLimit
 
 _LEAST_OUTPUT = 64
 """Tokens of output below which an answer is none: then the history is compacted instead."""
@@ -79,17 +79,16 @@ def recover(policy: Policy, request: Request, calibration: Calibration, refusal:
             return (yield from _give_up(request, refusal, tried, "nothing more can be reduced"))
         request = smaller
         try:
-            reply = yield from Call(request.messages, request.options)
+            outcome = yield from Call(request.messages, request.options)
         except Exception as error:
             found = policy.detect(error)
             if found is None:
                 raise
             refusal = Refusal(found, error)
             continue
-        told = detect_in_reply(reply)
-        if told is None:
-            return reply
-        refusal = Refusal(told, None, reply)
+        if outcome.found is None:
+            return outcome.reply
+        refusal = Refusal(outcome.found, None, outcome.reply)
 
 
 def _stopped(retrying: Any, state: RetryCallState, refusal: Refusal) -> Flow[bool]:

@@ -72,7 +72,9 @@ class Recall:
             self.memory.save(record)
             self._see(record, wire, before, _lead(wire, before))
 
-    def _view(self, record: Record, wire: Wire, messages: Sequence[Message], lead: int) -> list[Message] | None:
+    def _view(
+        self, record: Record, wire: Wire, messages: Sequence[Message], lead: int
+    ) -> list[Message] | None:
         if len(messages) - lead < record.boundary:
             return None
         seen = self._seen.get(record.id)
@@ -92,7 +94,9 @@ class Recall:
         if not record.user_kept and not _user_after(wire, messages, lead + length):
             return None
         view = list(messages[:lead])
-        view.extend(messages[lead + item] if isinstance(item, int) else copy.deepcopy(item[0]) for item in layout)
+        view.extend(
+            messages[lead + item] if isinstance(item, int) else copy.deepcopy(item[0]) for item in layout
+        )
         view.extend(messages[lead + length :])
         return view
 
@@ -126,7 +130,9 @@ def conversation_digest(wire: Wire, messages: Sequence[Message]) -> str:
 
 
 def _encoded(wire: Wire, message: Message) -> bytes:
-    return json.dumps(wire.content(message), ensure_ascii=False, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+    return json.dumps(wire.content(message), ensure_ascii=False, sort_keys=True, default=str).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def _key(scope: str, wire: Wire, message: Message) -> str:
@@ -200,7 +206,9 @@ def _matches(record: Record, wire: Wire, messages: Sequence[Message]) -> bool:
     return position == record.boundary and chain_digest("", wire, folded) == record.digest
 
 
-def _same_content(record: Record, wire: Wire, messages: Sequence[Message], lead: int, prefix: Sequence[Any]) -> bool:
+def _same_content(
+    record: Record, wire: Wire, messages: Sequence[Message], lead: int, prefix: Sequence[Any]
+) -> bool:
     """Message by message, for what a plain comparison does not forgive: moved marks, changed system or kept messages."""
     kept = set(record.kept)
     known = iter([message for message in prefix if not _system(wire, message)])

@@ -61,7 +61,9 @@ class Record:
                 key=_typed(data["key"], str),
                 boundary=_typed(data["boundary"], int),
                 kept=tuple(_typed(position, int) for position in data["kept"]),
-                literals=tuple((_typed(position, int), _typed(message, dict)) for position, message in data["literals"]),
+                literals=tuple(
+                    (_typed(position, int), _typed(message, dict)) for position, message in data["literals"]
+                ),
                 digest=_typed(data["digest"], str),
                 user_kept=_typed(data["user_kept"], bool),
             )

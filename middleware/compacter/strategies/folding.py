@@ -17,6 +17,8 @@ _WINDOW_SHARE = 4
 """A summary may take a quarter of the window at most (a 2,048-token model: 512 tokens)."""
 _PROMPT_MARGIN = 0.92
 """Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate."""
+_LEAST_ANSWER = 12
+"""A prompt that leaves less than this part of the window for the answer is split."""
 _FEWEST_TOKENS = 48
 
 
@@ -91,13 +93,12 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:
     if not entries:
         raise NoSummaryError("nothing can be read in the head")
     available = room(task)
-    tokens = summary_tokens(
-        settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token
-    )
-    allowance = int(tokens * task.chars_per_token)
-    kept = _ledger(task, entries, prior.ledger if prior else "", min(allowance, available))
     prose = prior.prose if prior else ""
-    pending = list(chunks.split(entries, _first_budget(task, prose, tokens, entries)))
+    budget, tokens = _sizes(task, prose, entries)
+    kept = _ledger(
+        task, entries, prior.ledger if prior else "", min(int(tokens * task.chars_per_token), available)
+    )
+    pending = list(chunks.split(entries, budget))
     while pending:
         try:
             answer = yield from _ask(task, pending[0], prose, tokens)
@@ -128,14 +129,23 @@ def _ledger(task: CompactionTask, entries: Sequence[Entry], prior: str, allowanc
     return ledger.build(entries, prior=prior, budget=budget, extractors=task.settings.extractors)
 
 
-def _first_budget(task: CompactionTask, prose: str, tokens: int, entries: Sequence[Entry]) -> int:
-    """Characters of transcript that one prompt may hold; all of it where the summarizer's window is not known."""
+def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[int, int]:
+    """Characters of transcript that one prompt may hold, and tokens that a summary may have.
+
+    One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
+    """
     whole = sum(len(transcript.line(entry)) + 1 for entry in entries) + 1
+    tokens = summary_tokens(
+        task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token
+    )
     if task.window is None:
-        return whole
-    characters = int((task.window - tokens) * task.chars_per_token * _PROMPT_MARGIN)
+        return whole, tokens
     frame = prompts.overhead(prior=prose or None, template=task.settings.summary_prompt, max_tokens=tokens)
-    return max(_SMALLEST_CHUNK, min(whole, characters - frame - len(prose) // 8))
+    usable = int(task.window * _PROMPT_MARGIN)
+    left = usable - int((whole + frame) / task.chars_per_token)
+    if left >= min(tokens, task.window // _LEAST_ANSWER):
+        return whole, min(tokens, left)
+    return max(_SMALLEST_CHUNK, int((usable - tokens) * task.chars_per_token) - frame), tokens
 
 
 def _ask(

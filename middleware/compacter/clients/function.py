@@ -1,0 +1,355 @@
+"""Wrapping one callable, in the four shapes there are: sync, async, and streams of both.
+
+The path on which nothing overflows builds no generator and looks at no message.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compacter.clients import streams
+from compacter.clients.binding import Binding
+from compacter.clients.litellm import window
+from compacter.clients.world import World, is_async_stream
+from compacter.engine import Engine
+from compacter.flow.drive import adrive, drive
+from compacter.flow.recover import Refusal, Request, recover
+from compacter.flow.trigger import converse
+from compacter.history.message import Message
+from compacter.history.recognise import recognise
+from compacter.history.wire import wire
+from compacter.memory.recall import conversation_digest
+from compacter.overflow import TokenLimit, detect_in_reply
+from compacter.session import Session
+
+Function = Callable[..., Any]
+
+
+def wrap_function(engine: Engine, function: Function, binding: Binding) -> Function:
+    """The function with compaction around it: same signature, same kind (sync, async, generator)."""
+    calls = Calls(engine, function, binding)
+    if _is(inspect.isasyncgenfunction, function):
+        shaped: Function = calls.async_generator
+    elif _is(inspect.isgeneratorfunction, function):
+        shaped = calls.generator
+    elif _is(inspect.iscoroutinefunction, function):
+        shaped = calls.asynchronous()
+    else:
+        shaped = calls.synchronous()
+    if shaped in (calls.async_generator, calls.generator):
+        shaped = _as_function(shaped, asynchronous=shaped == calls.async_generator)
+    wrapped = (
+        functools.wraps(function)(shaped)
+        if hasattr(function, "__name__")
+        else functools.update_wrapper(
+            shaped,
+            function,
+            assigned=(name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)),
+            updated=(),
+        )
+    )
+    wrapped.__wrapped__ = function  # type: ignore[attr-defined]
+    return wrapped
+
+
+def _is(question: Callable[[Any], bool], function: Function) -> bool:
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    return question(inner) or (not inspect.isroutine(inner) and question(type(inner).__call__))
+
+
+def _as_function(shaped: Function, *, asynchronous: bool) -> Function:
+    if asynchronous:
+
+        async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            chunks = shaped(*args, **kwargs)
+            try:
+                async for chunk in chunks:
+                    yield chunk
+            finally:
+                await chunks.aclose()
+
+        return stream
+
+    def each(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        return (yield from shaped(*args, **kwargs))
+
+    return each
+
+
+class Calls:
+    """The calls of one wrapped function."""
+
+    def __init__(self, engine: Engine, function: Function, binding: Binding) -> None:
+        self.engine = engine
+        self.function = function
+        self.binding = binding
+
+    # -- the shapes --------------------------------------------------------------------------------------------------
+
+    def synchronous(self) -> Function:
+        """A function for a function."""
+        engine, function, detect = self.engine, self.function, self.engine.detect
+        idle, count_call, is_stream = engine.idle, engine.count_call, streams.streams
+        guarded, recovered, streamed, awaited = self._guarded, self._recovered, self._streamed, self._awaited
+        binding = self.binding
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            count_call()
+            if not idle() or binding.has_history(args, kwargs):
+                return guarded(args, kwargs)
+            try:
+                reply = function(*args, **kwargs)
+            except Exception as error:
+                found = detect(error)
+                if found is None:
+                    raise
+                refusal = Refusal(found, error)
+            else:
+                if is_stream(type(reply)):
+                    return streamed(reply, args, kwargs)
+                if hasattr(reply, "__await__"):
+                    return awaited(reply, args, kwargs)
+                found = detect_in_reply(reply)
+                if found is None:
+                    engine.last_reply = (args, kwargs, reply)
+                    return reply
+                refusal = Refusal(found, None, reply)
+            return recovered(args, kwargs, refusal)
+
+        return call
+
+    def asynchronous(self) -> Function:
+        """A coroutine function for a coroutine function."""
+        engine, function, detect = self.engine, self.function, self.engine.detect
+        idle, count_call = engine.idle, engine.count_call
+        aguarded, arecovered, astreamed = self._aguarded, self._arecovered, self._astreamed
+        binding = self.binding
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            count_call()
+            if not idle() or binding.has_history(args, kwargs):
+                return await aguarded(args, kwargs)
+            try:
+                reply = await function(*args, **kwargs)
+            except Exception as error:
+                found = detect(error)
+                if found is None:
+                    raise
+                refusal = Refusal(found, error)
+            else:
+                if is_async_stream(reply):
+                    return await astreamed(reply, args, kwargs)
+                found = detect_in_reply(reply)
+                if found is None:
+                    engine.last_reply = (args, kwargs, reply)
+                    return reply
+                refusal = Refusal(found, None, reply)
+            return await arecovered(args, kwargs, refusal)
+
+        return call
+
+    def generator(self, *args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        """A generator for a generator: nothing is called before its first chunk is asked for."""
+        self.engine.count_call()
+        chunks = self._guarded(args, kwargs)
+        try:
+            return (yield from chunks)
+        finally:
+            streams.shut(chunks)
+
+    async def async_generator(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        """As ``generator``."""
+        self.engine.count_call()
+        chunks = await self._aguarded(args, kwargs)
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            await streams.ashut(chunks)
+
+    # -- what happens when something happens ---------------------------------------------------------------------------
+
+    def _guarded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with a memory to look into, a trigger to check, or a History to keep."""
+        session = self._session(args, kwargs)
+        if session is None:
+            return self.function(*args, **kwargs)
+        world = session.world
+        try:
+            session.request = self._recalled(session)
+            reply = drive(
+                converse(self.engine.policy, session.request, session.calibration, session.pulse),
+                world.perform,
+            )
+        except BaseException:
+            session.roll_back()
+            raise
+        finally:
+            world.close()
+        session.install()
+        return reply
+
+    async def _aguarded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        session = self._session(args, kwargs)
+        if session is None:
+            reply = self.function(*args, **kwargs)
+            return await reply if isinstance(reply, Awaitable) else reply
+        world = session.world
+        try:
+            if self.engine.blocking:
+                import asyncio
+
+                session.request = await asyncio.to_thread(self._recalled, session)
+            else:
+                session.request = self._recalled(session)
+            reply = await adrive(
+                converse(self.engine.policy, session.request, session.calibration, session.pulse),
+                world.aperform,
+            )
+        except BaseException:
+            session.roll_back()
+            raise
+        finally:
+            world.close()
+        session.install()
+        return reply
+
+    def _recovered(self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: Refusal) -> Any:
+        session = self._session(args, kwargs)
+        if session is None:
+            return _unchanged(refusal)
+        try:
+            return drive(
+                recover(self.engine.policy, session.request, session.calibration, refusal),
+                session.world.perform,
+            )
+        finally:
+            session.world.close()
+
+    async def _arecovered(self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: Refusal) -> Any:
+        session = self._session(args, kwargs)
+        if session is None:
+            return _unchanged(refusal)
+        try:
+            return await adrive(
+                recover(self.engine.policy, session.request, session.calibration, refusal),
+                session.world.aperform,
+            )
+        finally:
+            session.world.close()
+
+    def _streamed(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not hasattr(type(stream), "__next__"):
+            # An async stream that a plain function made: nobody can await here, so it is looked into later.
+            return self._later(stream, args, kwargs)
+        opening = streams.look(stream)
+        found = self._told(opening)
+        if found is None:
+            return streams.replay(stream, opening)
+        refusal = Refusal(found, opening.error, None if opening.error else streams.replay(stream, opening))
+        if opening.error is not None:
+            streams.shut(stream)
+        return self._recovered(args, kwargs, refusal)
+
+    async def _astreamed(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        opening = await streams.alook(stream)
+        found = self._told(opening)
+        if found is None:
+            return streams.replay(stream, opening)
+        refusal = Refusal(found, opening.error, None if opening.error else streams.replay(stream, opening))
+        if opening.error is not None:
+            await streams.ashut(stream)
+        return await self._arecovered(args, kwargs, refusal)
+
+    async def _awaited(self, reply: Awaitable[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A plain function that returned an awaitable (``lambda **kw: acompletion(**kw)``)."""
+        try:
+            result = await reply
+        except Exception as error:
+            found = self.engine.detect(error)
+            if found is None:
+                raise
+            refusal = Refusal(found, error)
+        else:
+            if is_async_stream(result):
+                return await self._astreamed(result, args, kwargs)
+            found = detect_in_reply(result)
+            if found is None:
+                return result
+            refusal = Refusal(found, None, result)
+        return await self._arecovered(args, kwargs, refusal)
+
+    async def _later(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
+        chunks = await self._astreamed(stream, args, kwargs)
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            await streams.ashut(chunks)
+
+    def _told(self, opening: streams.Opening) -> TokenLimit | None:
+        return self.engine.detect(opening.error) if opening.error is not None else opening.found
+
+    # -- reading a call --------------------------------------------------------------------------------------------------
+
+    def _session(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Session | None:
+        """What the flow needs to know of this call; ``None`` when it holds no messages that could be compacted."""
+        given = self.binding.messages(args, kwargs)
+        history, messages = as_messages(given)
+        if not messages:
+            return None
+        form = wire(self.binding.wire_format or recognise(messages, param=self.binding.messages_param))
+        model = self.binding.model(args, kwargs)
+        name = model or getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        calibration = self.engine.calibration(name)
+        if calibration.window is None:
+            calibration.window = window(model)
+        option, limit = self.binding.output_limit(kwargs)
+        conversation = conversation_digest(form, messages)
+        request = Request(
+            wire=form, original=messages, messages=messages, overhead=self.binding.overhead(kwargs), output_tokens=limit,
+            output_option=option, model=model, conversation=conversation,
+            pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
+        )  # fmt: skip
+        world = World(self.engine, form, name, self.function, self.binding, args, kwargs)
+        session = Session(world, request, calibration, self.engine.pulse(conversation), history)
+        if not self.engine.proactive:
+            self._learn_from_last(session)
+        return session
+
+    def _learn_from_last(self, session: Session) -> None:
+        """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
+        last, self.engine.last_reply = self.engine.last_reply, None
+        if last is None:
+            return
+        args, kwargs, reply = last
+        _, messages = as_messages(self.binding.messages(args, kwargs))
+        session.learn(messages, self.binding.overhead(kwargs), reply)
+
+    def _recalled(self, session: Session) -> Request:
+        request = session.request
+        view = self.engine.view(session.world.model, request.wire, request.original)
+        return request if view is None else replace(request, messages=view)
+
+
+def as_messages(given: Any) -> tuple[Any, list[Message]]:
+    """The History that was passed, if one was, and its messages, or the messages that were passed, as a list of our own."""
+    if hasattr(given, "pinned_ids"):
+        return given, list(given)
+    if isinstance(given, str):
+        return None, [{"role": "user", "content": given}] if given else []
+    if isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray)):
+        return None, list(given)
+    return None, []
+
+
+def _unchanged(refusal: Refusal) -> Any:
+    if refusal.error is not None:
+        raise refusal.error
+    return refusal.reply

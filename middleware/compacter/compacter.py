@@ -1,0 +1,271 @@
+"""The front door: options, wrapping, and compaction by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
+
+from tenacity.stop import stop_base
+
+from compacter.config import Fallback, PlanHook, Summarizer, validated
+from compacter.engine import Engine
+from compacter.errors import ConfigurationError, InvalidHistoryError
+from compacter.events import CompactionEvent
+from compacter.flow.compaction import Compaction, Job, compact, plan
+from compacter.flow.drive import adrive, drive
+from compacter.flow.effects import Flow
+from compacter.flow.recover import pinned
+from compacter.history.cut import CompactionPlan
+from compacter.history.message import Message
+from compacter.history.recognise import recognise
+from compacter.history.wire import WIRE_FORMATS, wire
+from compacter.memory import Memory
+from compacter.overflow import TokenLimit
+from compacter.result import CompactionResult
+from compacter.strategies import CompactionStrategy
+from compacter.totals import Totals
+
+F = TypeVar("F")
+EventHook = TypeVar("EventHook", bound=Callable[..., object])
+
+
+class CompacterOptions(TypedDict, total=False):
+    """Every option of ``Compacter``; the manual's page "Options" tells each one's meaning and default."""
+
+    compact_ratio: float
+    max_retries: int | stop_base
+    summarizer: Summarizer
+    summary_prompt: str | None
+    max_summary_tokens: int
+    strategy: CompactionStrategy | Sequence[CompactionStrategy]
+    fallback: Fallback | Sequence[Fallback] | None
+    preserve_recent_turns: int
+    pin: Callable[[Message], object] | None
+    trigger_tokens: int | float | None
+    min_calls_between: int
+    alternate_roles: bool | None
+    adjust_max_tokens: bool
+    memory: Memory | None
+    timeout: float | None
+    detect: Callable[[BaseException], TokenLimit | bool | None] | None
+    on_compaction: Callable[[CompactionEvent], object] | Sequence[Callable[[CompactionEvent], object]]
+    on_event: Callable[[Any], object] | Sequence[Callable[[Any], object]]
+    before_compaction: PlanHook | None
+    redact: Callable[[str], str] | None
+    logger: Any
+    ledger_share: float
+    extractors: Callable[[str], object] | Sequence[Callable[[str], object]]
+    summary_request: str
+    token_counter: Callable[[Sequence[Message]], int] | None
+
+
+class Compacter:
+    """Wraps completion calls so that a token limit is answered by compacting the history and calling again.
+
+    All options are keyword-only (see ``CompacterOptions``). Raises ``ConfigurationError`` (a ``ValueError``) that names
+    each unusable one. Thread-safe, and shared between sync and async calls.
+    """
+
+    def __init__(self, **options: Unpack[CompacterOptions]) -> None:
+        self._engine = Engine(validated(dict(options)))
+
+    @overload
+    def wrap(self, target: F) -> F: ...
+    @overload
+    def wrap(self, target: F, *, messages_param: str | None = ..., wire_format: str | None = ...) -> F: ...
+    def wrap(self, target: F, *, messages_param: str | None = None, wire_format: str | None = None) -> F:
+        """The same function or client, compacting.
+
+        ``messages_param`` names the argument that holds the messages where it is not ``messages``, ``input`` or
+        ``contents``; ``wire_format`` is one of ``openai``, ``anthropic``, ``responses``, ``gemini``, ``bedrock`` where it
+        cannot be recognised. Raises ``TypeError`` for what cannot be wrapped.
+        """
+        from compacter.clients.wrapping import wrap
+
+        _check_wire_format(wire_format)
+        return wrap(self._engine, target, messages_param=messages_param, wire_format=wire_format)
+
+    def __call__(self, function: F) -> F:
+        """``wrap``, as a decorator."""
+        return self.wrap(function)
+
+    def on_compaction(self, hook: EventHook) -> EventHook:
+        """Decorator: call ``hook`` with each ``CompactionEvent``, after the compaction and before the retry."""
+        _check_hook(hook)
+        self._engine.compaction_hooks.append(hook)
+        return hook
+
+    def on_event(self, hook: EventHook) -> EventHook:
+        """Decorator: call ``hook`` with every event."""
+        _check_hook(hook)
+        self._engine.event_hooks.append(hook)
+        return hook
+
+    @property
+    def totals(self) -> Totals:
+        """Everything added up so far: calls, rounds, summarizer tokens, cost."""
+        return self._engine.ledger.snapshot()
+
+    def plan(
+        self,
+        messages: Sequence[Message],
+        *,
+        model: str | None = None,
+        wire_format: str | None = None,
+        budget: int | None = None,
+    ) -> CompactionPlan:
+        """What ``compact`` would fold: no model is asked and nothing changed. A cut of 0 means nothing can be folded."""
+        return plan(self._engine.policy, self._job(messages, model, wire_format, budget))
+
+    def compact(
+        self,
+        messages: Sequence[Message],
+        *,
+        model: str | None = None,
+        wire_format: str | None = None,
+        budget: int | None = None,
+        summary: str | None = None,
+        strict: bool = False,
+    ) -> CompactionResult:
+        """Compact now.
+
+        ``model`` is the litellm model that summarises where ``summarizer`` is not set. ``budget`` is the data size that the
+        result may have, in characters, the summary included. ``summary`` is a summary of your own, instead of a model's.
+        With ``strict`` half a tool pair raises ``InvalidHistoryError``; otherwise it is passed through, never made worse.
+        Raises ``CompactionError`` when no summary can be had and ``fallback=None``.
+        """
+        world, flow = self._by_hand(messages, model, wire_format, budget, summary, strict)
+        try:
+            return self._result(messages, wire_format, budget, drive(flow, world.perform))
+        finally:
+            world.close()
+
+    async def acompact(
+        self,
+        messages: Sequence[Message],
+        *,
+        model: str | None = None,
+        wire_format: str | None = None,
+        budget: int | None = None,
+        summary: str | None = None,
+        strict: bool = False,
+    ) -> CompactionResult:
+        """As ``compact``, without blocking the event loop."""
+        world, flow = self._by_hand(messages, model, wire_format, budget, summary, strict)
+        try:
+            return self._result(messages, wire_format, budget, await adrive(flow, world.aperform))
+        finally:
+            world.close()
+
+    def _by_hand(
+        self,
+        messages: Sequence[Message],
+        model: str | None,
+        wire_format: str | None,
+        budget: int | None,
+        summary: str | None,
+        strict: bool,  # noqa: FBT001
+    ) -> tuple[Any, Flow[Compaction | None]]:
+        from compacter.clients.world import World
+
+        job = self._job(messages, model, wire_format, budget)
+        if strict:
+            check_pairs(job)
+        policy = self._engine.policy
+        if summary is not None:
+            if not isinstance(summary, str) or not summary.strip():
+                raise ConfigurationError(
+                    "summary takes the text of a summary; it is empty. Leave it out to have one made"
+                )
+            policy = replace(policy, settings=replace(policy.settings, summary=summary))
+        elif self._engine.options.summarizer is None and model is None and self._needs_model():
+            raise ConfigurationError(
+                'nobody can summarise: pass model="..." (a litellm model), summary="...", or set Compacter(summarizer=...); '
+                'summarizer="extractive" needs no model'
+            )
+        world = World(self._engine, job.wire, model, None, None, (), {})
+        return world, compact(policy, job)
+
+    def _needs_model(self) -> bool:
+        return any(strategy.name in ("summarize", "chain") for strategy in self._engine.policy.strategies)
+
+    def _job(
+        self, messages: Sequence[Message], model: str | None, wire_format: str | None, budget: int | None
+    ) -> Job:
+        held = _check_messages(messages)
+        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
+            raise ConfigurationError(f"budget takes a number of characters from 1 on, not {budget!r}")
+        _check_wire_format(wire_format)
+        form = wire(wire_format or recognise(held))
+        by_history = messages.pinned_ids() if hasattr(messages, "pinned_ids") else frozenset()
+        return Job(
+            wire=form,
+            messages=held,
+            trigger="manual",
+            calibration=self._engine.calibration(model),
+            pinned=pinned(self._engine.policy, held, by_history),
+            model=model,
+            target=budget,
+            must=budget is not None,
+        )
+
+    def _result(
+        self,
+        messages: Sequence[Message],
+        wire_format: str | None,
+        budget: int | None,
+        made: Compaction | None,
+    ) -> CompactionResult:
+        if made is not None:
+            return CompactionResult(made.messages, made.discarded, made.event, made.fits)
+        held = list(messages)
+        size = wire(wire_format or recognise(held)).size
+        return CompactionResult(held, fits=budget is None or sum(map(size, held)) <= budget)
+
+
+def check_pairs(job: Job) -> None:
+    """Raises ``InvalidHistoryError`` for the first half of a tool pair; calls of an open last step are no fault."""
+    for half in job.wire.outline(job.messages).broken:
+        raise InvalidHistoryError(
+            f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
+            call_id=half.call_id,
+            index=half.index,
+        )
+
+
+def _check_messages(messages: object) -> tuple[Message, ...]:
+    if isinstance(messages, (str, bytes, bytearray)) or not isinstance(messages, Sequence):
+        raise ConfigurationError(f"messages takes a list of messages, not {type(messages).__name__}")
+    held = tuple(messages)
+    for index, message in enumerate(held):
+        if message is None or isinstance(message, (int, float, bytes)):
+            raise ConfigurationError(f"messages[{index}] is no message but {message!r}")
+    return held
+
+
+def _check_hook(hook: object) -> None:
+    if not callable(hook):
+        raise ConfigurationError(f"a hook is a function of the event, not {hook!r}")
+
+
+def _check_wire_format(name: str | None) -> None:
+    if name is not None and name not in WIRE_FORMATS:
+        raise ConfigurationError(
+            f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, WIRE_FORMATS))}"
+        )
+
+
+class _Decorator(Protocol):
+    def __call__(self, function: F, /) -> F: ...
+
+
+@overload
+def compacted(function: F, /) -> F: ...
+@overload
+def compacted(**options: Unpack[CompacterOptions]) -> _Decorator: ...
+def compacted(function: Any = None, /, **options: Any) -> Any:
+    """Decorator with a Compacter of its own: ``@compacted`` or ``@compacted(compact_ratio=0.5)``."""
+    if function is None:
+        return Compacter(**options)
+    return Compacter(**options)(function)

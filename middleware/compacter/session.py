@@ -1,0 +1,48 @@
+"""One call that has something to do: its request, its world, and the History it may be keeping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from compacter.clients.replies import tokens_of
+from compacter.clients.world import World
+from compacter.flow.calibration import Calibration
+from compacter.flow.recover import Request
+from compacter.flow.trigger import Pulse
+from compacter.history.message import Message
+
+if TYPE_CHECKING:
+    from compacter.conversation import History
+
+
+class Session:
+    """Made when a call leaves the quiet path."""
+
+    def __init__(
+        self, world: World, request: Request, calibration: Calibration, pulse: Pulse, history: History | None
+    ) -> None:
+        self.world = world
+        self.request = request
+        self.calibration = calibration
+        self.pulse = pulse
+        self.history = history
+
+    def learn(self, messages: Sequence[Message], overhead: int, reply: Any) -> None:
+        """Calibrate by an earlier reply, if its messages are a beginning of these."""
+        own = self.request.original
+        if (
+            not messages
+            or len(messages) > len(own)
+            or own[0] is not messages[0]
+            or own[len(messages) - 1] is not messages[-1]
+        ):
+            return
+        tokens, _ = tokens_of(reply)
+        self.calibration.learn(sum(map(self.request.wire.size, messages)) + overhead, tokens)
+
+    def install(self) -> None:
+        """Let the History have what the call's compactions made of it."""
+
+    def roll_back(self) -> None:
+        """Leave the History as it was before the call."""
