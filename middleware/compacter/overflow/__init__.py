@@ -1,4 +1,4 @@
-"""The detector: is this error "the request is too long for the model", and by how much?"""
+"""The detector: whether an error means that the request is too long for the model, and by how much."""
 
 from __future__ import annotations
 

@@ -6,23 +6,93 @@ Nothing is imported from an SDK, nothing is fetched: of a response only what was
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from compacter.overflow.text import BREAK, MAX_TEXT, bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MAX_NODES: Final = 300
 _MAX_DEPTH: Final = 12
 _STATUS_NAMES = ("status_code", "http_status", "status", "code", "http_code", "httpStatusCode", "statusCode")
-_CODE_NAMES = ("code", "error_code", "errcode", "err_code", "type", "error_type", "status", "reason", "name", "grpc_status_code")
-_TEXT_NAMES = ("message", "msg", "detail", "details", "description", "user_message", "error_message", "errorMessage", "reason")
-_BODY_NAMES = ("body", "error", "json_body", "doc", "response", "data", "http_body", "payload", "raw", "response_body", "responseBody", "content")
-_ECHOED = frozenset(("messages", "contents", "request", "request_body", "requestbody", "headers", "tools", "history",
-                     "kwargs", "traceback", "input", "prompt", "system"))
-_CODE_KEYS = frozenset(("code", "type", "status", "reason", "error_code", "errcode", "err_code", "status_code", "error_type",
-                        "statuscode", "httpstatuscode", "errorcode", "__type", "errortype"))
-_STATUS_KEYS = frozenset(("status_code", "statuscode", "httpstatuscode", "status", "code", "http_status", "raw_status_code"))
+_CODE_NAMES = (
+    "code",
+    "error_code",
+    "errcode",
+    "err_code",
+    "type",
+    "error_type",
+    "status",
+    "reason",
+    "name",
+    "grpc_status_code",
+)
+_TEXT_NAMES = (
+    "message",
+    "msg",
+    "detail",
+    "details",
+    "description",
+    "user_message",
+    "error_message",
+    "errorMessage",
+    "reason",
+)
+_BODY_NAMES = (
+    "body",
+    "error",
+    "json_body",
+    "doc",
+    "response",
+    "data",
+    "http_body",
+    "payload",
+    "raw",
+    "response_body",
+    "responseBody",
+    "content",
+)
+_ECHOED = frozenset(
+    (
+        "messages",
+        "contents",
+        "request",
+        "request_body",
+        "requestbody",
+        "headers",
+        "tools",
+        "history",
+        "kwargs",
+        "traceback",
+        "input",
+        "prompt",
+        "system",
+    )
+)
+_CODE_KEYS = frozenset(
+    (
+        "code",
+        "type",
+        "status",
+        "reason",
+        "error_code",
+        "errcode",
+        "err_code",
+        "status_code",
+        "error_type",
+        "statuscode",
+        "httpstatuscode",
+        "errorcode",
+        "__type",
+        "errortype",
+    )
+)
+_STATUS_KEYS = frozenset(
+    ("status_code", "statuscode", "httpstatuscode", "status", "code", "http_status", "raw_status_code")
+)
 _CLASS_NAME = re.compile(r"\b[A-Za-z_][A-Za-z0-9_.]{0,80}?[a-z](?:Error|Exception|Fault|Err)(?:Exception)?\b")
 
 
@@ -70,7 +140,9 @@ def gather(error: BaseException) -> Evidence:
             pieces.add_body(_already_read(value))
     for name in _CODE_NAMES:
         pieces.add_code(attribute(error, name))
-    status = next((number for name in _STATUS_NAMES if (number := _as_status(attribute(error, name))) is not None), None)
+    status = next(
+        (number for name in _STATUS_NAMES if (number := _as_status(attribute(error, name))) is not None), None
+    )
     if status is None:
         status = _as_status(attribute(attribute(error, "response"), "status_code"))
     return pieces.evidence(status, type(error))
@@ -125,40 +197,44 @@ class _Pieces:
         self._nodes -= 1
         if self._nodes < 0 or depth < 0 or body is None or isinstance(body, bool):
             return
-        if isinstance(body, str | bytes | bytearray):
-            text = _decoded(body)
-            if key in _CODE_KEYS:
-                self.add_code(text)
-            yield f"{key}: {text}" if key and len(text) < 60 and " " not in text else text
-        elif isinstance(body, int | float):
-            if key in _CODE_KEYS:
-                self.add_code(body)
-            if key in _STATUS_KEYS and (status := _as_status(body)) is not None:
-                self._statuses.append(status)
-            elif key not in _CODE_KEYS:
-                yield f"{key}: {body}"
+        if isinstance(body, str | bytes | bytearray | int | float):
+            yield from self._leaf(body, key)
         elif isinstance(body, Mapping):
-            # The numbers of one object belong together: {"n_prompt_tokens": 12, "n_ctx": 10}.
-            small: list[str] = []
-            for name, value in list(body.items())[:60]:
-                lowered = text_of(name).lower()
-                if lowered in _ECHOED and not (isinstance(value, str) and len(value) <= 1_000):
-                    continue
-                if isinstance(value, int | float) and lowered not in _CODE_KEYS and not isinstance(value, bool):
-                    small.append(f"{lowered}: {value}")
-                else:
-                    yield from self._walk(value, lowered, depth - 1)
-            if small:
-                yield ", ".join(small)
+            yield from self._mapping(body, depth)
         elif isinstance(body, list | tuple | set | frozenset):
             for value in list(body)[:60]:
                 yield from self._walk(value, key, depth - 1)
         elif not callable(body):
-            fields = attribute(body, "__dict__")
-            extra = attribute(body, "__pydantic_extra__")
-            for mapping in (fields, extra):
+            for mapping in (attribute(body, "__dict__"), attribute(body, "__pydantic_extra__")):
                 if isinstance(mapping, dict) and mapping:
-                    yield from self._walk({name: value for name, value in mapping.items() if not str(name).startswith("_")}, key, depth - 1)
+                    public = {name: value for name, value in mapping.items() if not str(name).startswith("_")}
+                    yield from self._walk(public, key, depth - 1)
+
+    def _leaf(self, body: str | bytes | bytearray | float, key: str) -> Iterator[str]:
+        if key in _CODE_KEYS:
+            self.add_code(body if isinstance(body, int | float) else _decoded(body))
+        if isinstance(body, int | float):
+            if key in _STATUS_KEYS and (status := _as_status(body)) is not None:
+                self._statuses.append(status)
+            elif key not in _CODE_KEYS:
+                yield f"{key}: {body}"
+            return
+        text = _decoded(body)
+        yield f"{key}: {text}" if key and len(text) < 60 and " " not in text else text
+
+    def _mapping(self, body: Mapping[object, object], depth: int) -> Iterator[str]:
+        """The members of one object; its numbers stay together: n_prompt_tokens beside n_ctx."""
+        small: list[str] = []
+        for name, value in list(body.items())[:60]:
+            lowered = text_of(name).lower()
+            if lowered in _ECHOED and not (isinstance(value, str) and len(value) <= 1_000):
+                continue
+            if isinstance(value, int | float) and lowered not in _CODE_KEYS and not isinstance(value, bool):
+                small.append(f"{lowered}: {value}")
+            else:
+                yield from self._walk(value, lowered, depth - 1)
+        if small:
+            yield ", ".join(small)
 
 
 def _collected(match: re.Match[str], types: list[str]) -> str:

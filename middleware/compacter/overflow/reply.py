@@ -8,10 +8,15 @@ from compacter.overflow.detect import judge
 from compacter.overflow.evidence import gather_body
 from compacter.overflow.token_limit import TokenLimit
 
-STOP_REASONS: Final = frozenset((
-    "model_context_window_exceeded", "context_window_exceeded", "context_length_exceeded", "context_limit_exceeded",
-    "model_length",
-))
+STOP_REASONS: Final = frozenset(
+    (
+        "model_context_window_exceeded",
+        "context_window_exceeded",
+        "context_length_exceeded",
+        "context_limit_exceeded",
+        "model_length",
+    )
+)
 """Reasons to stop that mean the window is full (Anthropic, Bedrock; Mistral says ``model_length``)."""
 
 _ERROR_TYPES: Final = frozenset(("error", "response.failed"))
@@ -20,7 +25,7 @@ _ERROR_TYPES: Final = frozenset(("error", "response.failed"))
 def detect_in_reply(reply: object) -> TokenLimit | None:
     """The token limit in a reply or a stream chunk that arrived as a success, or None.
 
-    Reads a few members of a dict or an object; a reply without an error costs about a microsecond. Never raises.
+    Reads a few members of a dict or an object; one without an error costs about a microsecond. Never raises.
     """
     try:
         return _detect(reply)
@@ -54,7 +59,9 @@ def _detect(reply: object) -> TokenLimit | None:
         elif reason in STOP_REASONS:
             return TokenLimit(source="stop reason")
         else:
-            error = choice.get("error") or (getattr(choices[0], "__pydantic_extra__", None) or {}).get("error")
+            error = choice.get("error") or (getattr(choices[0], "__pydantic_extra__", None) or {}).get(
+                "error"
+            )
             if error is None:
                 return None
         return None if _has_content(choice) else _from_error(error, reply)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row of a vocabulary is one line.
 """Does a text say that the request is too long for the model? Rules over meanings, sentence by sentence.
 
 Every rule names one message that it is for, of our own wording. Strength says what may overrule it: a *plain*
@@ -19,6 +20,9 @@ _SENTENCE_END = re.compile(
     r"(?:(?<!\be\.g)(?<!\bi\.e)(?<!\bmax)(?<!\bapprox)(?<!\bmin)(?<!\bca)(?<!\bno)(?<!\bvs)[.!?](?=[\s\"'`)\]}]|$))"
     r"|[。！？\x1e;；]|[\"'`](?=\s?[,}])|\s-\s(?=\{)",
 )
+DOUBT = "doubt: "
+"""Begins the answer of ``read`` where a sentence that sounds like a token limit is about another thing."""
+
 MAX_SEGMENT = 3_000
 """Characters of one sentence that are read; what is longer is no sentence."""
 
@@ -58,7 +62,9 @@ _COMPARED = re.compile(r"\d ?(?:tokens?)?[)\]]? ?>=? ?[(\[]?\d|\d ?\+ ?\d{1,9} ?
 _OVERFLOW_OF = re.compile(
     r"\bcontext[ _-]?overflow|\b(?:context|prompt|history|conversation|tokens?) (?:\w{1,10} )?overflow|\boverflow\w{0,3} (?:the |its |of )?(?:model'?s? )?context|\bout of context\b|\bcontext (?:is |was )?(?:full|exceeded|exhausted)\b|\bcontext overflows\b|\bkeep the first \d"
 )
-_LENGTH_OF = re.compile(r"\b(?:length|size|len|window|long|limits?)\b|长度|長さ|길이|lange|longueur|longitud|comprimento|lunghezza|длин")
+_LENGTH_OF = re.compile(
+    r"\b(?:length|size|len|window|long)\b|长度|長さ|길이|lange|longueur|longitud|comprimento|lunghezza|длин"
+)
 _TOKENS_GIVEN = re.compile(r"\d[\d,._' ]{0,15}(?:[km] )?-? ?(?:tokens?|トークン|토큰|токен|jetons?|个?token)")
 
 
@@ -102,7 +108,9 @@ def read(text: str) -> Finding | str | None:
         if doubtful is not None:
             doubt = doubtful
             continue
-        found = _judge(part, parts[index - 1] if index else "", parts[index + 1] if index + 1 < len(parts) else "")
+        found = _judge(
+            part, parts[index - 1] if index else "", parts[index + 1] if index + 1 < len(parts) else ""
+        )
         if found is None:
             continue
         around = tuple(spans[max(0, index - 1) : index + 3])
@@ -114,12 +122,14 @@ def read(text: str) -> Finding | str | None:
     if last is not None:
         return last
     if doubt is not None:
-        return f"doubt: {doubt}"
+        return DOUBT + doubt
     softer.sort(key=lambda finding: finding.strength != "soft")
     return softer[0] if softer else None
 
 
-def _judge(segment: str, previous: str, following: str) -> tuple[str, Strength] | None:
+def _judge(  # noqa: C901, PLR0912 - a list of rules, each one line
+    segment: str, previous: str, following: str
+) -> tuple[str, Strength] | None:
     """The first rule that a sentence meets."""
     plain = IDIOM.sub(" ", segment)
     if CODE.search(segment):  # {"code": "context_length_exceeded"}
@@ -138,8 +148,10 @@ def _judge(segment: str, previous: str, following: str) -> tuple[str, Strength] 
         return "context overflow", "plain"
     if (context or (subject and model)) and words.FULL.search(plain):  # "no room left in the context window"
         return "context full", "plain"
-    if _STATES_WINDOW.search(plain) and (context or token or model) and any(
-        _STATES_REQUEST.search(part) for part in (plain, following[:300], previous[-300:])
+    if (
+        _STATES_WINDOW.search(plain)
+        and (context or token or model)
+        and any(_STATES_REQUEST.search(part) for part in (plain, following[:300], previous[-300:]))
     ):
         return "window and request stated", "plain"  # "The context size is 10 tokens. You requested 12."
     if (subject or token) and exceed and limit and (token or model):  # "input tokens exceed the limit of 10"
@@ -157,6 +169,8 @@ def _judge(segment: str, previous: str, following: str) -> tuple[str, Strength] 
         (too_long or exceed) and asked and _TOKENS_GIVEN.search(nearby)
     ):  # "Request too large. Max size: 10 tokens."
         return "request too large in tokens", "plain"
+    if subject and exceed and model:  # "the history exceeds what the model can read"
+        return "subject exceeds model", "soft"
     if (
         words.MUST.search(plain)
         and words.AT_MOST.search(plain)
@@ -178,6 +192,14 @@ def _bounded_input(segment: str, *, token: bool, context: bool) -> bool:
         (sent and (token or context or "length" in segment))
         or (context and words.MODEL.search(segment) is not None)
         or ("max_total_tokens" in segment)
+    )
+
+
+def speaks_of_tokens(text: str) -> bool:
+    """Whether a text is about tokens or a context at all."""
+    plain = IDIOM.sub(" ", text)
+    return (
+        words.TOKEN.search(plain) is not None or words.CONTEXT.search(plain) is not None or "_tokens" in plain
     )
 
 

@@ -85,7 +85,7 @@ def bounded(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Latin letters without their accents, full-width forms as plain ones; vocabularies go through this as well."""
+    """Latin letters without accents, full-width forms as plain ones; vocabularies go through this as well."""
     text = unicodedata.normalize(
         "NFKC", _MARKS.sub("", unicodedata.normalize("NFKD", text.translate(_QUOTES)))
     )
@@ -95,7 +95,7 @@ def fold(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """Lower case, single spaces, ASCII digits and quotes; no URL, no colour code, no frame of a terminal box."""
+    """Lower case, single spaces, ASCII digits and quotes; no URL, no colour code, no frame of a terminal."""
     text = bounded(text)
     text = _ANSI.sub("", text)
     text = _BOX.sub(" ", text)

@@ -10,7 +10,7 @@ Kind = Literal["input", "input_plus_output"]
 
 @dataclass(frozen=True, slots=True)
 class TokenLimit:
-    """A token limit as the provider stated it; every number is in tokens, and None where the text is silent."""
+    """A token limit as the provider stated it; numbers are in tokens, None where the text is silent."""
 
     limit: int | None = None
     """The most the provider accepts."""

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row of a vocabulary is one line; a sample message may look like code.
 """What looks like a token limit and is another thing; each rule stands beside one message that it is for."""
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ INPUT_PART = re.compile(
 IDIOM = re.compile(
     r"\b(?:input|request|prompt|body|schema) validation\b|\bvalidation (?:error|exception)\b|\b(?:invalid|malformed|bad) (?:input|prompt|messages?|request)\b(?! is| was)"
     r"|\bcontext (?:deadline|cancell?ed|manager)\b|\binput_?(?:ids|schema|type|value)\b|\bhistory of\b"
-    r"|\bin (?:this|the) context\b(?![ _-](?:window|length|size|limit|budget))|\bprompt cach\w{1,4}\b|\bcontext cach\w{1,4}\b|\bcached? content\b",
+    r"|\b(?:ssl|tls|execution|security|browser|rendering|http) context\b|\bin (?:this|the) context\b(?![ _-](?:window|length|size|limit|budget))|\bprompt cach\w{1,4}\b|\bcontext cach\w{1,4}\b|\bcached? content\b",
 )
 
 HARD = (
-    # "Rate limit reached for model x on tokens per minute: limit 1000, used 900, requested 300"
+    # Such as: Rate limit reached for model x on tokens per minute: limit 1000, used 900, requested 300
     (
         "rate",
         meaning(
@@ -43,7 +44,7 @@ HARD = (
             )
         ),
     ),
-    # "You exceeded your current quota, check your billing"
+    # Such as: You exceeded your current quota, check your billing
     (
         "quota",
         meaning(
@@ -56,7 +57,7 @@ HARD = (
             )
         ),
     ),
-    # "The access token has expired", "Invalid API key"
+    # Such as: The access token has expired / Invalid API key
     (
         "auth",
         meaning(
@@ -73,31 +74,30 @@ HARD = (
 _COUNTED = r"(?:images?|documents?|tools?|functions?|files?|attachments?|items|elements|requests?|choices|stop sequences|messages|turns|rounds|steps|blocks|pages|videos?|frames|labels|parameters|properties|enum\w{0,7}|inputs|arguments|texts|embeddings|connections|redirects|retries|iterations|columns|rows|tags|keys|sections|breakpoints|cache_control)"
 
 SOFT = (
-    # "too many images: 104 + 1 > 100", "at most 128 tools"
+    # Such as: too many images: 104 + 1 > 100 / at most 128 tools
     (
         "count",
         meaning(
             (
                 rf"\btoo many (?:\w{{1,14}} ){{0,2}}{_COUNTED}\b(?! tokens?)|\b(?:number|count|amount) of {_COUNTED}\b(?! tokens?)|\bmax(?:imum)? (?:number of |of )?{_COUNTED}(?<=s)\b|\b(?:at most|up to|more than|limit of|maximum of) \d{{1,6}} (?:\w{{1,14}} )?{_COUNTED}\b(?! tokens?)|\barray_above\w{{0,12}}\b|\barray too long\b",
-                rf"\b(?:tool[ _]calls?|recursion|iteration|call stack|turn|nesting|batch|stack)s? (?:limit|size|depth)\b|\bbatch size\b|\bmax_?(?:turns|iterations|steps|retries)\b|\b{_COUNTED} (?:count|limit)\b",
+                rf"\b(?:tool[ _]calls?|recursion|iteration|call stack|turn|nesting|batch|stack)s? (?:limit|size|depth)\b|\bbatch size\b|\b(?:images?|audio|video|file|photo|attachment|pdf)s?\b.{{0,25}}(?:\btoo (?:large|long|big)|\bexceed)|\bmax_?(?:turns|iterations|steps|retries)\b|\b{_COUNTED} (?:count|limit)\b",
                 r"(?:图片|图像|文件|工具|函数|消息|轮次)(?:数量|个数|数)|枚の画像|画像(?:の)?(?:数|枚数)|이미지 (?:수|개수)|zu viele (?:bilder|dateien|werkzeuge)|trop d[e'] ?(?:images|fichiers|outils)|demasiad[oa]s (?:imagenes|archivos|herramientas)|(?:muitas|muitos) (?:imagens|arquivos)|tropp[ei] (?:immagini|file)|слишком много (?:изображений|файлов|инструментов)",
             )
         ),
     ),
-    # "tools[0].function.description: string too long, maximum length 1024"
+    # Such as a description of a tool: string too long, maximum length 1024
     (
         "field",
         meaning(
             (
                 r"\bstring[_ ](?:is )?(?:too[_ ]long|above[_ ]max)|\bstring_above_max_length\b|\b(?:string|array|object) with (?:a )?(?:maximum )?length\b|\btools?[\[.]\d|\bfunctions?[\[.]\d|\bmax_?length\b(?=.{0,40}char)",
                 r"\b(?:description|name|names|title|field|label|metadata|user_?name|password|filename|url|uri|urls|header|headers|cookie|cookies|user id|user_id|identifier|property|property name|schema|enum|pattern|regex|argument list|path|subject|tag|column|key|suffix|stop sequence|logit_bias|safety_identifier|prompt_cache_key|e-?mail|signature|caption|comment|tweet|statement|expression|sql|query string|audio|video|recording|clip)s?['\"`)\]]{0,3} (?:\(.{0,30}\) ?)?(?:\w{1,10} ){0,2}(?:too long|too large|exceed\w{0,3}|longer than|must be|must have|at most|cannot|can't|should)\b",
-                r"\btool argument\b|\btool[ _]name\b|\btool[ _]description\b|\bdescription\b.{0,30}\blength\b|\burl too long\b|\buri too (?:long|large)\b|\brequest header\b|\brequest-uri\b",
+                r"\btool argument\b|\b(?:stop|banned|special|bias|suppress\w{0,3})[ _]tokens?\b|\b(?:bad_words|logit_bias|tool schema)\b|\btool[ _]name\b|\btool[ _]description\b|\bdescription\b.{0,30}\blength\b|\burl too long\b|\buri too (?:long|large)\b|\brequest header\b|\brequest-uri\b",
                 r"(?:名称|描述|标题|字段|用户名|密码|文件名|参数名)(?:长度)?(?:过长|太长|超过|超出|不能超过)|(?:名前|説明|タイトル|ファイル名)(?:が|は)|(?:이름|설명|제목)(?:이|은|가)",
             )
         ),
     ),
-    # "max_tokens is too large: 9000. This model supports at most 4096 completion tokens": see ``sentence_veto``.
-    # "MCP tool response (30000 tokens) exceeds maximum allowed tokens"
+    # Such as: MCP tool response (30000 tokens) exceeds maximum allowed tokens
     (
         "tool output",
         meaning(
@@ -106,16 +106,16 @@ SOFT = (
             )
         ),
     ),
-    # "Could not parse the reply as the length limit was reached"
+    # Such as: Could not parse the reply as the length limit was reached
     (
         "output cut",
         meaning(
             (
-                r"\blength limit was reached\b|\blengthfinishreason|\boutput (?:token )?limit\b|\b(?:output|response|completion|reply|answer|generation)\b.{0,30}\b(?:truncated|cut off|incomplete|stopped|ended)\b|\bfinish_reason\b.{0,8}\blength\b|\bwhile generating\b|\bbefore completing\b|\bcould not finish\b|\bunterminated\b|\bmax_tokens (?:was |limit was |limit )?reached\b",
+                r"\blength limit was reached\b|\blengthfinishreason|\boutput (?:token )?limit\b|\b(?:output|response|completion|reply|answer|generation)\b.{0,60}\b(?:truncated|cut off|incomplete|stopped|ended)\b|\bfinish_reason\b.{0,8}\blength\b|\bwhile generating\b|\b(?:output|response|completion|reply|answer|generation) (?:has |was |is |had )?(?:exceed\w{0,3}|too (?:long|large))\b|\bbefore completing\b|\bcould not finish\b|\bunterminated\b|\bmax_tokens (?:was |limit was |limit )?reached\b",
             )
         ),
     ),
-    # "Model context window too small (minimum is 16000)"; "try decreasing max_model_len when initializing the engine"
+    # Such as: Model context window too small (minimum is 16000) / try decreasing max_model_len when initializing the engine
     (
         "config",
         meaning(
@@ -124,7 +124,7 @@ SOFT = (
             )
         ),
     ),
-    # "took too long to respond to the prompt"
+    # Such as: took too long to respond to the prompt
     (
         "time",
         meaning(
@@ -133,7 +133,7 @@ SOFT = (
             )
         ),
     ),
-    # "The context is large, but acceptable", "does not exceed the limit"
+    # Such as: The context is large, but acceptable / does not exceed the limit
     (
         "denied",
         meaning(
@@ -142,7 +142,7 @@ SOFT = (
             )
         ),
     ),
-    # "Request body of 5242880 bytes exceeds the limit", "exceeds 4000 characters"
+    # Such as: Request body of 5242880 bytes exceeds the limit / exceeds 4000 characters
     (
         "unit",
         meaning(
@@ -151,7 +151,7 @@ SOFT = (
             )
         ),
     ),
-    # "content_filter", "the prompt was flagged"
+    # Such as: content_filter / the prompt was flagged
     (
         "policy",
         meaning(
@@ -164,7 +164,7 @@ SOFT = (
 """What makes one sentence no evidence; a clear token limit in another sentence still counts."""
 
 _TEXT_BYTES = re.compile(r"\b(?:text|prompt|context|input) (?:\w{1,10} )?bytes\b")
-_EXTRA_UNIT = ("unit", "count")
+_EXTRA_UNIT = ("unit", "count", "tool output")
 
 
 def hard_veto(segment: str) -> str | None:
@@ -175,6 +175,7 @@ def hard_veto(segment: str) -> str | None:
 def soft_veto(segment: str) -> str | None:
     """Why a sentence that sounds like a token limit is none, or None."""
     plain = IDIOM.sub(" ", segment)
+    # Such as: max_tokens is too large, this model supports at most 4096 completion tokens
     if OUTPUT_PARAM.search(plain) and not INPUT_PART.search(OUTPUT_PARAM.sub(" ", plain)):
         return "output parameter"
     for name, pattern in SOFT:

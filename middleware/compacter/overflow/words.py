@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row of a vocabulary is one line.
 """The words in which models and servers speak of length, by meaning; one row a language.
 
 A rule combines meanings, so a language is added here and nowhere else. Stems are enough: the text is folded first
@@ -7,9 +8,12 @@ A rule combines meanings, so a language is added here and nowhere else. Stems ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from compacter.overflow.text import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def meaning(rows: Iterable[str]) -> re.Pattern[str]:
@@ -28,7 +32,7 @@ CONTEXT = meaning(
     (
         r"context[\s_-]{0,2}(?:window|length|size|len\b|limit|capacity|budget|space)s?",
         r"\b(?:n_ctx|num_ctx|ctx[_ -]?(?:len|size))\b|\bmax_?(?:seq(?:uence)?|model|context|position|total)_?(?:len(?:gth)?|size|embeddings)?\b(?! ?tokens?)",
-        r"\btotal (?:sequence|context) length\b",
+        r"\btotal (?:sequence|context) length\b|\bmax_(?:input|prompt|context)_tokens\b",
         r"\bmax(?:imum|\.)? (?:(?:allowed|supported|model|total|token|permitted|configured|combined) ){0,2}(?:sequence|seq|context|prompt|input)(?: token)? ?(?:length|len\b|size|tokens?|limit|window)",
         r"\b(?:sequence|prompt|input) (?:length|tokens?|size) (?:limit|maximum|max\b|capacity)|(?:model|llm)'?s? (?:max(?:imum)?|total) (?:sequence |token )?(?:length|len\b)",
         r"上下文(?:的)?(?:最大)?(?:长度|窗口|大小|上限|限制|視窗|長度|視窗大小)|最大上下文|序列长度",
@@ -48,7 +52,7 @@ CONTEXT = meaning(
 
 SUBJECT = meaning(
     (
-        r"\bprompts?\b|\binputs?\b|\bconversation\b|\bchat\b|\bhistory\b|\bmessages\b|\bcontext\b|\bdialog(?:ue)?\b|\btranscript\b",
+        r"\b(?:n_)?(?:input|prompt)_tokens\b|\bprompts?\b|\binputs?\b|\bconversation\b|\bchat\b|\bhistory\b|\bmessages\b|\bcontext\b|\bdialog(?:ue)?\b|\btranscript\b",
         r"输入|提示词?|上下文|对话|消息|历史|会话|輸入|訊息|歷史|對話",
         r"入力|プロンプト|コンテキスト|会話|メッセージ|履歴|文脈",
         r"입력|프롬프트|컨텍스트|문맥|대화|메시지|기록",
@@ -124,7 +128,7 @@ AT_MOST = meaning(
 
 FULL = meaning(
     (
-        r"\b(?:ran|run|running) out of (?:room|space|context)\b|\breached (?:its|the|your|a)\b|\bhas reached\b|\bis full\b|\bfilled up\b|\bno (?:more )?(?:room|space) (?:left|remain)|\bexhausted\b|\b(?:not|n't) enough\b|\binsufficient\b|\bmaxed out\b|\bhit (?:its|the)\b|\blimit reached\b",
+        r"\b(?:ran|run|running) out of (?:room|space|context)\b|\breached (?:its|the|your|a)\b|\bhas reached\b|\bis full\b|\bfilled up\b|\bno (?:more )?(?:room|space) (?:left|remain)|\bexhausted\b|\b(?:not|n't) enough\b|\binsufficient\b|\bmaxed out\b|\bhit (?:its|the)\b|\b(?:limit|window|length) hit\b|(?<!be )(?<!not )\breached\b",
         r"\b(?:does|do|did|will|would|can)(?: not|n't) (?:\w{1,10} )?fit\b|\bcannot (?:\w{1,10} )?fit\b|\bunable to fit\b|\bwon't fit\b|\bdoesnt fit\b|\bcannot accommodate\b",
         r"已满|已达|用尽|不足|放不下|いっぱい|達し|収まり|가득|도달|passt nicht|\bvoll\b|erreicht|\batteint|\bplein|ne tient pas|no cabe|alcanz|\bllen|nao cabe|atingi|raggiunt|non entra|\bpien|исчерпан|достигнут|заполнен|не помещ",
     )

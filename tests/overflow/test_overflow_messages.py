@@ -1,7 +1,13 @@
-"""Token limits in many voices, of our own wording: text, limit, requested (None where the text is silent)."""
+# ruff: noqa: E501 - a message stands on one line, as it was received.
+"""Token limits in many voices, of our own wording: each is recognised, with the numbers that it states (P6)."""
 
 from __future__ import annotations
 
+import pytest
+
+from compacter.overflow import detect_text
+
+# fmt: off
 POSITIVE: tuple[tuple[str, int | None, int | None], ...] = (
     # Chat completions and what descends from it
     ("The context length of this model is capped at 6144 tokens; you asked for 7010 tokens (6010 in your messages, 1000 in the completion).", 6144, 7010),
@@ -106,7 +112,7 @@ POSITIVE: tuple[tuple[str, int | None, int | None], ...] = (
     ("HTTP 413: input of 9000 tokens is over the model limit (8192)", 8192, 9000),
     # Wrapped, broken, nested
     ("litellm.BadRequestError: SomeException - {\"error\":{\"message\":\"This model's maximum context length is 8192\\ntokens. However, you requested 9000 tokens.\"}}", 8192, 9000),
-    ("{\"error\": \"{\\\"message\\\": \\\"prompt is too long: 9000 tokens > 8192 maximum\\\"}\"}", 8192, 9000),
+    ('{"error": "{\\"message\\": \\"prompt is too long: 9000 tokens > 8192 maximum\\"}"}', 8192, 9000),
     ("Failed after 3 attempts. 1: Rate limit reached, tokens per min. 2: Rate limit reached. 3: prompt is too long: 9000 tokens > 8192 maximum", 8192, 9000),
     ("2026-03-04 10:11:12,345 ERROR [worker.py:77] Error code: 400 - prompt is too long: 9000 tokens > 8192 maximum", 8192, 9000),
     ("Model gpt-99-turbo-16k rejected the call: the maximum context length is 16385 tokens, you sent 17000 tokens", 16385, 17000),
@@ -136,4 +142,110 @@ POSITIVE: tuple[tuple[str, int | None, int | None], ...] = (
     ("Il prompt è troppo lungo", None, None),
     ("De prompt overschrijdt het contextvenster van het model (limiet 8192 tokens, gevraagd 9000 tokens)", 8192, 9000),
     ("Istem modelin bağlam penceresi sınırını aşıyor", None, None),
+    # Rarer wordings
+    ("Token limit exceeded: prompt (45,211 tokens) > model context (32,768 tokens)", 32768, 45211),
+    ("Your prompt of 33k tokens is above the 32k-token window.", 32000, 33000),
+    ("The messages you sent add up to 150000 tokens, more than the 128000 this model can read.", 128000, 150000),
+    ("ERROR: total_tokens=9050 > context_limit=8192", 8192, 9050),
+    ("Max sequence length 4096 exceeded by request of length 5120", 4096, 5120),
+    ("input_tokens 5000 + max_tokens 4000 > model_max_length 8192", 8192, 9000),
+    ("Cannot process: 5000 prompt tokens plus 4000 completion tokens exceed the 8192 limit", 8192, 9000),
+    ("This model can only handle 8192 tokens at once, yet the request holds 9100.", 8192, 9100),
+    ("The model's context window of 200K tokens was exceeded (213K used)", 200000, 213000),
+    ("Your request has been rejected: input too long (max 32768, got 40000)", 32768, 40000),
+    ("got 40000 tokens, expected at most 32768", 32768, 40000),
+    ("Number of prompt tokens (40000) has exceeded max_input_tokens (32768)", 32768, 40000),
+    ("Prompt tokens: 40000. Context window: 32768. The prompt exceeds the window.", 32768, 40000),
+    ("messages tokens length 40000 larger than max input length 32768", 32768, 40000),
+    ("input length 40000 is greater than the maximum number of input tokens 32768", 32768, 40000),
+    ("The supplied input has 40000 tokens while the maximum permitted is 32768", 32768, 40000),
+    ("chat completion failed: exceeded maximum context of 32768 by 7232 tokens", 32768, None),
+    ("Too many input tokens (40000); limit for model X-1 is 32768", 32768, 40000),
+    ("40000 tokens in prompt, limit 32768", 32768, 40000),
+    ("[E1301] context too long: 40000 > 32768", 32768, 40000),
+    ('{"detail":[{"loc":["body"],"msg":"prompt length of 40000 tokens exceeds model limit (32768)","type":"value_error"}]}', 32768, 40000),
+    ('{"code":20012,"message":"length of prompt_tokens (40000) must be less than max_seq_len (32768).","data":null}', 32768, 40000),
+    ('{"error_code":336007,"error_msg":"the max input tokens is 32768, current prompt tokens: 40000"}', 32768, 40000),
+    ('{"error_code":"INVALID_PARAMETER_VALUE","message":"Input exceeds the maximum number of tokens supported by the endpoint: 40000 > 32768"}', 32768, 40000),
+    ("Request exceeded the maximum prompt tokens: 40000 tokens sent, 32768 allowed", 32768, 40000),
+    ("Input validation error: inputs must have less than 32768 tokens, 40000 given", 32768, 40000),
+    ("输入内容过长，超过模型限制", None, None),
+    ("输入token数为40000，超出最大限制32768", 32768, 40000),
+    ("上下文超长：当前40000，上限32768", 32768, 40000),
+    ("总tokens超过模型上下文上限", None, None),
+    ("入力トークン数（40000）がモデルの上限（32768）を超えています", 32768, 40000),
+    ("입력 토큰 수 40000개가 모델 한도 32768개를 초과했습니다", 32768, 40000),
+    ("Eingabe zu lang: 40000 Token, erlaubt sind höchstens 32768 Token", 32768, 40000),
+    ("L'entrée contient 40000 tokens, ce qui dépasse la limite du modèle (32768 tokens)", 32768, 40000),
+    ("El número de tokens de entrada (40000) excede el máximo permitido (32768)", 32768, 40000),
+    ("O número de tokens de entrada (40000) excede o máximo permitido (32768)", 32768, 40000),
+    ("Количество токенов во входных данных (40000) превышает максимум модели (32768)", 32768, 40000),
+    ("Il numero di token in ingresso (40000) supera il massimo consentito (32768)", 32768, 40000),
+    ("Context size has been exceeded.", None, None),
+    ("Operation failed: maximum context length reached", None, None),
+    ("The message history exceeds what the model can take in", None, None),
+    ("ContextOverflowError", None, None),
+    ("400 Bad Request: request exceeds context window", None, None),
+    ("Input too large for model context.", None, None),
+    ("The model cannot fit the prompt in its 4096-token window (prompt: 5000 tokens)", 4096, 5000),
+    ("The total length of the messages (5000 tokens) should be smaller than 4096 tokens.", 4096, 5000),
+    ("exceeds limit of 4096 tokens: your prompt is 5000 tokens long", 4096, 5000),
+    ("Prompt of 5000 tokens cannot be processed: context is limited to 4096 tokens", 4096, 5000),
+    ("Error: 5000 tokens in your request exceed the 4096 supported by this deployment", 4096, 5000),
+    ("maximum input length exceeded", None, None),
+    ("You sent 5000 tokens; the window is 4096 tokens.", 4096, 5000),
+    ("model context limit 4096, request needs 5000 (4000 input + 1000 output)", 4096, 5000),
+    ("The prompt (5,000 tokens) and the requested completion (1,000 tokens) together exceed the 4,096 token context", 4096, 6000),
+    # Rarer still
+    ("Sorry, your message plus the conversation so far is longer than this model can handle (limit 16k tokens).", 16000, None),
+    ("bad request: n_tokens=5121 n_ctx=4096: prompt too large", 4096, 5121),
+    ("[500] inference error: prompt tokens exceeded context window (5121 > 4096)", 4096, 5121),
+    ("This request has 210000 input tokens which exceeds the 200000 tokens allowed for this model", 200000, 210000),
+    ("The prompt size exceeds the context window size and cannot be processed.", None, None),
+    ("input is too long: 5121 tokens; model limit: 4096", 4096, 5121),
+    ("Total number of tokens (prompt + max_tokens) 5121 exceeds the maximum allowed 4096", 4096, 5121),
+    ("Please shorten your prompt: it is 5121 tokens, and the model allows 4096.", 4096, 5121),
+    ("The chat history is too large for this model's window; start a new chat.", None, None),
+    ("llama_decode: failed to find a memory slot: context size exceeded", None, None),
+    ("Prompt size 5121 too big for context size 4096", 4096, 5121),
+    ("Request exceeds maximum context length. Max: 4096, got: 5121", 4096, 5121),
+    ("maximum_context_length_exceeded: 5121/4096", 4096, 5121),
+    ("Your messages exceed the model's maximum context length of 4,096 tokens by 1,025 tokens.", 4096, None),
+    ("we were unable to process the request because it contains 5121 tokens, exceeding our limit of 4096 tokens per request", 4096, 5121),
+    ("Validation error: number of tokens in `messages` (5121) must be less than or equal to 4096", 4096, 5121),
+    ("length_error: text longer than max_input_tokens=4096", 4096, None),
+    ("The conversation is now 5121 tokens long. The limit of this model is 4096 tokens.", 4096, 5121),
+    ("rpc error: code = InvalidArgument desc = input token count 5121 exceeds context limit 4096", 4096, 5121),
+    ("The combined length of the input and the requested output (5121) exceeds the model's context length (4096)", 4096, 5121),
+    ("模型最大支持4096个token，当前输入为5121个token，请减少输入长度", 4096, 5121),
+    ("请求内容太长了，超过了最大上下文 4096 tokens", 4096, None),
+    ("输入超长", None, None),
+    ("会話が長すぎてモデルのコンテキスト上限に達しました", None, None),
+    ("リクエストのトークン数5121が最大値4096を超えています", 4096, 5121),
+    ("메시지가 너무 길어 컨텍스트 창(4096 토큰)을 초과합니다", 4096, None),
+    ("Die Konversation ist zu lang: 5121 von maximal 4096 Tokens", 4096, 5121),
+    ("Die Anzahl der Eingabe-Token (5121) überschreitet das Limit des Modells (4096)", 4096, 5121),
+    ("Votre demande comporte 5121 jetons alors que le modèle n'en accepte que 4096", 4096, 5121),
+    ("Le nombre de tokens du prompt (5121) est supérieur à la limite de 4096", 4096, 5121),
+    ("La conversación es demasiado larga para este modelo", None, None),
+    ("Se ha superado la ventana de contexto: 5121 tokens solicitados, máximo 4096", 4096, 5121),
+    ("A conversa ultrapassou o limite de contexto de 4096 tokens", 4096, None),
+    ("Длина запроса (5121 токен) больше, чем допускает модель (4096)", 4096, 5121),
+    ("Превышен размер контекста модели", None, None),
+    ("Il prompt supera il limite di token del modello", None, None),
+    ("Prompt przekracza maksymalną długość kontekstu modelu (4096 tokenów)", 4096, None),
+    ('{"fault":"ContextLengthError","max":4096}', 4096, None),
+    ('stream error: {"type":"error","error":{"type":"context_limit","message":"context limit hit"}}', None, None),
+    ("The text you submitted contains more tokens (5121) than the model accepts (4096).", 4096, 5121),
 )
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "limit", "requested"), POSITIVE)
+def test_a_token_limit_is_recognised_with_its_numbers(
+    text: str, limit: int | None, requested: int | None
+) -> None:  # P6
+    found = detect_text(text)
+
+    assert found is not None
+    assert (found.limit, found.requested) == (limit, requested), found

@@ -1,0 +1,272 @@
+"""Exceptions around exceptions: which one speaks for the chain (G13, P17)."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+import tenacity
+
+from compacter.overflow import TokenLimit, detect_token_limit
+
+TEXT = "prompt is too long: 9000 tokens > 8192 maximum"
+
+
+class ProviderError(Exception):
+    """An SDK's error: text, status, code and body."""
+
+    def __init__(
+        self, message: str, status: int | None = None, code: str | None = None, body: object = None
+    ) -> None:
+        super().__init__(message)
+        self.status_code = status
+        self.code = code
+        self.body = body
+
+
+class RateLimitError(ProviderError):
+    pass
+
+
+class ContextWindowExceededError(ProviderError):
+    pass
+
+
+class LLMError(Exception):
+    pass
+
+
+class OrderNotFound(Exception):  # noqa: N818 - applications name them so
+    pass
+
+
+def raised(outer: Exception, inner: Exception | None, *, how: str) -> Exception:
+    """``outer`` as it comes out of a handler of ``inner``."""
+    try:
+        try:
+            raise inner or ProviderError(TEXT, 400)
+        except Exception as old:
+            if how == "from":
+                raise outer from old
+            if how == "from none":
+                raise outer from None
+            raise outer  # noqa: B904 - that is the case under test
+    except Exception as error:  # noqa: BLE001
+        return error
+
+
+def test_a_cause_counts_whatever_wraps_it() -> None:  # G13
+    found = detect_token_limit(raised(ValueError("no answer"), None, how="from"))
+
+    assert found is not None
+    assert (found.limit, found.requested) == (8192, 9000)
+
+
+def test_a_cause_of_a_cause_counts() -> None:  # G13
+    middle = raised(LLMError("call failed"), None, how="from")
+
+    assert detect_token_limit(raised(RuntimeError("agent failed"), middle, how="from")) is not None
+
+
+@pytest.mark.parametrize(
+    "outer", [LLMError("the call failed"), RuntimeError("LLM error"), Exception(), LLMError("")]
+)
+def test_the_context_counts_when_the_outer_error_only_wraps(outer: Exception) -> None:
+    assert detect_token_limit(raised(outer, None, how="context")) is not None
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        ValueError("invalid literal for int() with base 10: 'x'"),
+        KeyError("answer"),
+        TypeError("'NoneType' object is not subscriptable"),
+        AttributeError("no attribute"),
+        ConnectionError("connection reset"),
+        TimeoutError("timed out"),
+        ZeroDivisionError("division by zero"),
+        OrderNotFound("order 17 is gone"),
+        RateLimitError("Rate limit reached", 429),
+        ProviderError("Invalid API key", 401),
+        ProviderError("You exceeded your current quota", 400),
+    ],
+)
+def test_an_old_error_in_the_context_does_not_count(outer: Exception) -> None:  # P17
+    assert detect_token_limit(raised(outer, None, how="context")) is None
+
+
+def test_from_none_suppresses_the_context() -> None:  # P17
+    assert detect_token_limit(raised(LLMError("the call failed"), None, how="from none")) is None
+
+
+def test_a_clear_other_error_ends_the_walk_even_with_a_cause() -> None:  # P17
+    assert detect_token_limit(raised(RateLimitError("slow down", 429), None, how="from")) is None
+
+
+def test_the_last_of_several_tries_decides() -> None:
+    error = LLMError("Failed after 2 attempts.")
+    limit, rate = ProviderError(TEXT, 400), RateLimitError("Rate limit reached", 429)
+
+    error.errors = [rate, limit]  # type: ignore[attr-defined]
+    assert detect_token_limit(error) is not None
+    error.errors = [limit, rate]  # type: ignore[attr-defined]
+    assert detect_token_limit(error) is None
+
+
+def test_any_member_of_an_exception_group_may_speak() -> None:
+    group = ExceptionGroup(
+        "unhandled errors in a TaskGroup", [KeyError("x"), ExceptionGroup("", [ProviderError(TEXT)])]
+    )
+
+    found = detect_token_limit(group)
+
+    assert found is not None
+    assert found.requested == 9000
+
+
+def test_a_group_without_a_token_limit_is_none() -> None:
+    assert detect_token_limit(ExceptionGroup("two", [KeyError("x"), ValueError("y")])) is None
+
+
+def test_the_last_attempt_of_tenacity_is_read() -> None:
+    def call() -> None:
+        raise ProviderError(TEXT, 400)
+
+    with pytest.raises(tenacity.RetryError) as caught:
+        tenacity.Retrying(stop=tenacity.stop_after_attempt(2))(call)
+    caught.value.__cause__ = None
+
+    assert detect_token_limit(caught.value) is not None
+
+
+def test_an_attempt_that_is_not_finished_does_not_block() -> None:
+    error = LLMError("retry")
+    error.last_attempt = Future()  # type: ignore[attr-defined]
+
+    assert detect_token_limit(error) is None
+
+
+def test_an_exception_among_the_arguments_is_read() -> None:
+    assert detect_token_limit(LLMError("call failed", ProviderError(TEXT))) is not None
+
+
+def test_a_cycle_of_causes_ends() -> None:
+    first, second = LLMError("call failed"), LLMError("call failed")
+    first.__cause__, second.__cause__ = second, first
+
+    assert detect_token_limit(first) is None
+
+
+def test_a_very_long_chain_ends() -> None:
+    error: Exception = LLMError("call failed")
+    for _ in range(5_000):
+        outer = LLMError("call failed")
+        outer.__cause__ = error
+        error = outer
+
+    assert detect_token_limit(error) is None
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(TEXT), SystemExit(TEXT), asyncio.CancelledError(TEXT), GeneratorExit(TEXT)]
+)
+def test_cancellation_is_never_a_token_limit(error: BaseException) -> None:
+    assert detect_token_limit(error) is None
+
+
+def test_a_class_name_alone_is_believed() -> None:
+    assert detect_token_limit(ContextWindowExceededError("")) is not None
+
+
+def test_a_class_name_is_not_believed_against_the_text() -> None:
+    error = ContextWindowExceededError(
+        "Invalid 'tools[0].function.description': string too long, maximum length 1024", 400
+    )
+
+    assert detect_token_limit(error) is None
+
+
+def test_the_numbers_of_the_cause_complete_a_wrapper_that_lost_them() -> None:
+    found = detect_token_limit(raised(LLMError("context window exceeded"), None, how="from"))
+
+    assert found is not None
+    assert (found.limit, found.requested) == (8192, 9000)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": TEXT}},
+        {"error": TEXT},
+        {"message": TEXT, "code": 400},
+        {"detail": [{"msg": TEXT}]},
+        {"error": {"message": '{"error": {"message": "' + TEXT + '"}}'}},
+        [{"error": {"message": TEXT, "status": "INVALID_ARGUMENT"}}],
+        '{"error": "' + TEXT + '"}',
+        ('{"error": "' + TEXT + '"}').encode(),
+        {"error": {"type": "exceed_context_size_error", "n_prompt_tokens": 9000, "n_ctx": 8192}},
+    ],
+)
+def test_a_body_of_any_shape_is_read(body: object) -> None:
+    found = detect_token_limit(ProviderError("Bad request", 400, body=body))
+
+    assert found is not None
+    assert (found.limit, found.requested) == (8192, 9000)
+
+
+def test_the_shape_of_botocore_is_read() -> None:
+    error = LLMError("An error occurred")
+    error.response = {  # type: ignore[attr-defined]
+        "Error": {"Code": "ValidationException", "Message": "Input is too long for requested model."},
+        "ResponseMetadata": {"HTTPStatusCode": 400},
+    }
+    assert detect_token_limit(error) is not None
+
+    error.response = {  # type: ignore[attr-defined]
+        "Error": {"Code": "ThrottlingException", "Message": "Too many tokens."},
+        "ResponseMetadata": {"HTTPStatusCode": 429},
+    }
+    assert detect_token_limit(error) is None
+
+
+def test_a_response_that_is_not_read_yet_is_not_fetched() -> None:
+    class Response:
+        status_code = 400
+
+        def __init__(self) -> None:
+            self.headers: dict[str, str] = {}
+            self._content = False
+
+        @property
+        def text(self) -> str:
+            raise AssertionError("this would read from the network")
+
+    error = ProviderError("Bad request")
+    error.response = Response()  # type: ignore[attr-defined]
+
+    assert detect_token_limit(error) is None
+
+
+def test_the_callers_own_words_in_a_body_prove_nothing() -> None:
+    body = {"error": {"message": "unsupported role"}, "messages": [{"role": "user", "content": TEXT}]}
+
+    assert detect_token_limit(ProviderError("Bad request", 400, body=body)) is None
+
+
+class HostileError(Exception):
+    """Everything that can go wrong in a stranger's class does."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    def __getattr__(self, name: str) -> Any:
+        raise MemoryError(name)
+
+
+def test_a_hostile_object_is_no_token_limit_and_no_crash() -> None:
+    assert detect_token_limit(HostileError()) is None
+    assert detect_token_limit(raised(HostileError(), None, how="from")) == TokenLimit(
+        8192, 9000, source="subject too long"
+    )

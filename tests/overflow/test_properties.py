@@ -1,0 +1,216 @@
+"""What holds for any text: no crash, no waiting, and numbers that survive how they are written."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compacter.overflow import TokenLimit, detect_in_reply, detect_text, detect_token_limit
+from compacter.overflow.text import MAX_TEXT
+
+SEPARATORS = ["", ",", ".", "_", "'", " ", "\u202f", "\u2009", "\u00a0"]
+PHRASES = [
+    "This model's maximum context length is {limit} tokens. However, your messages resulted in {sent} tokens.",
+    "The prompt has {sent} tokens, which exceeds the context window of {limit} tokens.",
+    "prompt is too long: {sent} tokens > {limit} maximum",
+    "Context window: {limit} tokens. You sent {sent} tokens. The input is too long.",
+    "input length ({sent}) exceeds the model's maximum context length ({limit})",
+    "the prompt contains {sent} tokens but at most {limit} tokens are allowed",
+    "Limit is {limit} tokens, requested {sent} tokens: the request exceeds the model's context window",
+]
+WORDS = st.sampled_from(
+    [
+        "prompt",
+        "input",
+        "context",
+        "window",
+        "length",
+        "tokens",
+        "maximum",
+        "limit",
+        "exceeds",
+        "too",
+        "long",
+        "max_tokens",
+        "requested",
+        "8192",
+        "9000",
+        "(",
+        ")",
+        "[",
+        "]",
+        ">",
+        "+",
+        "-",
+        ",",
+        ".",
+        ":",
+        ";",
+        "{",
+        "}",
+        '"',
+        "'",
+        "\\",
+        "\\n",
+        "\n",
+        "\t",
+        "rate",
+        "per",
+        "minute",
+        "上下文",
+        "超过",
+        "128k",
+        "1.5M",
+        "~",
+        "%",
+        "\x1b[31m",
+        "́",
+        "\ud7ff",
+    ]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(st.text(), inner)
+        | st.dictionaries(st.sampled_from(["error", "message", "code", "choices", "type"]), inner)
+    ),
+)
+
+
+def written(value: int, separator: str) -> str:
+    """A number with its thousands apart, from ten thousand on."""
+    return f"{value:,}".replace(",", separator)
+
+
+@given(st.text() | st.lists(WORDS, max_size=60).map(" ".join))
+def test_no_text_makes_it_raise(text: str) -> None:
+    for found in (detect_text(text), detect_token_limit(Exception(text))):
+        assert found is None or isinstance(found, TokenLimit)
+
+
+@given(JSON)
+def test_no_body_and_no_reply_makes_it_raise(body: object) -> None:
+    error = Exception("failed")
+    error.body = body  # type: ignore[attr-defined]
+
+    for found in (detect_token_limit(error), detect_in_reply(body), detect_in_reply({"error": body})):
+        assert found is None or isinstance(found, TokenLimit)
+
+
+@given(
+    phrase=st.sampled_from(PHRASES),
+    limit=st.integers(4_096, 2_000_000),
+    over=st.integers(1, 3_000_000),
+    separator=st.sampled_from(SEPARATORS),
+)
+def test_numbers_survive_their_separators(phrase: str, limit: int, over: int, separator: str) -> None:
+    found = detect_text(phrase.format(limit=written(limit, separator), sent=written(limit + over, separator)))
+
+    assert found is not None
+    assert (found.limit, found.requested) == (limit, limit + over)
+
+
+@given(
+    phrase=st.sampled_from(PHRASES),
+    limit=st.integers(4_096, 900_000),
+    over=st.integers(1, 99_999),
+    data=st.data(),
+)
+def test_numbers_survive_line_wraps(phrase: str, limit: int, over: int, data: st.DataObject) -> None:
+    words = phrase.format(limit=limit, sent=limit + over).split(" ")
+    gaps = data.draw(
+        st.lists(
+            st.sampled_from([" ", "\n", "\r\n   ", "\t", "  "]), min_size=len(words), max_size=len(words)
+        )
+    )
+    text = "".join(word + gap for word, gap in zip(words, gaps, strict=True))
+
+    found = detect_text(text)
+
+    assert found is not None
+    assert (found.limit, found.requested) == (limit, limit + over)
+
+
+@given(
+    phrase=st.sampled_from(PHRASES),
+    thousands=st.integers(4, 900),
+    over=st.integers(1, 99),
+    suffix=st.sampled_from(["k", "K", " k"]),
+)
+def test_thousands_may_be_a_letter(phrase: str, thousands: int, over: int, suffix: str) -> None:
+    found = detect_text(phrase.format(limit=f"{thousands}{suffix}", sent=f"~{thousands + over}{suffix}"))
+
+    assert found is not None
+    assert (found.limit, found.requested) == (thousands * 1000, (thousands + over) * 1000)
+
+
+@given(
+    phrase=st.sampled_from(PHRASES),
+    limit=st.integers(4_096, 900_000),
+    over=st.integers(1, 99_999),
+    depth=st.integers(0, 3),
+)
+@settings(max_examples=50)
+def test_numbers_survive_json_in_json(phrase: str, limit: int, over: int, depth: int) -> None:
+    import json
+
+    text = phrase.format(limit=limit, sent=limit + over)
+    for _ in range(depth):
+        text = json.dumps({"error": {"message": text, "type": "invalid_request_error", "code": None}})
+
+    found = detect_text(text)
+
+    assert found is not None
+    assert (found.limit, found.requested) == (limit, limit + over)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "max",
+        "a",
+        " ",
+        "\n",
+        "9",
+        "9,",
+        "9 ",
+        "context ",
+        "too long ",
+        "prompt ",
+        "prompt too ",
+        "max_tokens ",
+        "(",
+        "\\",
+        "\\n",
+        "9 + ",
+        "tokens > ",
+        "exceed ",
+        "'content': '",
+        "requested ",
+        "you requested ",
+        "http://",
+        "rate ",
+        "上下文",
+        "\x1b[",
+        "max allowed ",
+    ],
+)
+def test_a_huge_text_is_read_in_linear_time(piece: str) -> None:
+    detect_text("warm")
+    text = piece * (4 * MAX_TEXT // len(piece))
+
+    start = time.process_time()
+    detect_text(text)
+
+    assert time.process_time() - start < 5
+
+
+def test_the_end_of_a_huge_text_is_read() -> None:
+    found = detect_text("x" * 10_000_000 + " prompt is too long: 9000 tokens > 8192 maximum")
+
+    assert found is not None
+    assert found.requested == 9000
