@@ -96,6 +96,14 @@ def test_the_last_call_may_still_be_open(dialect: Dialect) -> None:
     assert (outline.open, outline.broken, outline.steps) == (1, (), [0, 1])
 
 
+def test_open_calls_stay_in_one_step(dialect: Dialect) -> None:
+    two: Call = ("c2", "listen", {})
+    messages = [dialect.user("a"), *dialect.calls([LOOK, two])]
+    outline = dialect.wire.outline(messages)
+
+    assert (outline.open, outline.broken, outline.steps) == (1, (), [0, 1])
+
+
 def test_only_genuine_user_messages_are_the_users(dialect: Dialect) -> None:
     messages = [dialect.user("a"), *dialect.calls([LOOK]), *dialect.results([SEEN]), dialect.answer("b")]
     outline = dialect.wire.outline(messages)

@@ -151,6 +151,30 @@ def test_an_edited_result_keeps_its_pair(dialect: Dialect) -> None:
     assert dialect.wire.size(edited[1]) < 60
 
 
+def test_results_know_their_tools_by_position(dialect: Dialect) -> None:
+    again: Call = ("c1", "listen", {})
+    messages = [
+        dialect.user("a"),
+        *dialect.calls([LOOK]),
+        *dialect.results([SEEN]),
+        *dialect.calls([again]),
+        *dialect.results([("c1", "listen", "hum")]),
+    ]
+
+    assert dialect.wire.tool_names(messages) == {2: ("look",), 4: ("listen",)}
+
+
+def test_a_result_that_names_no_tool_is_its_calls() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "blue"},
+        {"role": "tool", "tool_call_id": "stray", "content": "?"},
+    ]
+
+    assert wire("openai").tool_names(messages) == {1: ("look",), 2: ("",)}
+
+
 def test_an_edited_text_leaves_calls_as_they_are(dialect: Dialect) -> None:
     def shout(kind: str, text: str, _name: str) -> str:
         return text.upper() if kind == "text" else text
@@ -231,7 +255,7 @@ def test_real_conversations_are_read_whole(data: Path) -> None:
             outline = reader.outline(messages)
             entries = [entry for i, message in enumerate(messages) for entry in reader.entries(message, i)]
 
-            # What is said is counted once, and nothing but names, arguments, results, reasoning, media besides.
+            # What is said is counted once, and besides only names, arguments, results, reasoning.
             shown = sum(len(entry.text) for entry in entries if entry.kind == "text")
             pictures = media.IMAGE * sum(entry.kind == "media" for entry in entries)
             assert shown <= outline.total <= len(json.dumps(messages, ensure_ascii=False)) + pictures

@@ -20,6 +20,7 @@ from compacter.history.pieces import (
     reasoning,
     result,
     spoken,
+    tool_names,
     words,
 )
 
@@ -71,6 +72,10 @@ class BedrockWire:
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message; never a blank one, which the API refuses."""
         return {"role": role, "content": [{"text": spoken(text)}]}
+
+    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
+        """Which tools' results a message carries."""
+        return tool_names(map(_pieces, messages))
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """A copy with edited texts and results; the message itself if nothing changed."""

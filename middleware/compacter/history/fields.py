@@ -31,7 +31,8 @@ def plain(item: Message) -> Json:
         return [plain(value) for value in item]
     dump = getattr(item, "model_dump", None)
     if callable(dump):
-        return plain(dump(exclude_none=True))
+        # SDKs put plain data where their models say otherwise; pydantic would warn of it on each message.
+        return plain(dump(exclude_none=True, warnings=False))
     members = getattr(item, "__dict__", None)
     if members is not None:
         return {key: plain(value) for key, value in members.items() if not key.startswith("_")}

@@ -25,6 +25,7 @@ from compacter.history.pieces import (
     reasoning,
     result,
     spoken,
+    tool_names,
     words,
 )
 
@@ -90,6 +91,10 @@ class GeminiWire:
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text content; never a blank one, which the API refuses."""
         return {"role": "user" if role == "user" else "model", "parts": [{"text": spoken(text)}]}
+
+    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
+        """Which tools' results a message carries."""
+        return tool_names(map(_pieces, messages))
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """A copy with edited texts and responses; the content itself if nothing changed."""

@@ -13,6 +13,7 @@ from compacter.history import media
 from compacter.history.entry import Entry, Speaker
 from compacter.history.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
 from compacter.history.outline import Kind, Outline, Reading, outline
+from compacter.history.pieces import Piece, tool_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -88,6 +89,10 @@ class OpenAIWire:
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message."""
         return {"role": role, "content": text}
+
+    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
+        """Which tools' results a message carries."""
+        return tool_names(map(_pairs, messages))
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """A copy with edited texts and results; the message itself if nothing changed."""
@@ -176,6 +181,15 @@ def _read(message: Message) -> Reading | tuple[Kind, int, tuple[str, ...], tuple
     if spoken:
         size += len(str(field(spoken, "transcript") or ""))
     return kind, size, tuple(calls), ()
+
+
+def _pairs(message: Message) -> Iterator[Piece]:
+    """Names and ids of calls and results, as :func:`tool_names` takes them."""
+    _, _, calls, results = _read(message)
+    for function, call_id in zip(_functions(message), calls, strict=False):
+        yield Piece("call", "", 0, str(field(function, "name") or ""), call_id)
+    for call_id in results:
+        yield Piece("result", "", 0, str(field(message, "name") or ""), call_id)
 
 
 def _functions(message: Message) -> Iterator[Message]:

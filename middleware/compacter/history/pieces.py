@@ -83,6 +83,22 @@ def entries(speaker: Speaker, pieces: Iterable[Piece], index: int) -> Iterator[E
             yield Entry("tool" if piece.nested else speaker, piece.what, text, piece.name, index)
 
 
+def tool_names(messages: Iterable[Iterable[Piece]]) -> dict[int, tuple[str, ...]]:
+    """Index of each message with results, and the tools whose they are; by position, as ids are reused."""
+    called: dict[str, str] = {}
+    found: dict[int, tuple[str, ...]] = {}
+    for index, pieces in enumerate(messages):
+        names: list[str] = []
+        for piece in pieces:
+            if piece.call_id is not None and piece.what == "call":
+                called[piece.call_id] = piece.name
+            elif piece.call_id is not None:
+                names.append(piece.name or called.get(piece.call_id, ""))
+        if names:
+            found[index] = tuple(names)
+    return found
+
+
 def only_text(pieces: Iterable[Piece]) -> str | None:
     """The text of pieces that are all text, else ``None``."""
     texts: list[str] = []

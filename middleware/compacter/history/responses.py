@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Literal
 from compacter.history import media
 from compacter.history.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
 from compacter.history.outline import Broken, Kind, Outline, Reading
-from compacter.history.pieces import Piece, call, entries, only_text, reading, reasoning, result, words
+from compacter.history.pieces import (
+    Piece,
+    call,
+    entries,
+    only_text,
+    reading,
+    reasoning,
+    result,
+    tool_names,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,6 +88,10 @@ class ResponsesWire:
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message."""
         return {"type": "message", "role": role, "content": text}
+
+    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
+        """Which tools' results a message carries."""
+        return tool_names(map(_pieces, messages))
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """A copy with edited texts and outputs; the item itself if nothing changed."""

@@ -45,6 +45,9 @@ class Wire(Protocol):
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message."""
 
+    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
+        """Index of each message that carries tool results -> the tools' names in order; "" where none is known."""
+
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """A copy with edited texts, call arguments excepted where they must stay JSON; the message itself if nothing changed.
 
