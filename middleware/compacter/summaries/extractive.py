@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from compacter.history.entry import Entry
@@ -48,10 +49,12 @@ def draft(
     if len(olds) == 1 and not talk and len(tag.join(olds[0].prose, olds[0].ledger)) <= budget:
         return olds[0]
     cap = budget // _LEDGER_SHARE if ledger else 0
-    kept = ledgers.essence(talk, old, cap, extractors) if ledger else []
+    scores: dict[str, float] = {}
+    ruled = ledgers.rules(talk, old.rules, scores)
+    kept = ledgers.essence(talk, old, ruled, cap, extractors) if ledger else []
     prose_lines = [line for parsed in olds for line in parsed.prose.splitlines() if line]
     told = [Entry("assistant", "summary", line) for line in [*prose_lines, *(old.references if ledger else ())]]
-    sources, pieces = units.cut([*told, *talk])
+    sources, pieces = units.cut([*told, *talk], scores)
     prose, listed = _select(sources, pieces, budget - len(tag.join("", "\n".join(kept))), cap, kept)
     return tag.Parsed(prose, "\n".join([*kept, *listed]))
 
@@ -62,8 +65,9 @@ def _select(sources: Sequence[Source], pieces: Sequence[Unit], room: int, cap: i
     gone = stale(piece.said for piece in pieces if sources[piece.entry].role == "user")
     marks = [len(source.mark) for source in sources]
     covered = known.covered_by("\n".join(kept))
+    times = Counter(piece.text for piece in pieces)
     offered = [
-        Piece(known.words[place], known.names[place], len(piece.text) + 1, piece.entry, piece.salience)
+        Piece(known.words[place], known.names[place], len(piece.text) + 1, piece.entry, piece.salience / times[piece.text])
         if piece.said not in gone
         else Piece((), (), len(piece.text) + 1)
         for place, piece in enumerate(pieces)

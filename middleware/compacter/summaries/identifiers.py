@@ -11,10 +11,10 @@ IDENTIFIER = re.compile(
     | (?P<mail>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)
     | (?P<path>(?:~|\.{1,2}|\b[A-Za-z]:|@?\w[\w.@+-]*)?(?:[/\\][\w.@+()\[\]*-]*[\w*.])+/?)
     | (?P<uuid>\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)
-    | (?P<money>[$€£¥]\s?\d[\d.,]*[kKmMbB]?\b)
-    | (?P<date>\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)
-    | (?P<time>\b\d\d?:\d\d(?::\d\d)?(?:\s?[ap]m)?\b)
-    | (?P<unit>\b\d+(?:[.,]\d+)*\s?(?:%|ms|s|min|h|[kKMGT]i?B|[kM]?Hz|px|rps|USD|EUR|GBP|k|M)(?!\w))
+    | (?P<money>[$€£¥]\d[\d.,]*[kKmMbB]?\b)
+    | (?P<date>\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?)
+    | (?P<time>\b\d\d?:\d\d(?::\d\d)?(?:[ap]m)?\b)
+    | (?P<unit>\b\d+(?:[.,]\d+)*(?:%|ms|s|min|h|[kKMGT]i?B|[kM]?Hz|px|rps|USD|EUR|GBP|k|M)(?!\w))
     | (?P<file>\b\w[\w-]*(?:\.[\w-]+)*\.[A-Za-z][A-Za-z0-9]{0,5}\b(?!\())
     | (?P<dotted>\b\w+(?:(?:\.|::)\w+)+)
     | (?P<snake>\b\w*[A-Za-z0-9]_\w*[A-Za-z0-9]\w*)
@@ -34,18 +34,32 @@ WORTH = {
 }  # fmt: skip
 """How much an identifier of a kind tells, against an ordinary one."""
 
-LONGEST = 120
-_OPAQUE = frozenset({"snake", "code", "kebab", "uuid"})
-OPAQUE_SIZE = 6
+Found = tuple[tuple[str, str, bool], ...]
+_LONGEST = 120
+_MAY_BE_OPAQUE = frozenset({"snake", "code", "kebab", "uuid"})
+_OPAQUE_SIZE = 6
 _DIGIT = re.compile(r"\d")
 
 
-def identifiers(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield the identifiers of ``text``, their kinds, and whether they are only the label of what follows."""
-    for match in IDENTIFIER.finditer(text):
-        name = match[0]
-        if len(name) <= LONGEST:
-            kind = match.lastgroup or "code"
-            if kind in _OPAQUE and len(name) >= OPAQUE_SIZE and _DIGIT.search(name):
-                kind = "opaque"
-            yield name, kind, text.startswith(": ", match.end()) and not _DIGIT.search(name)
+def identifiers(text: str, known: dict[str, Found] | None = None) -> Iterator[tuple[str, str, bool]]:
+    """Yield the identifiers of ``text``, their kinds, and whether they are only the label of what follows.
+
+    ``known`` remembers what each run between spaces holds; passing it from call to call saves most of the time.
+    """
+    runs = {} if known is None else known
+    for run in text.split():
+        found = runs.get(run)
+        if found is None:
+            found = runs[run] = () if run.isalpha() and run.islower() else tuple(_in_run(run))
+        yield from found
+
+
+def _in_run(run: str) -> Iterator[tuple[str, str, bool]]:
+    for match in IDENTIFIER.finditer(run):
+        name, kind = match[0], match.lastgroup or "code"
+        if len(name) > _LONGEST:
+            continue
+        has_digit = _DIGIT.search(name) is not None
+        if kind in _MAY_BE_OPAQUE and len(name) >= _OPAQUE_SIZE and has_digit:
+            kind = "opaque"
+        yield name, kind, run[match.end() :] == ":" and not has_digit

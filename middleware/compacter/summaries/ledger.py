@@ -22,7 +22,6 @@ _SPACES = re.compile(r"\s+")
 _REQUEST_SIZE, _REQUEST_SHARE = 300, 5
 _CALL_SIZE = 160
 _RULE_SHARE = 0.75
-_SURE = 1.5
 
 
 @dataclass(slots=True)
@@ -57,7 +56,7 @@ def build(entries: Sequence[Entry], *, prior: str = "", budget: int, extractors:
     statement changed them. ``extractors`` are the caller's own.
     """
     old = read(prior)
-    kept = essence(entries, old, budget, extractors)
+    kept = essence(entries, old, rules(entries, old.rules), budget, extractors)
     room = budget - sum(len(line) + 1 for line in kept)
     carried = [Entry("assistant", "summary", reference) for reference in old.references]
     sources, pieces = units.cut([*carried, *entries])
@@ -66,9 +65,11 @@ def build(entries: Sequence[Entry], *, prior: str = "", budget: int, extractors:
     return "\n".join(kept)
 
 
-def essence(entries: Sequence[Entry], old: Ledger, budget: int, extractors: Sequence[Extractor] = ()) -> list[str]:
+def essence(
+    entries: Sequence[Entry], old: Ledger, ruled: Sequence[tuple[str, float]], budget: int, extractors: Sequence[Extractor] = ()
+) -> list[str]:
     """Return the ledger's lines without references: rules, requests, open calls, and what ``extractors`` want."""
-    lines = _fitting(entries, old, int(budget * _RULE_SHARE))
+    lines = _fitting(ruled, int(budget * _RULE_SHARE))
     left = budget - sum(len(line) + 1 for line in lines)
     extra = [REFERENCE + text for text in references.supplied(entries, extractors)]
     asked = [entry.text for entry in entries if entry.role == "user" and entry.kind == "text" and entry.text.strip()]
@@ -83,13 +84,11 @@ def essence(entries: Sequence[Entry], old: Ledger, budget: int, extractors: Sequ
     return lines
 
 
-def rules(entries: Sequence[Entry], carried: Sequence[str] = ()) -> list[tuple[str, float]]:
+def rules(entries: Sequence[Entry], carried: Sequence[str] = (), scores: dict[str, float] | None = None) -> list[tuple[str, float]]:
     """Return the standing instructions that still hold, oldest first, each with its score."""
     found: dict[str, float] = dict.fromkeys(carried, instructions.STRONG)
-    for instruction in instructions.find(entries):
-        if instruction.score >= _SURE:
-            text = flat(instruction.text)
-            found[text] = max(instruction.score, found.pop(text, 0.0))
+    for text, score in instructions.find(entries, scores):
+        found[text] = max(score, found.pop(text, 0.0))
     gone = stale(found)
     return [(text, score) for text, score in found.items() if text not in gone]
 
@@ -107,9 +106,9 @@ def clip(text: str, size: int) -> str:
     return text[: at if at > 0 else max(0, size - 1)] + "…"
 
 
-def _fitting(entries: Sequence[Entry], old: Ledger, room: int) -> list[str]:
+def _fitting(ruled: Sequence[tuple[str, float]], room: int) -> list[str]:
     """Return the lines of the rules that fit, the surest and newest first served, in the order they were given."""
-    ranked = list(enumerate(rules(entries, old.rules)))
+    ranked = list(enumerate(ruled))
     chosen: list[int] = []
     for place, (text, _) in sorted(ranked, key=lambda pair: (-pair[1][1], -pair[0])):
         size = len(RULE) + len(text) + 1

@@ -5,19 +5,29 @@ from __future__ import annotations
 import re
 
 # Reports about oneself, numbers and proper names are asked for later; questions and talk about the listener are not.
-_FORMS: tuple[tuple[re.Pattern[str], float], ...] = (
-    (re.compile(r"[?？]$"), 0.6),
-    (re.compile(r"\b(?:I|my|we|our|me|us|mine|ich|mein|wir|je|mon|nous|yo|mi|nosotros|eu|meu|io|noi|я|мой|мы)\b", re.IGNORECASE), 1.5),
-    (re.compile(r"\byou(?:r|rs)?\b", re.IGNORECASE), 0.8),
-    (re.compile(r"\d"), 1.5),
-    (re.compile(r"(?<=[a-z,] )[A-Z][a-z]+"), 1.7),
+_QUESTION, _ONESELF, _LISTENER, _NUMBER, _NAME, _LABELLED = 0.6, 1.5, 0.8, 1.5, 1.7, 2.0
+_SELF = frozenset(
+    """
+    i my we our me us mine i'm i've i'd i'll we're we've we'll ich mein meine wir unser je mon ma mes nous notre yo mi mis nosotros
+    eu meu minha nós io mio mia noi я мой моя мы наш
+    """.split()
 )
+_YOU = frozenset(["you", "your", "yours", "you're", "you've", "you'll"])
+_DIGIT = re.compile(r"\d")
+_CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][a-z]")
+_LABEL = re.compile(r"[A-Z][A-Z _-]{2,24}:")
 
 
 def salience(sentence: str) -> float:
     """Return a factor around 1 on what the words of ``sentence`` are worth."""
-    value = 1.0
-    for form, factor in _FORMS:
-        if form.search(sentence):
-            value *= factor
-    return value
+    words = sentence.lower().replace("’", "'").split()
+    value = _QUESTION if sentence[-1:] in "?？" else 1.0
+    if not _SELF.isdisjoint(words):
+        value *= _ONESELF
+    if not _YOU.isdisjoint(words):
+        value *= _LISTENER
+    if _DIGIT.search(sentence):
+        value *= _NUMBER
+    if _CAPITAL.search(sentence):
+        value *= _NAME
+    return value * _LABELLED if _LABEL.match(sentence) else value

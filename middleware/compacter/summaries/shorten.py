@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import re
-
 # Articles, fillers, greetings and copulas. Negations, modals and pronouns for other people always stay.
-_FILLERS = (
-    "a|an|the|really|very|just|quite|actually|basically|simply|totally|definitely|literally|honestly|truly|absolutely|super|kinda|"
-    "so|such|well|oh|wow|hey|hi|hello|yeah|yep|haha|lol|hmm|aw|aww|ah|okay so|of course|you know|i mean|i think|i guess|i believe|"
-    "that|there|is|are|was|were|be|been|being|am|it|it's|it’s|i'm|i’m|that's|that’s|there's|there’s|you're|you’re|they're|they’re|we're|we’re|"
-    "i|i've|i’ve|to|of|do|does|did|some|also|thanks|thank you|please|let's|let’s"
+_LEFT_OUT = frozenset(
+    """
+    a an the really very just quite actually basically simply totally definitely literally honestly truly absolutely super kinda
+    so such well oh wow hey hi hello yeah yep haha lol hmm aw aww ah thanks please let's
+    that there is are was were be been being am it it's i'm that's there's you're they're we're i i've to of do does did some also
+    """.split()
 )
-_DROPPED = re.compile(rf"(?<![\w'’/.@#$-])(?:{_FILLERS})(?![\w'’/@#-]|\.\w)[,!]*\s*", re.IGNORECASE)
-_SPACES = re.compile(r"\s{2,}")
-_PUNCTUATION = re.compile(r"\s+([,.!?;:])")
+_TRAILING = ",;:!"
+_ENDS = ".?"
 
 
 def shorten(sentence: str) -> str:
-    """Return an English ``sentence`` in telegram style."""
-    return _PUNCTUATION.sub(r"\1", _SPACES.sub(" ", _DROPPED.sub("", sentence))).strip(" ,")
+    """Return an English ``sentence`` in telegram style; other languages keep nearly all of their words."""
+    kept: list[str] = []
+    for word in sentence.split():
+        bare = word.rstrip(".,;:!?")
+        if bare.replace("’", "'").lower() in _LEFT_OUT:  # noqa: RUF001 - the typographic apostrophe
+            # The sentence's end stays with the word before.
+            if kept and word[-1] in _ENDS:
+                kept[-1] = kept[-1].rstrip(_TRAILING) + word[-1]
+        else:
+            kept.append(word)
+    return " ".join(kept)

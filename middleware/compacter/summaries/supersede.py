@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compacter.summaries.identifiers import IDENTIFIER
+from compacter.summaries.identifiers import Found, identifiers
 from compacter.summaries.words import words
 
 _VALUE = re.compile(
@@ -17,9 +17,13 @@ _VALUE = re.compile(
 _FEWEST_WORDS = 2
 
 
-def subject(sentence: str) -> str:
-    """Return what ``sentence`` is about: its words without values and identifiers; empty if it holds no value."""
-    bare, values = _VALUE.subn(" ", IDENTIFIER.sub(" 0 ", sentence))
+def subject(sentence: str, known: dict[str, Found] | None = None) -> str:
+    """Return what ``sentence`` is about: its words without values and identifiers; empty if it holds no value.
+
+    ``known`` is what ``identifiers`` remembers.
+    """
+    plain = [" 0" if any(identifiers(run, known)) else run for run in sentence.split()]
+    bare, values = _VALUE.subn(" ", " ".join(plain))
     about = list(words(bare))
     return " ".join(about) if values and len(about) >= _FEWEST_WORDS else ""
 
@@ -28,8 +32,9 @@ def stale(statements: Iterable[str]) -> set[str]:
     """Return those of the ``statements``, oldest first, whose value a later one has changed."""
     holding: dict[str, str] = {}
     gone: set[str] = set()
+    known: dict[str, Found] = {}
     for statement in statements:
-        about = subject(statement)
+        about = subject(statement, known)
         if not about:
             continue
         before = holding.get(about)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-TAG = "[Summary of the earlier conversation, made by compacter]"
+TAG = "[compacter: summary of what came before]"
 """First line of every summary message."""
 
 HEADING = "Kept from it:"

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compacter.history.entry import Entry
-from compacter.summaries.flatten import flatten
+from compacter.summaries import instructions
 from compacter.summaries.salience import salience
+from compacter.summaries.sentences import lines, sentences, tells
 from compacter.summaries.shorten import shorten
 
-_LONGEST = 320
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\w\"'“‘(\[*`$€£¿¡-])|(?<=[。！？])|\n+")
-_NUMBERED = re.compile(r"^\s*\d+(?:\t|→|[:|] )")
-_SPACES = re.compile(r"\s+")
 _SPEAKER = re.compile(r"^(\([^)\n]{1,60}\)\s*)?([A-Z][\w'’.-]{0,24}(?: [A-Z][\w'’.-]{0,24})?): (?=\S)")
 _MARKS = {"user": "U: ", "assistant": "A: ", "system": "S: ", "tool": "T: "}
 _RESULT_MARK = "→ "
 _TOLD = re.compile(rf"^(?:{_RESULT_MARK}|[\w.’'-]{{1,40}}(?: [\w.’'-]{{1,24}})?: )")
 _CODE = re.compile(r"[{}()\[\];=<>|\\$#*/_]")
 _CODE_SHARE = 12
+_RULE = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +46,11 @@ class Source:
     """What is put before the entry's first kept unit, so that the reader knows who speaks."""
 
 
-def cut(entries: Sequence[Entry]) -> tuple[list[Source], list[Unit]]:
-    """Return the sources (one for each entry) and the units of all entries, in order."""
+def cut(entries: Sequence[Entry], scores: dict[str, float] | None = None) -> tuple[list[Source], list[Unit]]:
+    """Return the sources (one for each entry) and the units of all entries, in order.
+
+    The user's standing instructions stay word for word and weigh more; ``scores`` is what ``instructions`` remembers.
+    """
     texts = [entry for entry in entries if entry.kind == "text"]
     named = sum(1 for entry in texts if _SPEAKER.match(entry.text)) * 2 > len(texts)
     sources: list[Source] = []
@@ -60,28 +60,16 @@ def cut(entries: Sequence[Entry]) -> tuple[list[Source], list[Unit]]:
         role = "user" if entry.kind == "summary" and mark == _MARKS["user"] else entry.role
         sources.append(Source(role, entry.kind, mark))
         if entry.kind == "text":
-            for sentence in sentences(rest):
-                short = sentence if _looks_like_code(sentence) else shorten(sentence)
-                if _tells(short):
-                    units.append(Unit(short, place, sentence, salience(sentence)))
+            passages = instructions.passages(rest, scores) if role == "user" else ((sentence, 0.0) for sentence in sentences(rest))
+            for passage, rule in passages:
+                short = passage if rule or _looks_like_code(passage) else shorten(passage)
+                if tells(short):
+                    units.append(Unit(short, place, passage, salience(passage) * (_RULE if rule else 1)))
         elif entry.kind == "summary":
             units.extend(Unit(sentence, place, sentence, salience(sentence)) for sentence in sentences(rest))
         else:
             units.extend(Unit(line, place, line) for line in lines(rest))
     return sources, units
-
-
-def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of prose, white space folded."""
-    for piece in _SENTENCE_END.split(_ANSI.sub("", text)):
-        yield from _wrap(_SPACES.sub(" ", piece).strip())
-
-
-def lines(text: str) -> Iterator[str]:
-    """Yield the lines of code or output without colours and line numbers; JSON as runs of ``key: value``."""
-    flat = flatten(text)
-    for line in _ANSI.sub("", text).splitlines() if flat is None else flat:
-        yield from _wrap(_SPACES.sub(" ", _NUMBERED.sub("", line)).strip())
 
 
 def _mark(entry: Entry, *, named: bool) -> tuple[str, str]:
@@ -98,23 +86,6 @@ def _mark(entry: Entry, *, named: bool) -> tuple[str, str]:
     return _MARKS[entry.role], entry.text
 
 
-def _wrap(piece: str) -> Iterable[str]:
-    """Yield ``piece`` in runs of bounded length, cut between words where there are any."""
-    start = 0
-    while len(piece) - start > _LONGEST:
-        at = piece.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
-        at = at if at > 0 else start + _LONGEST
-        if _tells(piece[start:at]):
-            yield piece[start:at]
-        start = at + (piece[at] == " ")
-    if _tells(piece[start:]):
-        yield piece[start:]
-
-
 def _looks_like_code(piece: str) -> bool:
     """Whether leaving words out could change what a line means to a machine."""
     return len(_CODE.findall(piece)) * _CODE_SHARE > len(piece)
-
-
-def _tells(piece: str) -> bool:
-    return any(map(str.isalnum, piece))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compacter.summaries.identifiers import WORTH, identifiers
+from compacter.summaries.identifiers import WORTH, Found, identifiers
 from compacter.summaries.units import Source, Unit
 from compacter.summaries.words import EMPTY, raw_words, stem
 
@@ -65,13 +65,27 @@ def learn(sources: Sequence[Source], units: Sequence[Unit]) -> Vocabulary:
     known = Vocabulary()
     counts: list[int] = []
     stems: dict[str, int] = {}
+    runs: dict[str, Found] = {}
     for place, unit in enumerate(units):
         found = {_number(word, known._numbers, stems, counts) for word in raw_words(unit.text)}  # noqa: SLF001
         found.discard(-1)
         for number in found:
             counts[number] += 1
         known.words.append(list(found))
-        known.names.append(_names(known.seen, place, unit, sources[unit.entry].kind != "result", counts))
+        held: set[int] = set()
+        for name, kind, is_label in identifiers(unit.text, runs):
+            item = known.seen.get(name)
+            if item is None:
+                item = known.seen[name] = Seen(len(counts), kind)
+                counts.append(0)
+            if item.last != unit.entry:
+                item.entries += 1
+                item.last = unit.entry
+                item.used += sources[unit.entry].kind != "result"
+                item.unit = place
+            item.is_value |= not is_label
+            held.add(item.feature)
+        known.names.append(list(held))
     total = len(units)
     known.weights = [math.log1p(total / count) if count else 0.0 for count in counts]
     for item in known.seen.values():
@@ -92,20 +106,3 @@ def _number(word: str, numbers: dict[str, int], stems: dict[str, int], counts: l
                 counts.append(0)
         numbers[word] = number
     return number
-
-
-def _names(seen: dict[str, Seen], place: int, unit: Unit, spoken: bool, counts: list[int]) -> list[int]:  # noqa: FBT001
-    held: set[int] = set()
-    for name, kind, is_label in identifiers(unit.text):
-        item = seen.get(name)
-        if item is None:
-            item = seen[name] = Seen(len(counts), kind)
-            counts.append(0)
-        if item.last != unit.entry:
-            item.entries += 1
-            item.last = unit.entry
-            item.used += spoken
-            item.unit = place
-        item.is_value |= not is_label
-        held.add(item.feature)
-    return list(held)

@@ -1,0 +1,71 @@
+"""Hold the model-free summary against the compaction-conformance-kit (PyPI) at fixed output budgets.
+
+Run: ``python benchmarks/conformance.py --budgets 10%,20%``. Needs ``pip install compaction-conformance-kit``.
+Prints the kit's own table and ends with one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, cast
+
+from compacter.history.entry import Entry
+from compacter.summaries import tag
+from compacter.summaries.extractive import draft
+
+if TYPE_CHECKING:
+    from compaction_kit.compacted import CompactedContext
+    from compaction_kit.session import Turn
+
+_UNLIMITED = 1_000_000
+
+
+class Adapter:
+    """What the kit calls: each round folds the summary of the round before."""
+
+    name = "compacter"
+
+    def compact(self, turns: Sequence[Turn], round_num: int = 1, budget_chars: int | None = None) -> CompactedContext:
+        """Return the summary of ``turns`` in at most ``budget_chars`` characters, tag included."""
+        from compaction_kit.compacted import CompactedContext  # noqa: PLC0415 - only where the kit is installed
+
+        budget = _UNLIMITED if budget_chars is None else budget_chars
+        drafted = draft([_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - len(tag.TAG) - 1)
+        text = tag.compose(drafted.prose, drafted.ledger)
+        return CompactedContext(text=text, compactor_name=self.name, round_num=round_num)
+
+
+def _entry(turn: Turn, place: int) -> Entry:
+    if tag.parse(turn.text) is not None:
+        return Entry("assistant", "summary", turn.text, index=place)
+    return Entry(cast("Literal['system', 'user', 'assistant', 'tool']", turn.role), "text", turn.text, index=place)
+
+
+def main() -> None:
+    """Run the kit's budget benchmark on the adapter."""
+    from compaction_kit.benchmark import budget_benchmark_to_markdown, run_budget_benchmark  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--budgets", default="10%,20%", help="shares of the transcript, e.g. 10%%,20%%")
+    parser.add_argument("--seeds", type=int, default=4, help="how many sessions of each kind")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    budgets = [float(share.rstrip("%")) / 100 if share.endswith("%") else float(share) for share in options.budgets.split(",")]
+    payload = run_budget_benchmark({Adapter.name: Adapter}, budgets, range(1, options.seeds + 1), options.rounds)
+    print(budget_benchmark_to_markdown(payload))
+    print(json.dumps([
+        {
+            "budget": entry["budget_fraction"],
+            "compliant": entry["budget_compliant"],
+            "survival": entry["randomized"]["overall_final_survival"],
+            "supersession": entry["randomized"]["supersession"],
+            "semantic": entry["semantic"],
+        }
+        for entry in payload["entries"]
+    ]))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
