@@ -13,7 +13,7 @@ from compacter.overflow.text import MAX_TEXT
 
 SEPARATORS = ["", ",", ".", "_", "'", " ", "\u202f", "\u2009", "\u00a0"]
 PHRASES = [
-    "This model's maximum context length is {limit} tokens. However, your messages resulted in {sent} tokens.",
+    "The model's maximum context length is {limit} tokens. However, the messages resulted in {sent} tokens.",
     "The prompt has {sent} tokens, which exceeds the context window of {limit} tokens.",
     "prompt is too long: {sent} tokens > {limit} maximum",
     "Context window: {limit} tokens. You sent {sent} tokens. The input is too long.",

@@ -11,11 +11,11 @@ from compacter.overflow import TokenLimit, detect_text
     ("text", "expected"),
     [
         (
-            "maximum context length is 100 tokens. You asked for 120 (90 in the messages, 30 in the completion)",
+            "the context length is 100 tokens. You asked for 120 (90 in the messages, 30 in the completion)",
             TokenLimit(100, 120, "input_plus_output", 90, 30),
         ),
         (
-            "maximum context length is 8192 tokens. You sent 9000 tokens (9000 in your prompt; 0 for the output)",
+            "the context length is 8192 tokens. You sent 9000 tokens (9000 in your prompt; 0 for the output)",
             TokenLimit(8192, 9000, "input", 9000, 0),
         ),
         (

@@ -79,10 +79,10 @@ def siblings(error: BaseException) -> tuple[BaseException, ...]:
 def context(error: BaseException) -> BaseException | None:
     """The exception that was being handled, if this one only wraps it.
 
-    Python sets ``__context__`` on whatever is raised in a handler, also on an error that has nothing to do with
-    the old one. It counts when nobody suppressed it (``from None``) and the outer exception has no meaning of its
-    own: a generic type or a library's, whose words are no more than "it failed". A ``ValueError`` or ``KeyError``
-    means itself.
+    Python sets ``__context__`` on whatever is raised in a handler, also on an error that has nothing to do
+    with the old one. It counts when nobody suppressed it (``from None``) and the outer exception has no
+    meaning of its own: a generic type or a library's, whose words are no more than "it failed". A
+    ``ValueError`` or ``KeyError`` means itself.
     """
     if error.__suppress_context__ or error.__context__ is None:
         return None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from compacter.overflow.detect import judge
-from compacter.overflow.evidence import gather_body
 from compacter.overflow.token_limit import TokenLimit
 
 STOP_REASONS: Final = frozenset(
@@ -99,5 +97,8 @@ def _from_error(error: object, reply: object) -> TokenLimit | None:
         return None
     if any(members.get(name) for name in ("content", "output", "output_text", "candidates")):
         return None
+    from compacter.overflow.evidence import gather_body
+    from compacter.overflow.judge import judge
+
     verdict = judge(gather_body(error))
     return verdict if isinstance(verdict, TokenLimit) else None

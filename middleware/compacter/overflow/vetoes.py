@@ -37,7 +37,7 @@ HARD = (
             (
                 r"\b(?:exceed\w{0,3}|reach\w{0,3}|hit|over|crossed|surpass\w{0,3}|violat\w{0,3})\b.{0,80}\b(?:rate[- _]?limits?|limit rate|(?:[rt]p[mds]|requests? limit))\b",
                 r"\b(?:rate|request|usage|concurrency|spend\w{0,3}|budget)[- _]?limits?\b.{0,60}\b(?:exceed\w{0,3}|reach\w{0,3}|hit)\b|\brate[-_ ]?limit(?:ed|_exceeded|_error|_reached|ing)\b",
-                r"\bper[ -](?:min(?:ute)?|second|sec|hour|day|week|month)\b|/ ?(?:min|minute|hour|day)\b|\b(?:tpm|rpm|tpd|itpm|otpm|rpd)\b",
+                r"(?:\b|_)per[ _-](?:min(?:ute)?|second|sec|hour|day|week|month)\b|/ ?(?:min|minute|hour|day)\b|\b(?:tpm|rpm|tpd|itpm|otpm|rpd)\b",
                 r"\btoo many requests\b|\bthrottl\w{1,6}|\bplease wait\b|\btoo (?:frequent|fast)\b|\bslow down\b|\bconcurren\w{1,3} (?:limit|requests?)\b|\bcooldown\b",
                 r"频繁|限流|限速|每分钟|每秒|每天|速率|并发|稍后再?试|頻繁|毎分|1分あたり|レート制限|レートリミット|분당|속도 제한|요청이 너무 많",
                 r"\bpro minute\b|ratenlimit|zu viele anfragen|\bpar minute\b|limite de (?:debit|taux)|trop de requetes|\bpor minut[oa]\b|limite de (?:tasa|taxa|velocidad)|demasiadas (?:solicitudes|peticiones)|muitas (?:solicitacoes|requisicoes)|\bal minuto\b|limite di frequenza|troppe richieste|в минуту|слишком много запросов|частот\w{1,2} запросов|лимит запросов|za duzo zadan|te veel verzoeken|\bdakikada\b|cok fazla istek|qua nhieu yeu cau",
