@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tenacity import Retrying, stop_after_attempt
 
 from compacter.config import Options, default_logger
-from compacter.events import CompactionEvent, Event
+from compacter.events import CompactionEvent, CompactionSkipped, Event
 from compacter.flow.calibration import Calibration
 from compacter.flow.policy import Policy, detector, never_sleep
 from compacter.flow.trigger import Pulse
@@ -111,6 +111,21 @@ class Engine:
         if isinstance(event, CompactionEvent):
             return [*self.compaction_hooks, *self.event_hooks]
         return list(self.event_hooks)
+
+    def aborted(self, event: CompactionEvent | None) -> None:
+        """A compaction was not installed, because the History changed while it was made."""
+        skipped = CompactionSkipped(
+            trigger=event.trigger if event else "token_limit",
+            model=event.model if event else None,
+            reason="history_changed",
+        )
+        for hook in self.hooks_for(skipped):
+            try:
+                outcome = hook(skipped)
+                if hasattr(outcome, "close"):
+                    outcome.close()
+            except Exception as error:  # noqa: BLE001 - a hook that raises must not break the call
+                self.complain("hook_failed", error)
 
     def log(self, event: Event) -> None:
         """Sizes and counts of an event; never text of messages."""

@@ -27,6 +27,7 @@ class Session:
         self.calibration = calibration
         self.pulse = pulse
         self.history = history
+        self._version = history.version if history is not None else 0
 
     def learn(self, messages: Sequence[Message], overhead: int, reply: Any) -> None:
         """Calibrate by an earlier reply, if its messages are a beginning of these."""
@@ -41,8 +42,8 @@ class Session:
         tokens, _ = tokens_of(reply)
         self.calibration.learn(sum(map(self.request.wire.size, messages)) + overhead, tokens)
 
-    def install(self) -> None:
-        """Let the History have what the call's compactions made of it."""
-
-    def roll_back(self) -> None:
-        """Leave the History as it was before the call."""
+    def settled(self) -> None:
+        """The call has succeeded: the History gets what the compactions made of it, unless it has changed meanwhile."""
+        made = self.world.made
+        if self.history is not None and made is not None and not self.history.install(self._version, made):
+            self.world.engine.aborted(None)

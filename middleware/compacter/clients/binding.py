@@ -63,6 +63,14 @@ class Binding:
         """Whether a ``History`` was passed, which is kept up to date by the call."""
         return hasattr(self.messages(args, kwargs), "pinned_ids")
 
+    def as_list(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """The same call with a plain list in place of a ``History``."""
+        return (
+            self.replace(args, kwargs, list(self.messages(args, kwargs)), {})
+            if self.has_history(args, kwargs)
+            else (args, kwargs)
+        )
+
     def replace(
         self,
         args: tuple[Any, ...],

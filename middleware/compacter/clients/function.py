@@ -179,6 +179,7 @@ class Calls:
         """A call with a memory to look into, a trigger to check, or a History to keep."""
         session = self._session(args, kwargs)
         if session is None:
+            args, kwargs = self.binding.as_list(args, kwargs)
             return self.function(*args, **kwargs)
         world = session.world
         try:
@@ -187,17 +188,14 @@ class Calls:
                 converse(self.engine.policy, session.request, session.calibration, session.pulse),
                 world.perform,
             )
-        except BaseException:
-            session.roll_back()
-            raise
         finally:
             world.close()
-        session.install()
-        return reply
+        return _kept(session, reply)
 
     async def _aguarded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         session = self._session(args, kwargs)
         if session is None:
+            args, kwargs = self.binding.as_list(args, kwargs)
             reply = self.function(*args, **kwargs)
             return await reply if isinstance(reply, Awaitable) else reply
         world = session.world
@@ -212,13 +210,9 @@ class Calls:
                 converse(self.engine.policy, session.request, session.calibration, session.pulse),
                 world.aperform,
             )
-        except BaseException:
-            session.roll_back()
-            raise
         finally:
             world.close()
-        session.install()
-        return reply
+        return _kept(session, reply)
 
     def _recovered(self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: Refusal) -> Any:
         session = self._session(args, kwargs)
@@ -336,6 +330,16 @@ class Calls:
         request = session.request
         view = self.engine.view(session.world.model, request.wire, request.original)
         return request if view is None else replace(request, messages=view)
+
+
+def _kept(session: Session, reply: Any) -> Any:
+    """The reply; a History that was passed gets what the compactions made of it, once the reply is complete."""
+    if session.history is None or session.world.made is None:
+        return reply
+    if streams.streams(type(reply)):
+        return streams.when_done(reply, session.settled)
+    session.settled()
+    return reply
 
 
 def as_messages(given: Any) -> tuple[Any, list[Message]]:

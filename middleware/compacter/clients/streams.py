@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field as dataclass_field
 from functools import cache
 from types import AsyncGeneratorType, GeneratorType
@@ -28,6 +28,8 @@ class Opening:
     error: Exception | None = None
     found: TokenLimit | None = None
     """Set when a chunk, not an exception, says that the request is too long."""
+    on_end: Callable[[], None] | None = None
+    """Called when the stream has been read to its end, and not when it is dropped or fails."""
 
 
 @cache
@@ -129,38 +131,72 @@ def replay(stream: Any, opening: Opening) -> Any:
     """The vendor's object, which gives what was held first. Its class is its own again once that is handed out."""
     if not opening.held and opening.error is None:
         return stream
-    replaying = _replaying(type(stream))
     try:
-        stream.__class__ = replaying
-        stream.__dict__["_compacter_opening"] = opening
+        earlier = stream.__dict__.get(_OPENING)
+        if earlier is not None:
+            # Wrapped twice: what the inner wrapper still has to give comes after what the outer one holds.
+            opening.held.extend(earlier.held)
+            opening.error = opening.error or earlier.error
+        else:
+            stream.__class__ = _replaying(type(stream))
+        stream.__dict__[_OPENING] = opening
     except (TypeError, AttributeError):
         return Replayed(stream, opening)
     return stream
+
+
+def when_done(stream: Any, action: Callable[[], None]) -> Any:
+    """The stream, with ``action`` called when it has been read to its end."""
+    opening = (
+        stream._opening if isinstance(stream, Replayed) else getattr(stream, "__dict__", {}).get(_OPENING)
+    )
+    if opening is None:
+        action()
+    else:
+        opening.on_end = action
+    return stream
+
+
+_OPENING = "_compacter_opening"
 
 
 @cache
 def _replaying(kind: type) -> type:
     """A subclass of a vendor's stream class that first gives what was held."""
 
-    def settle(self: Any) -> None:
-        opening = self.__dict__.pop("_compacter_opening")
+    def next_(self: Any) -> Any:
+        opening = self.__dict__[_OPENING]
+        if opening.held:
+            return opening.held.popleft()
+        if opening.on_end is None or opening.error is not None:
+            settle(self, opening)
+            return next(self)
+        try:
+            return kind.__next__(self)  # type: ignore[attr-defined]
+        except StopIteration:
+            settle(self, opening)
+            opening.on_end()
+            raise
+
+    async def anext_(self: Any) -> Any:
+        opening = self.__dict__[_OPENING]
+        if opening.held:
+            return opening.held.popleft()
+        if opening.on_end is None or opening.error is not None:
+            settle(self, opening)
+            return await anext(self)
+        try:
+            return await kind.__anext__(self)  # type: ignore[attr-defined]
+        except StopAsyncIteration:
+            settle(self, opening)
+            opening.on_end()
+            raise
+
+    def settle(self: Any, opening: Opening) -> None:
+        del self.__dict__[_OPENING]
         self.__class__ = kind
         if opening.error is not None:
             raise opening.error
-
-    def next_(self: Any) -> Any:
-        held = self.__dict__["_compacter_opening"].held
-        if held:
-            return held.popleft()
-        settle(self)
-        return next(self)
-
-    async def anext_(self: Any) -> Any:
-        held = self.__dict__["_compacter_opening"].held
-        if held:
-            return held.popleft()
-        settle(self)
-        return await anext(self)
 
     def iter_(self: Any) -> Any:
         return self
@@ -194,7 +230,11 @@ class Replayed:
         if self._opening.held:
             return self._opening.held.popleft()
         self._raise_once()
-        return next(self._stream)
+        try:
+            return next(self._stream)
+        except StopIteration:
+            self._end_once()
+            raise
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
@@ -203,7 +243,11 @@ class Replayed:
         if self._opening.held:
             return self._opening.held.popleft()
         self._raise_once()
-        return await anext(self._stream)
+        try:
+            return await anext(self._stream)
+        except StopAsyncIteration:
+            self._end_once()
+            raise
 
     def __enter__(self) -> Any:
         self._stream.__enter__()
@@ -218,6 +262,11 @@ class Replayed:
 
     async def __aexit__(self, *exc: object) -> Any:
         return await self._stream.__aexit__(*exc)
+
+    def _end_once(self) -> None:
+        action, self._opening.on_end = self._opening.on_end, None
+        if action is not None:
+            action()
 
     def _raise_once(self) -> None:
         error, self._opening.error = self._opening.error, None

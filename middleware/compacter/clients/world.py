@@ -7,7 +7,7 @@ import contextvars
 import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from compacter.flow.effects import (
     Answer, AskPlan, AskSummarizer, Call, Claim, Clock, Effect, Outcome, Recall, Remember, Sleep, Tell, Usage,
 )  # fmt: skip
 from compacter.history.cut import CompactionPlan
+from compacter.history.message import Message
 from compacter.history.wire import Wire
 from compacter.overflow import detect_in_reply
 
@@ -43,6 +44,8 @@ class World:
         self.kwargs = kwargs
         self._claims: list[tuple[str, bool]] = []
         self._deadline: float | None = None
+        self.made: Sequence[Message] | None = None
+        """What the last compaction made of the messages."""
 
     def close(self) -> None:
         """Give back what this call holds, so that nobody waits for it."""
@@ -82,6 +85,7 @@ class World:
             case Recall():
                 return self.engine.view(self.model, self.wire, effect.messages)
             case Remember():
+                self.made = effect.after
                 return self.engine.remember(self.model, self.wire, effect.before, effect.after)
             case Clock():
                 return time.monotonic()

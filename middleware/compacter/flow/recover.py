@@ -144,8 +144,7 @@ def _reduced(
     tried.append(
         f"{made.event.original_data_size:,} to {made.event.compacted_data_size:,} characters ({made.event.strategy})"
     )
-    if policy.remembers:
-        yield from Remember(request.original, made.messages)
+    yield from Remember(request.original, made.messages)
     return replace(request, messages=made.messages)
 
 

@@ -137,8 +137,7 @@ def _compacted(
         pulse.stuck = before
         return request
     pulse.tokens = pulse.stuck = 0
-    if policy.remembers:
-        yield from Remember(request.original, made.messages)
+    yield from Remember(request.original, made.messages)
     return replace(request, messages=made.messages)
 
 
