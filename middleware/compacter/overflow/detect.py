@@ -8,8 +8,8 @@ from compacter.overflow.token_limit import TokenLimit
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
     """What ``error`` says of a token limit, or None when it is about something else.
 
-    Reads type, status, code, body and text of the exception, and of those behind it: ``__cause__``, those
-    that it carries, the last of several tries, members of a group, and ``__context__`` where the outer one merely
+    Reads type, status, code, body and text of the exception, and of those behind it: its cause, those that it
+    carries, the last of several tries, members of a group, and ``__context__`` where the outer one merely
     wraps it. Rate limits, quotas, a too large ``max_tokens``, expired tokens, overlong fields and counts of
     images or tools are no token limits, whatever class carries them. Pure, and never raises.
     """
