@@ -218,6 +218,24 @@ def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("response", "read", "edited"),
+    [
+        ({"error": "x" * 90}, "x" * 90, {"error": "gone"}),
+        ({"result": "x" * 90}, "x" * 90, {"result": "gone"}),
+        ({"rows": [1, 2]}, '{"rows": [1, 2]}', {"output": "gone"}),
+        ({"rows": 1, "note": "a"}, '{"rows": 1, "note": "a"}', {"output": "gone"}),
+    ],
+)
+def test_a_response_is_read_and_edited_as_its_one_text(response: object, read: str, edited: object) -> None:
+    message = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]}
+    (entry,) = wire("gemini").entries(message, 0)
+    new = wire("gemini").rewrite(message, lambda _kind, _text, _name: "gone")
+
+    assert (entry.kind, entry.name, entry.text) == ("result", "f", read)
+    assert new["parts"] == [{"functionResponse": {"name": "f", "response": edited}}]
+
+
 def test_names_in_arguments_are_the_tools_own() -> None:
     def call(args: dict[str, int]) -> object:
         return wire("gemini").content(

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from compacter.history import media
-from compacter.history.fields import Json, field, json_text, listed, plain, replaced, unmarked
+from compacter.history.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
 from compacter.history.outline import Kind, Outline, Reading, outline
 from compacter.history.pieces import (
     Piece,
@@ -202,7 +202,7 @@ def _response(answer: Message) -> Iterator[Piece]:
     yield result("", _key(answer), name)._replace(size=len(name))
     output = field(answer, "response")
     if output:
-        yield result(output, None, name)
+        yield result(_lone_text(output)[1], None, name)._replace(size=characters(output))
     for part in listed(field(answer, "parts")):
         for piece in _other(part):
             yield piece._replace(nested=True)
@@ -288,20 +288,25 @@ def _rewrite(part: Message, edit: Edit) -> Message:
     answer = _either(part, "function_response")
     if not answer:
         return part
-    # The API wants an object: under "output", Gemini's own key for a function's output.
-    response = field(answer, "response")
-    lone = field(response, "output") if isinstance(response, dict) and set(response) == {"output"} else None
-    old = lone if isinstance(lone, str) else json_text(response or None)
+    # The API wants an object: a lone text keeps its key (it may be "error"), the rest goes under "output".
+    key, old = _lone_text(field(answer, "response"))
     new = edit("result", old, _name(answer))
     if new == old:
         return part
-    edited = (
-        replaced(answer, response={"output": new}, parts=None)
-        if field(answer, "parts")
-        else replaced(answer, response={"output": new})
-    )
+    edited = replaced(answer, response={key: new})
+    if field(answer, "parts"):
+        edited = replaced(edited, parts=[])
     name = "function_response" if field(part, "function_response") is not None else "functionResponse"
     return replaced(part, **{name: edited})
+
+
+def _lone_text(response: Json) -> tuple[str, str]:
+    """A response as key and text: the one text it holds, or all of it as JSON."""
+    if isinstance(response, dict) and len(response) == 1:
+        ((key, text),) = response.items()
+        if isinstance(text, str):
+            return str(key), text
+    return "output", json_text(response or None)
 
 
 GEMINI = GeminiWire()
