@@ -21,10 +21,10 @@ _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 
 
 def split(entries: Sequence[Entry], budget: int) -> tuple[tuple[Entry, ...], ...]:
-    """Return chunks whose rendered transcripts have at most ``budget`` characters, together covering everything.
+    """Return chunks whose rendered transcripts have at most ``budget`` characters, covering everything.
 
-    An entry that is too large alone is cut into parts labelled ``(part 2 of 5)``. Calls stay with their results where
-    both fit. Raises ValueError for a budget below ``SMALLEST``.
+    An entry that is too large alone is cut into parts labelled ``(part 2 of 5)``. Calls stay with their
+    results where both fit. Raises ValueError for a budget below ``SMALLEST``.
     """
     if budget < SMALLEST:
         message = f"a chunk needs at least {SMALLEST} characters, not {budget}"
@@ -52,7 +52,7 @@ def split(entries: Sequence[Entry], budget: int) -> tuple[tuple[Entry, ...], ...
 
 
 def boundary(text: str, index: int) -> int:
-    """Return the last place at or before ``index`` where a cut tears no character apart; 0 when there is none."""
+    """Return the last place up to ``index`` where a cut tears no character apart; 0 when there is none."""
     while 0 < index < len(text) and _joined(text, index):
         index -= 1
     return index
@@ -86,7 +86,8 @@ def _parts(entry: Entry, room: int) -> list[Entry]:
     while start < len(text):
         end = min(len(text), start + space)
         while len(transcript.neutral(text[start:end])) > space:
-            # Rendering adds characters (an indent after each line break): shrink in proportion, at least by one.
+            # Rendering adds characters (an indent after each line break): shrink in proportion, at least by
+            # one.
             end = start + max(
                 1, min((end - start) * space // len(transcript.neutral(text[start:end])), end - start - 1)
             )
@@ -101,7 +102,7 @@ def _parts(entry: Entry, room: int) -> list[Entry]:
 
 
 def _joined(text: str, index: int) -> bool:
-    """Whether the characters around ``index`` are seen as one: marks, joiners, flags, skin tones, surrogates, CRLF."""
+    """Whether what stands around ``index`` is seen as one character."""
     before, after = text[index - 1], text[index]
     if after < "\u0300":
         return before == "\r" and after == "\n"

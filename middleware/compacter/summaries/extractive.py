@@ -1,4 +1,4 @@
-"""A summary without a model: the ledger, and the sentences and lines that say most of what is not said elsewhere."""
+"""A summary without a model: the ledger, and the sentences and lines that say most in the least space."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def extract(
     ledger: bool = True,
     extractors: Sequence[ledgers.Extractor] = (),
 ) -> str:
-    """Return ``draft`` as one text of at most ``budget`` characters: prose, then the ledger under its heading."""
+    """Return ``draft`` as one text of at most ``budget`` characters, the ledger under its heading."""
     drafted = draft(entries, budget=budget, prior=prior, ledger=ledger, extractors=extractors)
     return tag.join(drafted.prose, drafted.ledger)
 
@@ -38,12 +38,15 @@ def draft(
     ledger: bool = True,
     extractors: Sequence[ledgers.Extractor] = (),
 ) -> tag.Parsed:
-    """Return a summary of ``entries`` made without a model; ``tag.join`` of it has at most ``budget`` characters.
+    """Return a summary of ``entries`` made without a model; joined it has at most ``budget`` characters.
 
-    The ledger takes at most a third of that. ``prior``, the text of the summary so far with or without its tag, is
-    folded in, as are entries of the kind "summary". Time grows linearly with the size of the entries.
+    The ledger takes at most a third of that. ``prior``, the text of the summary so far with or without its
+    tag, is folded in, as are entries of the kind "summary". Time grows linearly with the size of the entries.
     """
-    olds = [tag.divide(text) for text in ([prior] if prior else []) + [entry.text for entry in entries if entry.kind == "summary"]]
+    olds = [
+        tag.divide(text)
+        for text in ([prior] if prior else []) + [entry.text for entry in entries if entry.kind == "summary"]
+    ]
     talk = [entry for entry in entries if entry.kind != "summary"]
     old = ledgers.read("\n".join(parsed.ledger for parsed in olds))
     if len(olds) == 1 and not talk and len(tag.join(olds[0].prose, olds[0].ledger)) <= budget:
@@ -53,13 +56,17 @@ def draft(
     ruled = ledgers.rules(talk, old.rules, scores)
     kept = ledgers.essence(talk, old, ruled, cap, extractors) if ledger else []
     prose_lines = [line for parsed in olds for line in parsed.prose.splitlines() if line]
-    told = [Entry("assistant", "summary", line) for line in [*prose_lines, *(old.references if ledger else ())]]
+    told = [
+        Entry("assistant", "summary", line) for line in [*prose_lines, *(old.references if ledger else ())]
+    ]
     sources, pieces = units.cut([*told, *talk], scores)
     prose, listed = _select(sources, pieces, budget - len(tag.join("", "\n".join(kept))), cap, kept)
     return tag.Parsed(prose, "\n".join([*kept, *listed]))
 
 
-def _select(sources: Sequence[Source], pieces: Sequence[Unit], room: int, cap: int, kept: Sequence[str]) -> tuple[str, list[str]]:
+def _select(
+    sources: Sequence[Source], pieces: Sequence[Unit], room: int, cap: int, kept: Sequence[str]
+) -> tuple[str, list[str]]:
     """Return the prose, and the ledger's lines for references, that together fill ``room``."""
     known = vocabulary.learn(sources, pieces)
     gone = stale(piece.said for piece in pieces if sources[piece.entry].role == "user")
@@ -67,7 +74,13 @@ def _select(sources: Sequence[Source], pieces: Sequence[Unit], room: int, cap: i
     covered = known.covered_by("\n".join(kept))
     times = Counter(piece.text for piece in pieces)
     offered = [
-        Piece(known.words[place], known.names[place], len(piece.text) + 1, piece.entry, piece.salience / times[piece.text])
+        Piece(
+            known.words[place],
+            known.names[place],
+            len(piece.text) + 1,
+            piece.entry,
+            piece.salience / times[piece.text],
+        )
         if piece.said not in gone
         else Piece((), (), len(piece.text) + 1)
         for place, piece in enumerate(pieces)
@@ -77,7 +90,9 @@ def _select(sources: Sequence[Source], pieces: Sequence[Unit], room: int, cap: i
     if found and not kept:
         room -= len(tag.join("", "-")) - 1
     chosen = choose([*offered, *(piece for _, piece in found)], known.weights, marks, (room, cap), covered)
-    listed = [ledgers.REFERENCE + found[place - len(pieces)][0] for place in sorted(chosen) if place >= len(pieces)]
+    listed = [
+        ledgers.REFERENCE + found[place - len(pieces)][0] for place in sorted(chosen) if place >= len(pieces)
+    ]
     lines = [place for place in chosen if place < len(pieces)]
     gap = room - sum(len(line) + 1 for line in listed) - len(_write(sources, pieces, lines))
     if gap > _SMALLEST_GAP:

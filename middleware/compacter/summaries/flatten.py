@@ -12,8 +12,8 @@ _RUN = 100
 def flatten(text: str) -> list[str] | None:
     """Return the lines of JSON ``text``, None when it is not an object or an array.
 
-    An object's plain values stand on lines after its name, so that each line can be read alone; a value that the
-    name says already is left out. Longer strings keep their own lines.
+    An object's plain values stand on lines after its name; a value that the name says already is left out.
+    Longer strings keep their own lines.
     """
     stripped = text.strip()
     if stripped[:1] not in ("{", "["):
@@ -26,7 +26,14 @@ def flatten(text: str) -> list[str] | None:
 
 def _flat(value: object, name: str) -> Iterator[str]:
     if isinstance(value, dict):
-        yield from _runs(name, [f"{key}: {_scalar(item)}" for key, item in value.items() if _is_plain(item) and str(item) not in name])
+        yield from _runs(
+            name,
+            [
+                f"{key}: {_scalar(item)}"
+                for key, item in value.items()
+                if _is_plain(item) and str(item) not in name
+            ],
+        )
         for key, item in value.items():
             if not _is_plain(item):
                 yield from _flat(item, str(key))

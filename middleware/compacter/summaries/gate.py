@@ -1,4 +1,4 @@
-"""May this text stand for the conversation? And how much of what matters did it keep?"""
+"""Whether a text may stand for the conversation, and how much of what matters it kept."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compacter.history.entry import Entry
-from compacter.summaries import ledger as ledgers
 from compacter.summaries import instructions, scripts, tag
+from compacter.summaries import ledger as ledgers
 from compacter.summaries.continuation import is_continuation
 from compacter.summaries.refusal import is_refusal
 from compacter.summaries.words import words
@@ -49,7 +49,7 @@ class Verdict:
     reason: str = ""
     """Why it was refused; empty when accepted."""
     retention: float | None = None
-    """Share of the standing instructions and most important identifiers found in prose or ledger; None without any."""
+    """Share of the standing instructions and top identifiers found in prose or ledger; None without any."""
     repaired: tuple[str, ...] = ()
     """Those of them that the prose had lost and only the ledger keeps."""
 
@@ -67,32 +67,27 @@ def judge(
 ) -> Verdict:
     """Return whether ``text`` may replace ``entries`` (and the ``prior`` summary).
 
-    ``finish`` is the provider's finish or stop reason, ``limit_chars`` the size of what is replaced, ``ledger`` the
-    ledger that will stand beside the prose.
+    ``finish`` is the provider's finish or stop reason, ``limit_chars`` the size of what is replaced,
+    ``ledger`` the ledger that will stand beside the prose.
     """
-    reason = _fault(text, finish, refused, called_tool, limit_chars, entries)
+    if called_tool:
+        reason = "the summarizer called a tool"
+    elif refused:
+        reason = "the summarizer refused"
+    else:
+        reason = _fault(text, (finish or "").lower(), limit_chars, entries)
     if reason:
         return Verdict(accepted=False, reason=reason)
     retention, repaired = _retention(text, entries, prior, ledger)
     return Verdict(accepted=True, retention=retention, repaired=repaired)
 
 
-def _fault(
-    text: str,
-    finish: str | None,
-    refused: bool,
-    called_tool: bool,
-    limit_chars: int,
-    entries: Sequence[Entry],  # noqa: FBT001
-) -> str:
-    ended = (finish or "").lower()
-    if called_tool:
-        return "the summarizer called a tool"
-    if refused or ended in _FILTERED:
+def _fault(text: str, finish: str, limit_chars: int, entries: Sequence[Entry]) -> str:
+    if finish in _FILTERED:
         return "the summarizer refused"
     if not any(character.isalnum() for character in text):
         return "the summary is empty"
-    if ended in _CUT_OFF:
+    if finish in _CUT_OFF:
         return "the summary was cut off by its token limit"
     if is_refusal(text):
         return "the summarizer refused"

@@ -29,8 +29,9 @@ IDENTIFIER = re.compile(
 """One identifier, as it stands in a text; the group's name says of which kind."""
 
 WORTH = {
-    "url": 1.2, "mail": 1.0, "path": 1.3, "uuid": 1.2, "money": 0.8, "date": 0.5, "time": 0.3, "unit": 0.5, "file": 1.1,
-    "dotted": 0.7, "snake": 1.0, "code": 1.0, "camel": 1.0, "kebab": 0.4, "caps": 0.4, "number": 0.4, "opaque": 1.6,
+    "url": 1.2, "mail": 1.0, "path": 1.3, "uuid": 1.2, "money": 0.8, "date": 0.5, "time": 0.3, "unit": 0.5,
+    "file": 1.1, "dotted": 0.7, "snake": 1.0, "code": 1.0, "camel": 1.0, "kebab": 0.4, "caps": 0.4,
+    "number": 0.4, "opaque": 1.6,
 }  # fmt: skip
 """How much an identifier of a kind tells, against an ordinary one."""
 
@@ -44,7 +45,8 @@ _DIGIT = re.compile(r"\d")
 def identifiers(text: str, known: dict[str, Found] | None = None) -> Iterator[tuple[str, str, bool]]:
     """Yield the identifiers of ``text``, their kinds, and whether they are only the label of what follows.
 
-    ``known`` remembers what each run between spaces holds; passing it from call to call saves most of the time.
+    ``known`` remembers what each run between spaces holds; passing it from call to call saves most of the
+    time.
     """
     runs = {} if known is None else known
     for run in text.split():

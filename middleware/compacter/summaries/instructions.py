@@ -23,38 +23,55 @@ _SHORTEST = 6
 _LONGEST_RULE = 300
 
 _LABEL = re.compile(
-    r"^\W*(?:(?:hard|standing|important|strict|global|project|team|house|ground|safety|security|user|style)\s+)*"
-    r"(?:rules?|constraints?|requirements?|instructions?|preferences?|polic(?:y|ies)|reminders?|important|note|budget|deadline|limit|"
-    r"regeln?|wichtig|vorgaben?|règles?|consignes?|contraintes?|reglas?|importante|restricci[oó]n(?:es)?|requisitos?|"
-    r"regras?|restriç(?:ão|ões)|regol[ae]|vincol[oi]|regels?|belangrijk|правил[оа]|важно|ограничени[ея]|zasad[ay]|ważne|kural(?:lar)?|önemli|"
-    r"规则|規則|重要|注意|约束|要求|ルール|制約|규칙|중요|قاعدة|مهم|नियम)\b\s*[:：\-–—]",  # noqa: RUF001 - full-width colon
+    r"^\W*(?:(?:hard|standing|important|strict|global|project|team|house|ground|safety|security|user|"
+    r"style)\s+)*"
+    r"(?:rules?|constraints?|requirements?|instructions?|preferences?|polic(?:y|ies)|reminders?|important|"
+    r"note|budget|deadline|limit|"
+    r"regeln?|wichtig|vorgaben?|règles?|consignes?|contraintes?|reglas?|importante|restricci[oó]n(?:es)?|"
+    r"requisitos?|"
+    r"regras?|restriç(?:ão|ões)|regol[ae]|vincol[oi]|regels?|belangrijk|правил[оа]|важно|ограничени[ея]|"
+    r"zasad[ay]|ważne|kural(?:lar)?|önemli|"
+    r"规则|規則|重要|注意|约束|要求|ルール|制約|규칙|중요|قاعدة|مهم|नियम)\b\s*[:：\-–—]",
     re.IGNORECASE,
 )
 # An order to whoever reads: at the beginning of a clause.
 _DIRECTIVE = re.compile(
-    r"(?:^\W*|[,;:.(–—-]\s*|\b(?:and|but|please|also|so|then|that|remember|always|again|you)[:,]?\s+)"  # noqa: RUF001 - dash
-    r"(?:please\s+)?(?:never|always|do not|don't|avoid|only (?:use|write|answer|reply|touch|change|commit|speak|work|ever)|make sure|ensure|be sure to|"
-    r"must(?! (?:be|have|'ve))|mustn't|under no circumstances|at no point|no matter what|from now on|going forward|keep (?:in mind|the|all|every|your|costs?|spending)|"
-    r"stick to|refrain from|stop (?:using|doing|adding|writing)|remember to|prefer|without (?:my|asking)|ask (?:me|before|first)|check with me|wait for my|no (?:external|more|changes?|new)|only)\b",
+    r"(?:^\W*|[,;:.(–—-]\s*|\b(?:and|but|please|also|so|then|that|remember|always|again|you)[:,]?\s+)"
+    r"(?:please\s+)?(?:never|always|do not|don't|avoid|only (?:use|write|answer|reply|touch|change|commit|"
+    r"speak|work|ever)|make sure|ensure|be sure to|"
+    r"must(?! (?:be|have|'ve))|mustn't|under no circumstances|at no point|no matter what|from now on|"
+    r"going forward|keep (?:in mind|the|all|every|your|costs?|spending)|"
+    r"stick to|refrain from|stop (?:using|doing|adding|writing)|remember to|prefer|without (?:my|asking)|"
+    r"ask (?:me|before|first)|check with me|wait for my|no (?:external|more|changes?|new)|only)\b",
     re.IGNORECASE,
 )
 # What something must be, or may at most be.
 _MODAL = re.compile(
-    r"(?<=\w\s)(?:must(?!(?:'ve| have| be (?:\w+ly )?(?:so|very|great|nice|hard|tough|awesome|amazing|fun|exciting|proud)))|mustn't|may not|may only|shall|should never|should always|cannot exceed|can't exceed|"
-    r"(?:is|are) (?:not allowed|forbidden|off[- ]limits|mandatory|required|prohibited)|(?:has|have|needs?) to (?:be|stay|remain))\b"
-    r"|\b(?:no more than|at most|not exceed|(?:budget|cap|limit|ceiling|deadline|maximum|max)(?: \w+){0,2} (?:is|of|to|at|:)|due (?:by|on|date)|no later than|stop and (?:ask|escalate)|"
-    r"i (?:prefer|want you to|need you to|expect you to|insist|forbid|(?:do not|don't) want)|i'd (?:prefer|rather)|user (?:prefers|wants)|off[- ]limits|strictly|non[- ]negotiable|mandatory|forbidden|not allowed)\b",
+    r"(?<=\w\s)(?:must(?!(?:'ve| have| be (?:\w+ly )?(?:so|very|great|nice|hard|tough|awesome|amazing|fun|"
+    r"exciting|proud)))|mustn't|may not|may only|shall|should never|should always|cannot exceed|"
+    r"can't exceed|"
+    r"(?:is|are) (?:not allowed|forbidden|off[- ]limits|mandatory|required|prohibited)|(?:has|have|"
+    r"needs?) to (?:be|stay|remain))\b"
+    r"|\b(?:no more than|at most|not exceed|(?:budget|cap|limit|ceiling|deadline|maximum|"
+    r"max)(?: \w+){0,2} (?:is|of|to|at|:)|due (?:by|on|date)|no later than|stop and (?:ask|escalate)|"
+    r"i (?:prefer|want you to|need you to|expect you to|insist|forbid|(?:do not|don't) want)|i'd (?:prefer|"
+    r"rather)|user (?:prefers|wants)|off[- ]limits|strictly|non[- ]negotiable|mandatory|forbidden|"
+    r"not allowed)\b",
     re.IGNORECASE,
 )
-_TRIGGERS = frozenset(
-    "never always not don avoid only sure ensure must mustn under at no from going keep stick refrain stop remember prefer prefers without ask check wait may shall should cannot can "
-    "allowed forbidden off mandatory required prohibited to budget cap limit ceiling deadline maximum max due want wants need expect insist forbid rather strictly non please".split()
-)
+_TRIGGER_WORDS = """
+    never always not don avoid only sure ensure must mustn under at no from going keep stick
+    refrain stop remember prefer prefers without ask check wait may shall should cannot can
+    allowed forbidden off mandatory required prohibited to budget cap limit ceiling deadline
+    maximum max due want wants need expect insist forbid rather strictly non please
+"""
+_TRIGGERS = frozenset(_TRIGGER_WORDS.split())
 _TELLING = re.compile(
-    r"^\W*(?:i(?:'(?:ve|d|m|ll))?|we(?:'(?:ve|re))?|he|she|they|it|my \w+|his|her|that|there|why|what|how|when|did|do you|have you|would|could|is|are|was|wow|oh|yeah|actually|as for)\b",
+    r"^\W*(?:i(?:'(?:ve|d|m|ll))?|we(?:'(?:ve|re))?|he|she|they|it|my \w+|his|her|that|there|why|what|how|"
+    r"when|did|do you|have you|would|could|is|are|was|wow|oh|yeah|actually|as for)\b",
     re.IGNORECASE,
 )
-_LABEL_END = frozenset(":：-–—")  # noqa: RUF001
+_LABEL_END = frozenset(":：-–—")
 _LABEL_REACH = 60
 _UNSPACED_FROM = "\u0e00"
 _WORD = re.compile(r"[^\W_]+")
@@ -63,7 +80,7 @@ _PHRASE = re.compile("|".join(rf"(?<!\w){re.escape(phrase)}" for phrase in PHRAS
 
 
 def find(entries: Iterable[Entry], scores: dict[str, float] | None = None) -> Iterator[tuple[str, float]]:
-    """Yield the standing instructions among the user's own texts, word for word, in order, with their scores."""
+    """Yield the standing instructions among the user's own texts, word for word, with their scores."""
     for entry in entries:
         if entry.role == "user" and entry.kind == "text":
             yield from ((passage, value) for passage, value in passages(entry.text, scores) if value)
@@ -72,8 +89,8 @@ def find(entries: Iterable[Entry], scores: dict[str, float] | None = None) -> It
 def passages(text: str, scores: dict[str, float] | None = None) -> Iterator[tuple[str, float]]:
     """Yield the sentences of a user's ``text``, each with its score as an instruction, 0 for what is none.
 
-    Instructions that follow one another on a line belong together and are yielded as one. ``scores`` remembers what
-    sentences scored.
+    Instructions that follow one another on a line belong together and are yielded as one. ``scores``
+    remembers what sentences scored.
     """
     known = {} if scores is None else scores
     for line in text.split("\n"):
@@ -94,10 +111,10 @@ def passages(text: str, scores: dict[str, float] | None = None) -> Iterator[tupl
 
 
 def score(sentence: str) -> float:
-    """Return how surely ``sentence`` is a standing instruction: 0 not at all, from ``STRONG`` on beyond doubt."""
-    if not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith(("?", "？", "؟")):  # noqa: RUF001 - other languages' marks
+    """Return how surely ``sentence`` is an instruction: 0 not at all, from ``STRONG`` on beyond doubt."""
+    if not _SHORTEST <= len(sentence) <= _LONGEST or sentence.endswith(("?", "？", "؟")):
         return 0.0
-    plain = sentence.replace("’", "'")  # noqa: RUF001 - the typographic apostrophe
+    plain = sentence.replace("’", "'")
     low = plain.casefold()
     words = set(_WORD.findall(low))
     value = 2.0 if not _LABEL_END.isdisjoint(plain[:_LABEL_REACH]) and _LABEL.match(plain) else 0.0

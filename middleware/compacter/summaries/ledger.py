@@ -1,7 +1,8 @@
 """The ledger: what must survive word for word, found without a model.
 
-One item to a line. ``Rule:`` lines are the user's standing instructions, ``Task:`` the first request, ``Latest:`` the
-last one, ``Open:`` a tool call without its result; ``-`` lines hold identifiers with the few words that say what they are.
+One item to a line. ``Rule:`` lines are the user's standing instructions, ``Task:`` the first request,
+``Latest:`` the last one, ``Open:`` a tool call without its result; ``-`` lines hold identifiers with the few
+words that say what they are.
 """
 
 from __future__ import annotations
@@ -49,11 +50,13 @@ def read(text: str) -> Ledger:
     return found
 
 
-def build(entries: Sequence[Entry], *, prior: str = "", budget: int, extractors: Sequence[Extractor] = ()) -> str:
+def build(
+    entries: Sequence[Entry], *, prior: str = "", budget: int, extractors: Sequence[Extractor] = ()
+) -> str:
     """Return the ledger of ``entries`` in at most ``budget`` characters; empty when there is nothing to keep.
 
-    ``prior`` is the ledger of the summary these entries are folded into; its items are carried on, unless a later
-    statement changed them. ``extractors`` are the caller's own.
+    ``prior`` is the ledger of the summary these entries are folded into; its items are carried on, unless a
+    later statement changed them. ``extractors`` are the caller's own.
     """
     old = read(prior)
     kept = essence(entries, old, rules(entries, old.rules), budget, extractors)
@@ -61,30 +64,46 @@ def build(entries: Sequence[Entry], *, prior: str = "", budget: int, extractors:
     carried = [Entry("assistant", "summary", reference) for reference in old.references]
     sources, pieces = units.cut([*carried, *entries])
     known = vocabulary.learn(sources, pieces)
-    kept += [REFERENCE + text for text in references.best(known, pieces, room, known.covered_by("\n".join(kept)))]
+    kept += [
+        REFERENCE + text for text in references.best(known, pieces, room, known.covered_by("\n".join(kept)))
+    ]
     return "\n".join(kept)
 
 
 def essence(
-    entries: Sequence[Entry], old: Ledger, ruled: Sequence[tuple[str, float]], budget: int, extractors: Sequence[Extractor] = ()
+    entries: Sequence[Entry],
+    old: Ledger,
+    ruled: Sequence[tuple[str, float]],
+    budget: int,
+    extractors: Sequence[Extractor] = (),
 ) -> list[str]:
-    """Return the ledger's lines without references: rules, requests, open calls, and what ``extractors`` want."""
+    """Return the ledger's lines without references: rules, requests, open calls, what ``extractors`` want."""
     lines = _fitting(ruled, int(budget * _RULE_SHARE))
     left = budget - sum(len(line) + 1 for line in lines)
     extra = [REFERENCE + text for text in references.supplied(entries, extractors)]
-    asked = [entry.text for entry in entries if entry.role == "user" and entry.kind == "text" and entry.text.strip()]
+    asked = [
+        entry.text
+        for entry in entries
+        if entry.role == "user" and entry.kind == "text" and entry.text.strip()
+    ]
     size = min(_REQUEST_SIZE, budget // _REQUEST_SHARE)
     requests = [TASK + clip(old.task or flat(asked[0]), size)] if asked or old.task else []
     if len(asked) > 1 or (asked and old.task) or old.latest:
         requests.append(LATEST + clip(flat(asked[-1]) if asked else old.latest, size))
-    for line in [*requests, *(OPEN + clip(call, _CALL_SIZE) for call in _open_calls(entries)), *reversed(extra)]:
+    for line in [
+        *requests,
+        *(OPEN + clip(call, _CALL_SIZE) for call in _open_calls(entries)),
+        *reversed(extra),
+    ]:
         if len(line) + 1 <= left and not any(line.partition(": ")[2] in other for other in lines):
             lines.append(line)
             left -= len(line) + 1
     return lines
 
 
-def rules(entries: Sequence[Entry], carried: Sequence[str] = (), scores: dict[str, float] | None = None) -> list[tuple[str, float]]:
+def rules(
+    entries: Sequence[Entry], carried: Sequence[str] = (), scores: dict[str, float] | None = None
+) -> list[tuple[str, float]]:
     """Return the standing instructions that still hold, oldest first, each with its score."""
     found: dict[str, float] = dict.fromkeys(carried, instructions.STRONG)
     for text, score in instructions.find(entries, scores):
@@ -99,7 +118,7 @@ def flat(text: str) -> str:
 
 
 def clip(text: str, size: int) -> str:
-    """Return ``text``, or its beginning up to a word's end with an ellipsis, in at most ``size`` characters."""
+    """Return ``text``, or its beginning and an ellipsis, in at most ``size`` characters."""
     if len(text) <= size:
         return text
     at = text.rfind(" ", size // 2, size - 1)
@@ -107,7 +126,7 @@ def clip(text: str, size: int) -> str:
 
 
 def _fitting(ruled: Sequence[tuple[str, float]], room: int) -> list[str]:
-    """Return the lines of the rules that fit, the surest and newest first served, in the order they were given."""
+    """Return the lines of the rules that fit, surest and newest first served, in the order given."""
     ranked = list(enumerate(ruled))
     chosen: list[int] = []
     for place, (text, _) in sorted(ranked, key=lambda pair: (-pair[1][1], -pair[0])):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-# Reports about oneself, numbers and proper names are asked for later; questions and talk about the listener are not.
+# Reports about oneself, numbers and proper names are asked for later; questions and talk about the listener
+# are not.
 _QUESTION, _ONESELF, _LISTENER, _NUMBER, _NAME, _LABELLED = 0.6, 1.5, 0.8, 1.5, 1.7, 2.0
-_SELF = frozenset(
-    """
-    i my we our me us mine i'm i've i'd i'll we're we've we'll ich mein meine wir unser je mon ma mes nous notre yo mi mis nosotros
-    eu meu minha nós io mio mia noi я мой моя мы наш
-    """.split()
-)
+_SELF_WORDS = """
+    i my we our me us mine i'm i've i'd i'll we're we've we'll ich mein meine wir unser je mon
+    ma mes nous notre yo mi mis nosotros eu meu minha nós io mio mia noi я мой моя мы наш
+"""
+_SELF = frozenset(_SELF_WORDS.split())
 _YOU = frozenset(["you", "your", "yours", "you're", "you've", "you'll"])
 _DIGIT = re.compile(r"\d")
 _CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][a-z]")

@@ -1,7 +1,8 @@
 """Choose pieces that together cover as much weight as possible within a budget: lazy greedy, near linear.
 
-Weighted coverage is submodular, so greedy by gain per character is close to the best choice, and a gain computed
-earlier is an upper bound: only the top of the heap has to be looked at again (Minoux 1978; Lin and Bilmes 2011).
+Weighted coverage is submodular, so greedy by gain per character is close to the best choice, and a gain
+computed earlier is an upper bound: only the top of the heap has to be looked at again (Minoux 1978; Lin and
+Bilmes 2011).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _HANDLING = 3
-"""Characters added to each cost when pieces are compared: a list of fragments reads worse than its size tells."""
+"""Characters added to each cost when pieces are compared: fragments read worse than their size tells."""
 _EPSILON = 1e-12
 
 
@@ -32,12 +33,16 @@ class Piece:
 
 
 def choose(
-    pieces: Sequence[Piece], weights: Sequence[float], group_costs: Sequence[int], budgets: Sequence[int], covered: set[int]
+    pieces: Sequence[Piece],
+    weights: Sequence[float],
+    group_costs: Sequence[int],
+    budgets: Sequence[int],
+    covered: set[int],
 ) -> list[int]:
     """Return the positions of the chosen pieces, in the order of choice.
 
-    ``budgets[0]`` bounds the whole, ``budgets[n]`` what pieces of pool n may take of it. A feature counts once; those
-    in ``covered``, which grows, count no more.
+    ``budgets[0]`` bounds the whole, ``budgets[n]`` what pieces of pool n may take of it. A feature counts
+    once; those in ``covered``, which grows, count no more.
     """
     chosen: list[int] = []
     opened: set[int] = {-1}

@@ -9,8 +9,10 @@ from compacter.summaries.identifiers import Found, identifiers
 from compacter.summaries.words import words
 
 _VALUE = re.compile(
-    r"[$€£¥]\s?\d[\d.,]*|\b\d[\d.,:/-]*\b|\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
-    r"monday|tuesday|wednesday|thursday|friday|saturday|sunday|today|tomorrow|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
+    r"[$€£¥]\s?\d[\d.,]*|\b\d[\d.,:/-]*\b|\b(?:january|february|march|april|may|june|july|august|september|"
+    r"october|november|december|"
+    r"monday|tuesday|wednesday|thursday|friday|saturday|sunday|today|tomorrow|one|two|three|four|five|six|"
+    r"seven|eight|nine|ten|eleven|twelve|"
     r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million)\b",
     re.IGNORECASE,
 )
@@ -18,7 +20,7 @@ _FEWEST_WORDS = 2
 
 
 def subject(sentence: str, known: dict[str, Found] | None = None) -> str:
-    """Return what ``sentence`` is about: its words without values and identifiers; empty if it holds no value.
+    """Return what ``sentence`` is about: its words without values, empty if it holds none.
 
     ``known`` is what ``identifiers`` remembers.
     """

@@ -1,7 +1,7 @@
 """The text of a summary message: a tag line, the prose, and the ledger under its heading.
 
-The tag makes the message readable for people and lets it be found again. It is no proof: anybody can type it, so
-whoever needs to know which message is really a summary must remember that (the memory and ``History`` do).
+The tag makes the message readable for people and lets it be found again. It is no proof: anybody can type it,
+so whoever needs to know which message is really a summary must remember that (the memory and ``History`` do).
 """
 
 from __future__ import annotations

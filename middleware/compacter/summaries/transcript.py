@@ -1,8 +1,8 @@
 """The conversation as one fenced text, in which content cannot pose as structure.
 
-Every speaker line starts in column 0 and every further line of an entry is indented by one space, so no content can
-begin a speaker line or close the fence. Chat-template control tokens (``<|im_end|>`` and the like) are broken up as
-well: local servers read them wherever they stand.
+Every speaker line starts in column 0 and every further line of an entry is indented by one space, so no
+content can begin a speaker line or close the fence. Chat-template control tokens (``<|im_end|>`` and the
+like) are broken up as well: local servers read them wherever they stand.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ FENCE_SIZE = len(OPEN) + len(CLOSE) + 2
 
 _NAME_SIZE = 64
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-# Our own fences, and the control tokens of chat templates: ChatML, Llama 2 and 3, Gemma, Mistral, DeepSeek, Phi.
+# Our own fences, and the control tokens of chat templates: ChatML, Llama 2 and 3, Gemma, Mistral, DeepSeek,
+# Phi.
 _FORGED = re.compile(
-    r"<(?=\s*/?\s*(?:transcript|summary|start_of_turn|end_of_turn|bos|eos|s)\s*>|[|\uff5c])|\[(?=/?(?:INST|SYS)\])|<(?=</?SYS>>)",
+    r"<(?=\s*/?\s*(?:transcript|summary|start_of_turn|end_of_turn|bos|eos|s)\s*>|[|\uff5c])|\[(?=/?(?:INST|"
+    r"SYS)\])|<(?=</?SYS>>)",
     re.IGNORECASE,
 )
 
@@ -49,5 +51,5 @@ def speaker(entry: Entry) -> str:
 
 
 def neutral(text: str) -> str:
-    """Return ``text`` so that it cannot end the fence, begin a speaker line, or be read as a control token."""
+    """Return ``text`` so that it cannot end the fence, begin a speaker line or act as a control token."""
     return _BREAK.sub("\n ", _FORGED.sub(lambda match: match[0] + " ", text))

@@ -12,7 +12,6 @@ from compacter.summaries.salience import salience
 from compacter.summaries.sentences import lines, sentences, tells
 from compacter.summaries.shorten import shorten
 
-
 _SPEAKER = re.compile(r"^(\([^)\n]{1,60}\)\s*)?([A-Z][\w'’.-]{0,24}(?: [A-Z][\w'’.-]{0,24})?): (?=\S)")
 _MARKS = {"user": "U: ", "assistant": "A: ", "system": "S: ", "tool": "T: "}
 _RESULT_MARK = "→ "
@@ -49,7 +48,8 @@ class Source:
 def cut(entries: Sequence[Entry], scores: dict[str, float] | None = None) -> tuple[list[Source], list[Unit]]:
     """Return the sources (one for each entry) and the units of all entries, in order.
 
-    The user's standing instructions stay word for word and weigh more; ``scores`` is what ``instructions`` remembers.
+    The user's standing instructions stay word for word and weigh more; ``scores`` is what
+    ``instructions`` remembers.
     """
     texts = [entry for entry in entries if entry.kind == "text"]
     named = sum(1 for entry in texts if _SPEAKER.match(entry.text)) * 2 > len(texts)
@@ -60,7 +60,11 @@ def cut(entries: Sequence[Entry], scores: dict[str, float] | None = None) -> tup
         role = "user" if entry.kind == "summary" and mark == _MARKS["user"] else entry.role
         sources.append(Source(role, entry.kind, mark))
         if entry.kind == "text":
-            passages = instructions.passages(rest, scores) if role == "user" else ((sentence, 0.0) for sentence in sentences(rest))
+            passages = (
+                instructions.passages(rest, scores)
+                if role == "user"
+                else ((sentence, 0.0) for sentence in sentences(rest))
+            )
             for passage, rule in passages:
                 short = passage if rule or _looks_like_code(passage) else shorten(passage)
                 if tells(short):

@@ -10,7 +10,8 @@ from compacter.summaries.identifiers import WORTH, Found, identifiers
 from compacter.summaries.units import Source, Unit
 from compacter.summaries.words import EMPTY, raw_words, stem
 
-# Chosen by measuring what agents needed later; the outcome changes little between half and twice these values.
+# Chosen by measuring what agents needed later; the outcome changes little between half and twice these
+# values.
 _IDENTIFIER_WEIGHT = 8.0
 _USED, _RECENT = 1.5, 2.0
 _LABEL = 0.2
@@ -42,7 +43,8 @@ class Vocabulary:
     names: list[list[int]] = field(default_factory=list)
     """For each unit, its identifiers."""
     seen: dict[str, Seen] = field(default_factory=dict)
-    _numbers: dict[str, int] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Features of words as they stand in a text, -1 for empty ones."""
 
     def names_in(self, text: str) -> list[int]:
         """Return the known identifiers that ``text`` holds."""
@@ -50,7 +52,7 @@ class Vocabulary:
 
     def covered_by(self, text: str) -> set[int]:
         """Return the known features that ``text`` holds."""
-        found = {self._numbers[word] for word in raw_words(text) if word in self._numbers}
+        found = {self.numbers[word] for word in raw_words(text) if word in self.numbers}
         found.discard(-1)
         found.update(self.names_in(text))
         return found
@@ -59,15 +61,15 @@ class Vocabulary:
 def learn(sources: Sequence[Source], units: Sequence[Unit]) -> Vocabulary:
     """Return the features of ``units``, weighted by what they are worth.
 
-    A word is worth more the fewer units hold it. An identifier is worth more the more entries mention it, above all
-    in what the assistant or the user said or called, and the later it was seen.
+    A word is worth more the fewer units hold it. An identifier is worth more the more entries mention it,
+    above all in what the assistant or the user said or called, and the later it was seen.
     """
     known = Vocabulary()
     counts: list[int] = []
     stems: dict[str, int] = {}
     runs: dict[str, Found] = {}
     for place, unit in enumerate(units):
-        found = {_number(word, known._numbers, stems, counts) for word in raw_words(unit.text)}  # noqa: SLF001
+        found = {_number(word, known.numbers, stems, counts) for word in raw_words(unit.text)}
         found.discard(-1)
         for number in found:
             counts[number] += 1
@@ -90,7 +92,9 @@ def learn(sources: Sequence[Source], units: Sequence[Unit]) -> Vocabulary:
     known.weights = [math.log1p(total / count) if count else 0.0 for count in counts]
     for item in known.seen.values():
         use = math.log1p(item.entries) + _USED * math.log1p(item.used) + _RECENT * item.last / len(sources)
-        known.weights[item.feature] = _IDENTIFIER_WEIGHT * WORTH[item.kind] * (1 if item.is_value else _LABEL) * (1 + use)
+        known.weights[item.feature] = (
+            _IDENTIFIER_WEIGHT * WORTH[item.kind] * (1 if item.is_value else _LABEL) * (1 + use)
+        )
     return known
 
 

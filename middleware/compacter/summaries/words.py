@@ -5,167 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-# Empty words of English: they are in every sentence and tell none of them apart.
-_ENGLISH = frozenset(
-    """
-    a an the and or but if then than so as of to in on at by for from with about into over under out up
-    down off is are was were be been being am do does did done doing have has had having will would
-    shall should can could may might must i you he she it we they me him her us them my your his its our
-    their mine yours this that these those there here who whom whose which what when where why how not
-    no nor only own same too very just also again more most some any all each few other such both don
-    doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn ll ve re s t d m yes yeah
-    yep oh ok okay well hey hi hello wow haha lol thanks thank please really quite pretty actually much
-    many lot lots get got let like know think want need one thing things way great good nice glad sure
-    """.split()
-)
-_OTHERS = frozenset(
-    # German, French, Spanish, Portuguese, Italian, Dutch: the commonest function words.
-    [
-        "der",
-        "die",
-        "das",
-        "und",
-        "oder",
-        "aber",
-        "ein",
-        "eine",
-        "einen",
-        "einem",
-        "einer",
-        "ist",
-        "sind",
-        "war",
-        "waren",
-        "ich",
-        "du",
-        "er",
-        "sie",
-        "es",
-        "wir",
-        "ihr",
-        "nicht",
-        "mit",
-        "von",
-        "zu",
-        "im",
-        "in",
-        "den",
-        "dem",
-        "des",
-        "auf",
-        "für",
-        "als",
-        "auch",
-        "le",
-        "la",
-        "les",
-        "un",
-        "une",
-        "des",
-        "et",
-        "ou",
-        "mais",
-        "est",
-        "sont",
-        "je",
-        "tu",
-        "il",
-        "elle",
-        "nous",
-        "vous",
-        "ils",
-        "ne",
-        "pas",
-        "avec",
-        "de",
-        "du",
-        "dans",
-        "sur",
-        "pour",
-        "que",
-        "qui",
-        "ce",
-        "cette",
-        "au",
-        "aux",
-        "el",
-        "los",
-        "las",
-        "una",
-        "y",
-        "o",
-        "pero",
-        "es",
-        "son",
-        "yo",
-        "no",
-        "con",
-        "en",
-        "por",
-        "para",
-        "que",
-        "se",
-        "su",
-        "lo",
-        "al",
-        "del",
-        "os",
-        "as",
-        "um",
-        "uma",
-        "e",
-        "ou",
-        "mas",
-        "são",
-        "eu",
-        "não",
-        "com",
-        "em",
-        "por",
-        "para",
-        "que",
-        "se",
-        "seu",
-        "do",
-        "da",
-        "dos",
-        "das",
-        "ao",
-        "il",
-        "gli",
-        "uno",
-        "ed",
-        "ma",
-        "è",
-        "sono",
-        "io",
-        "non",
-        "con",
-        "per",
-        "che",
-        "si",
-        "suo",
-        "della",
-        "del",
-        "nel",
-        "het",
-        "een",
-        "en",
-        "of",
-        "maar",
-        "zijn",
-        "ik",
-        "jij",
-        "hij",
-        "niet",
-        "met",
-        "van",
-        "voor",
-        "op",
-        "aan",
-    ]
-)
-EMPTY = _ENGLISH | _OTHERS
+_ENGLISH = """
+    a an the and or but if then than so as of to in on at by for from with about into over under
+    out up down off is are was were be been being am do does did done doing have has had having
+    will would shall should can could may might must i you he she it we they me him her us them
+    my your his its our their mine yours this that these those there here who whom whose which
+    what when where why how not no nor only own same too very just also again more most some any
+    all each few other such both don doesn didn isn aren wasn weren won wouldn couldn shouldn
+    hasn haven hadn ll ve re s t d m yes yeah yep oh ok okay well hey hi hello wow haha lol
+    thanks thank please really quite pretty actually much many lot lots get got let like know
+    think want need one thing things way great good nice glad sure
+"""
+# The commonest function words of German, French, Spanish, Portuguese, Italian and Dutch.
+_OTHERS = """
+    der die das und oder aber ein eine einen einem einer ist sind war waren ich du er sie es wir
+    ihr nicht mit von zu im in den dem des auf für als auch le la les un une et ou mais est sont
+    je tu il elle nous vous ils ne pas avec de dans sur pour que qui ce cette au aux el los las
+    una y o pero son yo no con en por para se su lo al del os as um uma e mas são eu não com em
+    seu do da dos ao gli uno ed ma è sono io non per che si suo della nel het een of maar zijn
+    ik jij hij niet met van voor op aan
+"""
+EMPTY = frozenset(_ENGLISH.split()) | frozenset(_OTHERS.split())
+"""Words that are in every sentence and tell none of them apart."""
 
 _WORD = re.compile(r"[^\W_]+")
 _SUFFIXES = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
