@@ -17,13 +17,18 @@ from compacter.history.outline import Kind, Outline
 from compacter.history.validate import kept_and_discarded, violations
 from compacter.history.wire import Wire
 from compacter.overflow import TokenLimit
-from compacter.strategies import Chain, Shorten, Summarize, Truncate
+from compacter.strategies import Chain, Shorten, Truncate
 from compacter.strategies.base import CompactionStrategy, CompactionTask, Tally
 from compacter.strategies.folding import reserve
 from compacter.summaries import tag
 
 _WORTH_FOLDING = 2 * tag.FRAME
 """A head smaller than this cannot become smaller by a summary message."""
+_EXTRACTIVE_SHARE = 0.92
+"""Of a given size, what a summary without a model gets: it keeps more of what is asked for later than a verbatim tail does.
+
+Measured on real conversations at a fifth of their size: facts .55 with half of it, .62 with .85, .68 with all.
+"""
 _MARGIN = 0.97
 """Share of the limit that is aimed at: sizes in tokens are estimates."""
 
@@ -125,11 +130,9 @@ def plan(policy: Policy, job: Job) -> CompactionPlan:
     free = sum(size for size, stays in zip(history.sizes, protected, strict=True) if not stays)
     need = 0
     if job.target is not None:
-        calibration = job.calibration
-        wanted = reserve(policy.settings, calibration.window, free, calibration.chars_per_token)
-        # What has to go, with room for the summary; a budget smaller than that gives the summary half of what is left.
-        room = max(job.target - (total - free), 0)
-        need = max(0, free - room + min(wanted, max(room // 2, tag.FRAME)))
+        need = max(
+            0, free - (room := max(job.target - (total - free), 0)) + _for_summary(policy, job, free, room)
+        )
     turns = [index for index, kind in enumerate(history.kinds) if kind is Kind.USER and index != prior]
     cut = choose_cut(
         history,
@@ -142,6 +145,15 @@ def plan(policy: Policy, job: Job) -> CompactionPlan:
         must=job.must,
     )
     return describe(policy, job, history, protected, cut, prior)
+
+
+def _for_summary(policy: Policy, job: Job, free: int, room: int) -> int:
+    """Characters of ``room`` that a cut leaves to the summary; the rest is for messages that stay verbatim."""
+    if policy.settings.extractive:
+        return max(int(room * _EXTRACTIVE_SHARE), tag.FRAME)
+    calibration = job.calibration
+    wanted = reserve(policy.settings, calibration.window, free, calibration.chars_per_token)
+    return min(wanted, max(room // 2, tag.FRAME))
 
 
 def describe(
@@ -278,7 +290,7 @@ def _apply(
             )
         )
     if (
-        (unchanged or isinstance(strategy, (Summarize, Truncate, Shorten)))
+        (unchanged or isinstance(strategy, (Truncate, Shorten)))
         or not policy.settings.fallback
         or not current.cut
     ):

@@ -51,11 +51,18 @@ def reserve(settings: Settings, window: int | None, head_size: int, chars_per_to
 
 
 def room(task: CompactionTask) -> int:
-    """Characters the text of a summary may have: less than it replaces, and within the target where there is one."""
+    """Characters the text of a summary may have: less than it replaces, and within the target where there is one.
+
+    A budget that what must stay exceeds already cannot be kept; a summary asked for by hand then gets the share of it that
+    the head has of the whole, because losing everything helps nobody.
+    """
     smaller = task.plan.head_size - tag.FRAME - 1
     if task.target is None:
         return smaller
-    return min(smaller, task.target - task.plan.tail_size - tag.FRAME)
+    left = task.target - task.plan.tail_size - tag.FRAME
+    if left < 0 and task.plan.trigger == "manual":
+        left = task.target * task.plan.head_size // task.plan.original_data_size
+    return min(smaller, left)
 
 
 def extracted(task: CompactionTask) -> Summary:

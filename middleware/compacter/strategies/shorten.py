@@ -9,7 +9,7 @@ from typing import ClassVar
 from compacter.errors import ConfigurationError
 from compacter.history.message import Message
 from compacter.strategies.base import CompactionTask
-from compacter.summaries import excerpt
+from compacter.summaries import excerpt, tag
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -56,7 +56,7 @@ class Shorten:
 
     @staticmethod
     def _is_summary(task: CompactionTask, index: int) -> bool:
-        return index == task.plan.prior
+        return tag.parse(task.wire.plain_text(task.messages[index]) or "") is not None
 
     @staticmethod
     def _shortened(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:
