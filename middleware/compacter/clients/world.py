@@ -70,7 +70,7 @@ class World:
                 return None
             case AskPlan():
                 return self._plan(
-                    resolve(self._guard("hook", lambda: self._before(effect.plan), effect.plan)), effect.plan
+                    self._guard("hook", lambda: resolve(self._before(effect.plan)), effect.plan), effect.plan
                 )
             case Claim():
                 return self._claim(effect)
