@@ -1,0 +1,233 @@
+"""Bad input, failing helpers, cancellation: a clear error or the provider's own, and nothing is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import Compacter, CompacterError, CompactionEvent, InvalidHistoryError
+from compacter.errors import ConfigurationError
+from compacter.strategies import Summarize
+from compacter.testing import (
+    InvalidRequestError,
+    ScriptedModel,
+    ScriptedSummarizer,
+    TokenLimitError,
+)
+
+if TYPE_CHECKING:
+    from compacter.events import Event
+
+Chat = dict[str, Any]
+
+
+def talk(turns: int = 14, size: int = 160) -> list[Chat]:
+    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
+    for number in range(turns):
+        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
+        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
+
+
+def answered(reply: Any) -> str:
+    text: str = reply["choices"][0]["message"]["content"]
+    return text
+
+
+class TestOptions:
+    @pytest.mark.parametrize("ratio", [0, -0.1, 1.0001, 2, float("nan"), float("inf"), "much", None])
+    def test_a_ratio_outside_its_range_is_named(self, ratio: Any) -> None:
+        with pytest.raises(ConfigurationError, match="compact_ratio"):
+            Compacter(compact_ratio=ratio)
+
+    @pytest.mark.parametrize(
+        ("option", "value"),
+        [
+            ("max_retries", -1),
+            ("max_retries", 1.5),
+            ("max_retries", True),
+            ("max_retries", "3"),
+            ("summarizer", 7),
+            ("summarizer", " "),
+            ("max_summary_tokens", 0),
+            ("strategy", "summarize"),
+            ("strategy", Summarize),
+            ("strategy", []),
+            ("fallback", "forget"),
+            ("preserve_recent_turns", -1),
+            ("pin", "role"),
+            ("trigger_tokens", 0),
+            ("trigger_tokens", 1.5),
+            ("min_calls_between", -1),
+            ("memory", object()),
+            ("timeout", 0),
+            ("detect", 400),
+            ("on_compaction", "print"),
+            ("on_event", [print, None]),
+            ("before_compaction", 1),
+            ("redact", "secret"),
+        ],
+    )
+    def test_an_unusable_option_is_named_at_construction(self, option: str, value: Any) -> None:
+        with pytest.raises(ConfigurationError, match=option):
+            Compacter(**{option: value})
+
+    def test_an_unknown_option_is_named_beside_the_known_ones(self) -> None:
+        options: dict[str, Any] = {"compaction_ratio": 0.5}
+        with pytest.raises(ConfigurationError, match=r"'compaction_ratio'.*compact_ratio"):
+            Compacter(**options)
+
+    def test_every_bad_option_is_named_at_once(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"(?s)compact_ratio.*max_retries"):
+            Compacter(compact_ratio=7, max_retries=-2)
+
+    def test_an_options_error_is_a_value_error_too(self) -> None:
+        assert issubclass(ConfigurationError, CompacterError)
+        assert issubclass(ConfigurationError, ValueError)
+
+    def test_a_hook_that_cannot_be_called_is_refused(self) -> None:
+        compacter = Compacter()
+        hook: Any = "print"
+        for register in (compacter.on_compaction, compacter.on_event):
+            with pytest.raises(ConfigurationError, match="hook"):
+                register(hook)
+
+
+class TestWhatIsNoCall:
+    @pytest.mark.parametrize("target", [None, 7, "gpt-4o", [], object(), Compacter, dict])
+    def test_something_not_callable_is_told_what_is_supported(self, target: Any) -> None:
+        with pytest.raises(TypeError, match="messages_param"):
+            Compacter().wrap(target)
+
+    def test_a_function_without_messages_is_told_what_is_supported(self) -> None:
+        def add(one: int, other: int) -> int:
+            return one + other
+
+        with pytest.raises(TypeError, match=r"add.*messages_param"):
+            Compacter().wrap(add)
+
+    def test_a_messages_param_that_is_none_is_named(self) -> None:
+        def chat(prompt: list[Chat]) -> None: ...
+
+        with pytest.raises(ConfigurationError, match=r"'history'.*chat.*prompt"):
+            Compacter().wrap(chat, messages_param="history")
+
+    def test_an_unknown_wire_format_is_named_beside_the_known_ones(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"'smoke'.*'openai'"):
+            Compacter().wrap(ScriptedModel().completion, wire_format="smoke")
+
+
+class TestWhatIsNoHistory:
+    """The provider's own word counts: what it takes is passed on, what it refuses is raised as it is."""
+
+    @pytest.mark.parametrize("messages", ["hello", {"role": "user"}, 7, None, [], b"x"])
+    def test_what_is_no_list_goes_to_the_provider_as_it_is(self, messages: Any) -> None:
+        model = ScriptedModel()
+
+        with pytest.raises(InvalidRequestError):
+            Compacter(summarizer=ScriptedSummarizer()).wrap(model.completion)("m", messages)
+
+        assert len(model.requests) == 1
+
+    @pytest.mark.parametrize("messages", [7, None, "hello", b"x", {"role": "user"}, [None], [7]])
+    def test_compacting_by_hand_says_what_it_takes(self, messages: Any) -> None:
+        for action in (Compacter().plan, Compacter(summarizer="extractive").compact):
+            with pytest.raises(ConfigurationError, match="messages"):
+                action(messages)
+
+    @pytest.mark.parametrize(
+        "messages",
+        [[], [{"role": "system", "content": "s" * 900}], [{"role": "user", "content": "u" * 900}]],
+        ids=["empty", "system only", "one message"],
+    )
+    def test_what_holds_nothing_to_fold_comes_back_unchanged(self, messages: list[Chat]) -> None:
+        result = Compacter(summarizer=ScriptedSummarizer()).compact(messages)
+
+        assert (result.messages, result.changed, result.discarded, result.event) == (
+            messages,
+            False,
+            (),
+            None,
+        )
+
+    @pytest.mark.parametrize("budget", [0, -5, True, 1.5, "many"])
+    def test_an_unusable_budget_is_named(self, budget: Any) -> None:
+        with pytest.raises(ConfigurationError, match="budget"):
+            Compacter(summarizer="extractive").compact(talk(), budget=budget)
+
+    @pytest.mark.parametrize("summary", ["", "  \n"])
+    def test_a_blank_summary_of_the_hosts_is_refused(self, summary: str) -> None:
+        with pytest.raises(ConfigurationError, match="summary"):
+            Compacter().compact(talk(), summary=summary)
+
+    def test_without_anybody_to_summarise_the_ways_out_are_named(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"model=.*summary=.*summarizer"):
+            Compacter().compact(talk())
+
+    @pytest.mark.parametrize(
+        ("broken", "index"),
+        [
+            ([{"role": "tool", "tool_call_id": "call_9", "content": "42"}], 1),
+            (
+                [
+                    {
+                        "role": "assistant",
+                        "content": None,
+                        "tool_calls": [
+                            {"id": "call_9", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+                        ],
+                    }
+                ],
+                1,
+            ),
+        ],
+        ids=["result without call", "call without result"],
+    )
+    def test_half_a_tool_pair_is_named_when_asked_and_never_made_worse(
+        self, broken: list[Chat], index: int
+    ) -> None:
+        history = talk()
+        history[index:index] = broken
+        compacter = Compacter(summarizer=ScriptedSummarizer("A short one."))
+
+        with pytest.raises(InvalidHistoryError, match="call_9") as caught:
+            compacter.compact(history, strict=True)
+        result = compacter.compact(history)
+
+        assert (caught.value.call_id, caught.value.index) == ("call_9", index)
+        assert result.changed
+        halves = [message for message in result.messages if message in broken]
+        assert halves in (broken, [])
+
+    def test_a_message_larger_than_the_window_is_shortened_at_both_ends(self) -> None:
+        model = ScriptedModel(window=800)
+        events: list[Event] = []
+        compacter = Compacter(
+            summarizer=ScriptedSummarizer("A short one."), preserve_recent_turns=1, on_event=events.append
+        )
+        call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        report = "FIRST LINE\n" + "the middle of it\n" * 2_000 + "LAST LINE"
+        history: list[Chat] = [
+            {"role": "user", "content": "Read the file."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": report},
+        ]
+
+        assert answered(compacter.wrap(model.completion)("m", history)) == "ok"
+
+        compactions = [event for event in events if isinstance(event, CompactionEvent)]
+        assert compactions
+        assert history[2]["content"] == report
+        assert history[2] in compactions[0].discarded
+
+    def test_a_last_user_message_larger_than_the_window_is_the_providers_to_refuse(self) -> None:
+        model = ScriptedModel(window=800)
+        history = [*talk(10), {"role": "assistant", "content": "Go on."}]
+        history.append({"role": "user", "content": "long " * 2_000})
+
+        with pytest.raises(TokenLimitError) as caught:
+            Compacter(summarizer=ScriptedSummarizer("A short one.")).wrap(model.completion)("m", history)
+
+        assert caught.value.__notes__
+        assert all(request.messages[-1] == history[-1] for request in model.requests)

@@ -1,0 +1,303 @@
+"""Summarizers, hooks, memories and loggers that fail: the call goes on without them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, get_args
+
+import pytest
+
+from compacter import Compacter, CompactionError, CompactionEvent
+from compacter.memory import InProcessMemory
+from compacter.summaries import tag
+from compacter.testing import (
+    Failure,
+    ScriptedModel,
+    ScriptedSummarizer,
+    TokenLimitError,
+    server_error,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+Chat = dict[str, Any]
+FAILURES: tuple[Failure, ...] = get_args(Failure)
+
+
+def talk(turns: int = 14, size: int = 160) -> list[Chat]:
+    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
+    for number in range(turns):
+        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
+        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
+
+
+def answered(reply: Any) -> str:
+    text: str = reply["choices"][0]["message"]["content"]
+    return text
+
+
+class TestSummarizersThatFail:
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_the_call_goes_on_without_a_summary(self, failure: Failure) -> None:
+        model, events = ScriptedModel(window=900), list[Any]()
+        summarizer = ScriptedSummarizer(fail=failure)
+        history = talk()
+        before = copy.deepcopy(history)
+
+        reply = Compacter(summarizer=summarizer, on_event=events.append).wrap(model.completion)("m", history)
+
+        assert answered(reply) == "ok"
+        assert history == before
+        (event,) = [event for event in events if isinstance(event, CompactionEvent)]
+        assert event.fallback
+        assert event.strategy == "truncate"
+        kept = [message for message in model.requests[-1].messages if message in history]
+        assert list(event.discarded) == [message for message in history if message not in kept]
+        assert any(type(event).__name__ == "CompactionFailed" for event in events)
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    async def test_so_it_does_in_an_async_program(self, failure: Failure) -> None:
+        model = ScriptedModel(window=900)
+        summarizer = ScriptedSummarizer(fail=failure)
+        for asked in (summarizer, summarizer.acall):
+            completion = Compacter(summarizer=asked, memory=None).wrap(model.acompletion)
+            assert answered(await completion("m", talk())) == "ok"
+        assert model.rejected == 2
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_without_a_fallback_the_cause_is_told(self, failure: Failure) -> None:
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer=ScriptedSummarizer(fail=failure), fallback=None).wrap(
+            model.completion
+        )
+
+        with pytest.raises(CompactionError, match="no summary could be had"):
+            completion("m", talk())
+
+        assert len(model.requests) == 1
+
+    def test_without_a_fallback_what_the_summarizer_raised_is_the_cause(self) -> None:
+        error = server_error()
+        compacter = Compacter(summarizer=ScriptedSummarizer(fail=error), fallback=None)
+
+        with pytest.raises(CompactionError) as caught:
+            compacter.wrap(ScriptedModel(window=900).completion)("m", talk())
+
+        assert caught.value.__cause__ is error
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_one_bad_answer_is_followed_by_another_try(self, failure: Failure) -> None:
+        summarizer = ScriptedSummarizer("They talked about questions.", fail=[failure])
+        result = Compacter(summarizer=summarizer).compact(talk(), model=None)
+
+        assert result.event is not None
+        if failure == "raises":  # An outage is no bad answer: asking again at once would not help.
+            assert result.event.fallback
+        else:
+            assert result.event.summary == "They talked about questions."
+            assert len(summarizer.requests) > 1
+
+    def test_a_summarizer_of_a_strange_type_is_taken_for_one_that_says_nothing(self) -> None:
+        for answer in (7, object(), {"choices": []}, {"choices": [{}]}, [], b"bytes", Ellipsis):
+            result = Compacter(summarizer=lambda messages, answer=answer: answer).compact(talk())
+            assert result.event is not None
+            assert result.event.fallback
+
+    def test_a_hanging_summarizer_is_left_behind(self) -> None:
+        release = threading.Event()
+
+        def hang(messages: Sequence[Chat]) -> str:
+            release.wait(30)
+            return "Too late."
+
+        model = ScriptedModel(window=900)
+        try:
+            reply = Compacter(summarizer=hang, timeout=0.05).wrap(model.completion)("m", talk())
+        finally:
+            release.set()
+
+        assert answered(reply) == "ok"
+        assert "Too late." not in str(model.requests[-1].messages)
+
+    async def test_a_hanging_async_summarizer_is_cancelled(self) -> None:
+        cancelled = False
+
+        async def hang(messages: Sequence[Chat]) -> str:
+            nonlocal cancelled
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled = True
+                raise
+            return "Too late."
+
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer=hang, timeout=0.05).wrap(model.acompletion)
+
+        assert answered(await completion("m", talk())) == "ok"
+        assert cancelled
+
+
+class TestHooksMemoriesAndLoggersThatFail:
+    @pytest.mark.parametrize("option", ["on_compaction", "on_event", "before_compaction"])
+    @pytest.mark.parametrize("shape", ["sync", "async"])
+    def test_a_hook_that_raises_breaks_nothing(self, option: str, shape: str) -> None:
+        called = False
+
+        def hook(event: object) -> None:
+            nonlocal called
+            called = True
+            raise KeyError("hook")
+
+        async def ahook(event: object) -> None:
+            hook(event)
+
+        model = ScriptedModel(window=900)
+        options: dict[str, Any] = {option: hook if shape == "sync" else ahook}
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), **options).wrap(model.completion)
+
+        assert answered(completion("m", talk())) == "ok"
+        assert called
+        assert tag.TAG in str(model.requests[-1].messages)
+
+    @pytest.mark.parametrize("option", ["on_compaction", "on_event", "before_compaction"])
+    @pytest.mark.parametrize("shape", ["sync", "async"])
+    async def test_nor_in_an_async_program(self, option: str, shape: str) -> None:
+        called = False
+
+        def hook(event: object) -> None:
+            nonlocal called
+            called = True
+            raise KeyError("hook")
+
+        async def ahook(event: object) -> None:
+            hook(event)
+
+        model = ScriptedModel(window=900)
+        options: dict[str, Any] = {option: hook if shape == "sync" else ahook}
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), **options).wrap(model.acompletion)
+
+        assert answered(await completion("m", talk())) == "ok"
+        assert called
+
+    def test_a_hook_that_raises_does_not_silence_the_others(self) -> None:
+        told: list[CompactionEvent] = []
+
+        def hook(event: CompactionEvent) -> None:
+            raise RuntimeError
+
+        compacter = Compacter(summarizer=ScriptedSummarizer("Short."), on_compaction=[hook, told.append])
+        compacter.compact(talk())
+
+        assert len(told) == 1
+
+    @pytest.mark.parametrize("broken", ["find", "save", "claim", "release"])
+    def test_a_memory_that_raises_is_skipped(self, broken: str) -> None:
+        memory: Any = Broken(broken)
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), memory=memory).wrap(model.completion)
+
+        assert answered(completion("m", talk())) == "ok"
+        assert answered(completion("m", talk())) == "ok"
+        assert broken in memory.raised
+
+    @pytest.mark.parametrize("broken", ["find", "save", "claim", "release"])
+    async def test_so_it_is_in_an_async_program(self, broken: str) -> None:
+        memory: Any = Broken(broken)
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), memory=memory).wrap(model.acompletion)
+
+        assert answered(await completion("m", talk())) == "ok"
+        assert answered(await completion("m", talk())) == "ok"
+        assert broken in memory.raised
+
+    def test_a_logger_that_raises_is_ignored(self) -> None:
+        class Logger:
+            def __getattr__(self, name: str) -> Callable[..., None]:
+                raise OSError("disk full")
+
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), logger=Logger()).wrap(
+            model.completion
+        )
+
+        assert answered(completion("m", talk())) == "ok"
+
+    def test_no_text_of_a_message_is_in_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
+        def hook(event: object) -> None:
+            raise ValueError("Question 1 leaks here")
+
+        caplog.set_level(logging.DEBUG)
+        model = ScriptedModel(window=900)
+        summarizer = ScriptedSummarizer("Question 1 was asked.", fail=["raises"])
+        completion = Compacter(summarizer=summarizer, on_event=hook).wrap(model.completion)
+        completion("m", talk())
+        completion("m", [*talk(), *talk()[1:]])
+
+        assert caplog.records
+        assert "Question" not in "".join(str(record.__dict__) for record in caplog.records)
+
+    def test_a_pin_or_a_detector_or_a_redaction_that_raises_loses_nothing(self) -> None:
+        def broken(value: object) -> Any:
+            raise ZeroDivisionError
+
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), detect=broken).wrap(model.completion)
+        assert answered(completion("m", talk())) == "ok"
+
+        # What cannot be told to be free is pinned: nothing may be folded, the provider's error is the answer.
+        pinning = Compacter(summarizer=ScriptedSummarizer("Short."), pin=broken).wrap(model.completion)
+        with pytest.raises(TokenLimitError):
+            pinning("m", talk())
+
+    def test_a_redaction_that_raises_sends_nothing_unredacted(self) -> None:
+        def broken(text: str) -> str:
+            raise ZeroDivisionError
+
+        model = ScriptedModel(window=900)
+        summarizer = ScriptedSummarizer("Short.")
+        completion = Compacter(summarizer=summarizer, redact=broken).wrap(model.completion)
+
+        assert answered(completion("m", talk())) == "ok"
+        assert not summarizer.requests
+
+
+class Broken(InProcessMemory):
+    """A memory in which one method raises; ``blocking`` so that it is asked for claims."""
+
+    blocking = True
+
+    def __init__(self, broken: str) -> None:
+        super().__init__()
+        self.raised: list[str] = []
+        self._broken = broken
+
+    def _break(self, name: str) -> None:
+        if name == self._broken:
+            self.raised.append(name)
+            raise ConnectionError("the memory is down")
+
+    def __len__(self) -> int:
+        return 1
+
+    def find(self, keys: Sequence[str]) -> Any:
+        self._break("find")
+        return super().find(keys)
+
+    def save(self, record: Any) -> None:
+        self._break("save")
+        super().save(record)
+
+    def claim(self, key: str, seconds: float) -> bool:
+        self._break("claim")
+        return super().claim(key, seconds)
+
+    def release(self, key: str) -> None:
+        self._break("release")
+        super().release(key)

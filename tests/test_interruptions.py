@@ -1,0 +1,217 @@
+"""Interrupts, cancellations and generators closed half-way: they pass through, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import pytest
+
+from compacter import Compacter
+from compacter.memory import InProcessMemory
+from compacter.memory.record import Record
+from compacter.testing import (
+    ScriptedModel,
+    ScriptedSummarizer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+Chat = dict[str, Any]
+
+
+def talk(turns: int = 14, size: int = 160) -> list[Chat]:
+    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
+    for number in range(turns):
+        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
+        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
+
+
+def answered(reply: Any) -> str:
+    text: str = reply["choices"][0]["message"]["content"]
+    return text
+
+
+Moment = Literal["first call", "summary", "hook", "before", "memory", "retry"]
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
+
+
+class Interruptible:
+    """A program that can be interrupted at each moment of a call, and goes on working afterwards."""
+
+    def __init__(self, moment: Moment, error: BaseException) -> None:
+        self.moment: Moment | None = moment
+        self.error = error
+        self.model = ScriptedModel(window=900)
+        self.calls = 0
+        self.memory = Striking(self)
+
+    def strike(self, moment: Moment) -> None:
+        if moment == self.moment:
+            self.moment = None
+            raise self.error
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "summarizer": self.summarizer,
+            "memory": self.memory,
+            "on_compaction": lambda event: self.strike("hook"),
+            "before_compaction": lambda plan: self.strike("before"),
+        }
+
+    def summarizer(self, messages: Sequence[Chat]) -> str:
+        self.strike("summary")
+        return "They talked."
+
+    def completion(self, messages: Sequence[Chat]) -> Any:
+        self.calls += 1
+        self.strike("first call" if self.calls == 1 else "retry")
+        return self.model.completion("m", messages)
+
+    async def acompletion(self, messages: Sequence[Chat]) -> Any:
+        self.calls += 1
+        self.strike("first call" if self.calls == 1 else "retry")
+        return await self.model.acompletion("m", messages)
+
+
+class Striking(InProcessMemory):
+    """A memory in which saving is one of the moments."""
+
+    def __init__(self, program: Interruptible) -> None:
+        super().__init__()
+        self._program = program
+
+    def save(self, record: Record) -> None:
+        self._program.strike("memory")
+        super().save(record)
+
+
+class TestInterruptions:
+    @pytest.mark.parametrize("moment", MOMENTS)
+    def test_an_interrupt_passes_through_and_leaves_nothing_behind(self, moment: Moment) -> None:
+        program = Interruptible(moment, KeyboardInterrupt())
+        completion = Compacter(**program.options()).wrap(program.completion)
+
+        with pytest.raises(KeyboardInterrupt):
+            completion(messages=talk())
+        # Another thread would wait for ever if the interrupted call still held its claim.
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append(completion(messages=talk())), daemon=True)
+        thread.start()
+        thread.join(20)
+
+        assert [answered(reply) for reply in found] == ["ok"]
+
+    @pytest.mark.parametrize("moment", MOMENTS)
+    async def test_a_cancellation_raised_at_each_step_passes_through(self, moment: Moment) -> None:
+        program = Interruptible(moment, asyncio.CancelledError())
+        completion = Compacter(**program.options()).wrap(program.acompletion)
+
+        with pytest.raises(asyncio.CancelledError):
+            await completion(messages=talk())
+        async with asyncio.timeout(20):
+            reply = await asyncio.create_task(completion(messages=talk()))
+
+        assert answered(reply) == "ok"
+
+    async def test_a_task_can_be_cancelled_at_each_of_its_awaits(self) -> None:
+        """Step by step: the n-th run is cancelled at its n-th await, until one run ends before that."""
+        ended = False
+
+        async def hook(event: object) -> None:
+            await asyncio.sleep(0)
+
+        for step in range(1, 60):
+            model = ScriptedModel(window=900)
+            summarizer = ScriptedSummarizer("They talked.")
+            compacter = Compacter(summarizer=summarizer.acall, on_event=hook)
+            completion = compacter.wrap(model.acompletion)
+            task = asyncio.create_task(completion("m", talk()))
+            for _ in range(step):
+                await asyncio.sleep(0)
+            if task.done():
+                assert answered(task.result()) == "ok"
+                ended = True
+                break
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            async with asyncio.timeout(20):
+                assert answered(await completion("m", talk())) == "ok"
+        assert ended
+
+    async def test_cancelling_one_of_two_calls_does_not_cancel_the_other(self) -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+        made = 0
+
+        async def summarizer(messages: Sequence[Chat]) -> str:
+            nonlocal made
+            made += 1
+            begun.set()
+            await go_on.wait()
+            return "They talked."
+
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer=summarizer).wrap(model.acompletion)
+        first = asyncio.create_task(completion("m", talk()))
+        await begun.wait()
+        second = asyncio.create_task(completion("m", talk()))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        first.cancel()
+        go_on.set()
+
+        assert answered(await asyncio.wait_for(second, 20)) == "ok"
+        with pytest.raises(asyncio.CancelledError):
+            await first
+
+    def test_a_generator_closed_half_way_closes_what_it_reads(self) -> None:
+        model = ScriptedModel(window=900, replies="a long answer in many chunks", chunk_size=2)
+
+        def chat(messages: Sequence[Chat]) -> Any:
+            yield from model.completion("m", messages, stream=True)
+
+        chunks = Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(chat)(messages=talk())
+        for _ in range(4):
+            next(chunks)
+        chunks.close()
+        gc.collect()
+
+        assert [request.refused for request in model.requests] == [True, False]
+        assert model.streams[-1].delivered < 16
+
+    async def test_an_async_generator_closed_half_way_closes_what_it_reads(self) -> None:
+        model = ScriptedModel(window=900, replies="a long answer in many chunks", chunk_size=2)
+        ended = False
+
+        async def chat(messages: Sequence[Chat]) -> Any:
+            nonlocal ended
+            stream = await model.acompletion("m", messages, stream=True)
+            try:
+                async for chunk in stream:
+                    yield chunk
+            finally:
+                ended = True
+
+        chunks: Any = Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(chat)(messages=talk())
+        for _ in range(4):
+            await anext(chunks)
+        await chunks.aclose()
+
+        assert ended
+        assert model.streams[-1].delivered < 16
+
+    def test_a_generator_closed_before_its_first_chunk_calls_nothing(self) -> None:
+        model = ScriptedModel(window=900)
+
+        def chat(messages: Sequence[Chat]) -> Any:
+            yield from model.completion("m", messages, stream=True)
+
+        Compacter().wrap(chat)(messages=talk()).close()
+
+        assert not model.requests
