@@ -93,14 +93,20 @@ def _is_dialogue(text: str) -> bool:
 
 def _repeats(text: str, entries: Sequence[Entry]) -> bool:
     """Whether the text says one of the newest messages again and nothing else."""
-    own = set(words(text))
+    own = _runs(text)
     if len(own) < _ENOUGH_WORDS:
         return False
     newest = [entry for entry in entries if entry.kind == "text" and entry.role in ("user", "assistant")][-2:]
     if len(newest) == len([entry for entry in entries if entry.kind != "media"]):
         return False  # All there was: its summary may well read like it.
     for entry in newest:
-        theirs = set(words(entry.text))
+        theirs = _runs(entry.text)
         if theirs and len(own & theirs) >= _SAME * len(own | theirs):
             return True
     return False
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    """Runs of three words: two texts that share their vocabulary need not say the same."""
+    said = list(words(text))
+    return set(zip(said, said[1:], said[2:], strict=False))
