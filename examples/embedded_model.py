@@ -151,6 +151,8 @@ def _serve(window: int) -> None:
     params.fit_params = False  # Else the window is changed to what the memory allows.
     params.cache_ram_mib = 0
     params.sampling.seed = 7
+    params.sampling.penalty_repeat = 1.15  # A model this small says the same sentence for ever otherwise.
+    params.sampling.penalty_last_n = 256
     # Threads that wait for one another by spinning are ten times slower as soon as anything else runs.
     # So a prompt is read by all of them without spinning, and a token is written by one.
     params.cpuparams_batch.poll = 0

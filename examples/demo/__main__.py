@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from compacter import Compacter, CompactionEvent
-from compacter.events import CompactionStarted
+from compacter.events import CompactionFailed, CompactionStarted
 from embedded_model import EmbeddedModel, embedded_model, why_unavailable
 
 from .conversation import SYSTEM, TURNS, Turn
@@ -23,6 +23,11 @@ from .picture import Picture
 
 if TYPE_CHECKING:
     from compacter.events import Event
+
+PROMPT = (
+    "{history}\n\n"
+    "Summarize the transcript above in a few short sentences. Keep names, numbers, dates and rules."
+)
 
 
 class Demo:
@@ -38,14 +43,19 @@ class Demo:
         self.folds: list[CompactionEvent] = []
         self.answers: list[str] = []
         self.prompt_tokens = 0
-        # The whole wiring is these two lines. A window of 2,048 tokens leaves little room for a summary.
-        self.compacter = Compacter(max_summary_tokens=200, on_event=self.saw)
+        # The whole wiring. A window of 2,048 tokens leaves little room for a summary, and a model of this size
+        # follows no prompt longer than two sentences; where it fails, sentences are picked without it.
+        self.compacter = Compacter(
+            max_summary_tokens=200, summary_prompt=PROMPT, fallback="extractive", on_event=self.saw
+        )
         self.completion = self.compacter.wrap(litellm.completion)
 
     def saw(self, event: Event) -> None:
         """Show an event of the compacter."""
         if isinstance(event, CompactionStarted):
             self.picture.refused(event.requested)
+        elif isinstance(event, CompactionFailed):
+            self.picture.failed(event.reason)
         elif isinstance(event, CompactionEvent):
             self.folds.append(event)
             self.picture.folded(event)
@@ -62,7 +72,7 @@ class Demo:
                 api_base=self.model.api_base,
                 api_key="none",
                 messages=history,
-                max_tokens=90,
+                max_tokens=80,
                 temperature=0.3,
                 timeout=600,
             )

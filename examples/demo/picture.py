@@ -93,6 +93,10 @@ class Picture:
         )
         self.doing("the model summarises the oldest part")
 
+    def failed(self, reason: str) -> None:
+        """The model's summary was not good enough."""
+        self._line(Text(f"       {reason}: falling back", "yellow"))
+
     def folded(self, event: CompactionEvent) -> None:
         """A compaction took place."""
         context = self.context
