@@ -15,8 +15,9 @@ from compacter.flow.policy import Policy, detector, never_sleep
 from compacter.flow.trigger import Pulse
 from compacter.history.message import Message
 from compacter.history.wire import Wire
+from compacter.memory.digest import chain_digest
 from compacter.memory.flight import Flights
-from compacter.memory.recall import Recall, chain_digest
+from compacter.memory.recall import Recall
 from compacter.strategies.base import Settings
 from compacter.totals import Ledger
 
@@ -33,8 +34,11 @@ class Engine:
         self.detect = self.policy.detect
         self.ledger = Ledger()
         self.count_call = self.ledger.count_call
-        self.flights = Flights()
-        self.recall = Recall(options.memory) if options.memory is not None else None
+        # Several Compacters that share an in-process memory share what is under way too.
+        self.flights: Flights = getattr(options.memory, "flights", None) or Flights()
+        self.recall = (
+            Recall(options.memory, alternate=options.alternate_roles) if options.memory is not None else None
+        )
         self.blocking = bool(getattr(options.memory, "blocking", False))
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)

@@ -22,7 +22,7 @@ from compacter.flow.trigger import converse
 from compacter.history.message import Message
 from compacter.history.recognise import recognise
 from compacter.history.wire import wire
-from compacter.memory.recall import conversation_digest
+from compacter.memory.digest import conversation_digest
 from compacter.overflow import TokenLimit, detect_in_reply
 from compacter.session import Session
 

@@ -43,17 +43,30 @@ class World:
         self.args = args
         self.kwargs = kwargs
         self._claims: list[tuple[str, bool]] = []
+        self._closed = False
+        self._lock = threading.Lock()
         self._deadline: float | None = None
         self.made: Sequence[Message] | None = None
         """What the last compaction made of the messages."""
 
     def close(self) -> None:
         """Give back what this call holds, so that nobody waits for it."""
-        while self._claims:
-            key, shared = self._claims.pop()
+        with self._lock:
+            claims, self._claims, self._closed = self._claims, [], True
+        for key, shared in claims:
             self.engine.flights.release(key)
             if shared:
-                self._guard("release", lambda: self.engine.options.memory.release(key))
+                self._give_back(key)
+
+    def _give_back(self, key: str) -> None:
+        def release() -> None:
+            self._guard("release", lambda: self.engine.options.memory.release(key))
+
+        try:
+            # A memory that waits for a disk or a network must not keep the loop waiting, nor a cancellation.
+            asyncio.get_running_loop().run_in_executor(None, release)
+        except RuntimeError:
+            release()
 
     # -- sync --------------------------------------------------------------------------------------------------------
 
@@ -143,7 +156,12 @@ class World:
         """Whether this process now holds the claim among all processes; True too when the memory cannot say."""
         granted = self._guard("claim", lambda: self.engine.options.memory.claim(key, _CLAIM_SECONDS), True)
         if granted:
-            self._claims[-1] = (key, True)
+            with self._lock:
+                if not self._closed:
+                    self._claims[-1] = (key, True)
+                    return True
+            # The call was cancelled while its thread was still asking.
+            self._guard("release", lambda: self.engine.options.memory.release(key))
         return bool(granted)
 
     # -- async -------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class Recall(Effect["list[Message] | None"]):
 
 @dataclass(frozen=True, slots=True)
 class Claim(Effect[bool]):
-    """Be the one who folds this head; True when another one just did, so that memory is worth another look."""
+    """Be the one who folds this head, or wait for the one who does: True when another one just did."""
 
     messages: Sequence[Message]
 

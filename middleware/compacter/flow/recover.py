@@ -149,10 +149,14 @@ def _reduced(
 
 
 def _reuse(policy: Policy, request: Request, job: Job) -> Flow[Request | None]:
-    """Wait for another call that folds the same head right now, and use what it made."""
+    """Wait for another call that folds the same head right now, and use what it made.
+
+    Memory is asked in any case: the other one may have finished after this call looked and before it was refused.
+    """
     head = plan(policy, job).head
-    if not head or not (yield from Claim(head)):
+    if not head:
         return None
+    yield from Claim(head)
     view = yield from Recall(request.original)
     size = request.wire.size
     if view is None or sum(map(size, view)) >= sum(map(size, request.messages)):

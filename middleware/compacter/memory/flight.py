@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from concurrent.futures import Future, TimeoutError as WaitTimeoutError
-from dataclasses import dataclass, field
 
 LONGEST_WAIT = 600.0
 """Seconds after which a waiting call makes its own summary."""
 
 
-@dataclass(slots=True)
 class _Flight:
-    done: Future[None] = field(default_factory=Future)
-    thread: int = field(default_factory=threading.get_ident)
+    __slots__ = ("done", "task", "thread")
+
+    def __init__(self, task: object) -> None:
+        self.done: Future[None] = Future()
+        self.thread = threading.get_ident()
+        self.task = task
 
 
 class Flights:
@@ -24,16 +27,23 @@ class Flights:
         self._flights: dict[str, _Flight] = {}
         self._lock = threading.Lock()
 
-    def _join(self, key: str) -> _Flight | None:
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def _join(self, key: str, task: object = None) -> _Flight | None:
         """The flight under way, or ``None`` when the caller has just begun it."""
         with self._lock:
             flight = self._flights.get(key)
             if flight is None:
-                self._flights[key] = _Flight()
+                self._flights[key] = _Flight(task)
             return flight
 
     def claim(self, key: str, seconds: float = LONGEST_WAIT) -> bool | None:
-        """Begin (False), or wait for the one who began (True). ``None`` without waiting where waiting would be for oneself."""
+        """Begin (False), or wait for the one who began (True).
+
+        ``None`` when that took longer than ``seconds``, and at once where waiting would be for oneself: a thread
+        that waits for its own flight, or for a task of the event loop that it is keeping from running.
+        """
         flight = self._join(key)
         if flight is None:
             return False
@@ -46,14 +56,25 @@ class Flights:
         return True
 
     async def aclaim(self, key: str, seconds: float = LONGEST_WAIT) -> bool | None:
-        """As ``claim``, without blocking the event loop."""
-        flight = self._join(key)
+        """As ``claim``, without blocking the event loop; only the very task that began does not wait."""
+        task = asyncio.current_task()
+        flight = self._join(key, task)
         if flight is None:
             return False
+        if flight.task is task:
+            return None
+        loop = asyncio.get_running_loop()
+        landed = loop.create_future()
+
+        def wake(_: Future[None]) -> None:
+            # A waiter that was cancelled may have taken its loop with it.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_finish, landed)
+
+        flight.done.add_done_callback(wake)
         try:
             async with asyncio.timeout(seconds):
-                # Shielded: one waiter's cancellation must not cancel the flight of all.
-                await asyncio.shield(asyncio.wrap_future(flight.done))
+                await landed
         except TimeoutError:
             return None
         return True
@@ -62,5 +83,10 @@ class Flights:
         """End a flight; whoever waits goes on."""
         with self._lock:
             flight = self._flights.pop(key, None)
-        if flight is not None and not flight.done.done():
+        if flight is not None:
             flight.done.set_result(None)
+
+
+def _finish(landed: asyncio.Future[None]) -> None:
+    if not landed.done():
+        landed.set_result(None)

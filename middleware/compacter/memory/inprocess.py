@@ -7,16 +7,18 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from compacter.errors import ConfigurationError
+from compacter.memory.flight import Flights
 from compacter.memory.record import Record
 
 _MEGABYTE = 1 << 20
 
 
 class InProcessMemory:
-    """Keeps the most recently used records of this process, at most ``max_entries`` and ``max_bytes``.
+    """Keeps the most recently used records of this process, at most ``max_entries`` and ``max_bytes`` (estimated).
 
     Recognising a long history quickly takes copies of its messages' structure (the strings are shared with the caller);
-    these are bounded by ``max_bytes`` once more.
+    these are bounded by ``max_entries`` and ``max_bytes`` once more. Thread-safe; may be shared by several ``Compacter``.
+    Raises ``ConfigurationError`` for a bound that is no whole number from 1 on.
     """
 
     blocking = False
@@ -27,6 +29,8 @@ class InProcessMemory:
                 raise ConfigurationError(f"{name} takes a whole number from 1 on, not {value!r}")
         self.max_entries = max_entries
         self.max_bytes = max_bytes
+        self.flights = Flights()
+        """Compactions under way, for all that share this memory."""
         self._records: OrderedDict[str, tuple[Record, int]] = OrderedDict()
         self._keys: dict[str, dict[str, None]] = {}
         self._bytes = 0
@@ -34,6 +38,10 @@ class InProcessMemory:
 
     def __len__(self) -> int:
         return len(self._records)
+
+    def __bool__(self) -> bool:
+        # An empty memory is a memory.
+        return True
 
     def __repr__(self) -> str:
         return f"InProcessMemory(max_entries={self.max_entries}, max_bytes={self.max_bytes})"
@@ -49,18 +57,20 @@ class InProcessMemory:
             return found
 
     def save(self, record: Record) -> None:
-        """Keep a record, and drop the ones not used for longest where there are too many."""
+        """Keep a record, and drop the ones not used for longest where there are too many; one that is too large is not kept."""
         size = record.size
         with self._lock:
             self._drop(record.id)
+            if size > self.max_bytes:
+                return
             self._records[record.id] = record, size
             self._keys.setdefault(record.key, {})[record.id] = None
             self._bytes += size
-            while self._records and (len(self._records) > self.max_entries or self._bytes > self.max_bytes):
+            while len(self._records) > self.max_entries or self._bytes > self.max_bytes:
                 self._drop(next(iter(self._records)))
 
     def claim(self, key: str, seconds: float) -> bool:  # noqa: ARG002
-        """Always granted: threads and tasks of this process are kept apart before a memory is asked."""
+        """Always granted: threads and tasks of this process are kept apart by ``flights``."""
         return True
 
     def release(self, key: str) -> None:

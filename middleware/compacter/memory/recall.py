@@ -3,257 +3,197 @@
 from __future__ import annotations
 
 import copy
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
-from typing import Any
+from itertools import islice
+from typing import Any, Literal
 
 from compacter.history.message import Message
-from compacter.history.outline import Kind
-from compacter.history.validate import kept_and_discarded
 from compacter.history.wire import Wire
 from compacter.memory.base import Memory
+from compacter.memory.digest import chain, encoded, is_system, lead, lookup_keys
+from compacter.memory.layout import Layout, laid_out, record_of, view_of
 from compacter.memory.record import Record
 
-_ANCHORS = 4
-"""How many of the first messages a lookup tries: the first folded one need not be the first of all."""
-_ANCHOR_TEXT = 8_192
-"""Characters of a message that its anchor is made of."""
 _SEEN_BYTES = 64 << 20
+_SEEN_ENTRIES = 1_000
 _PER_MESSAGE = 400
 """Bytes that the structure of one copied message takes, roughly."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A history that was recognised: its messages up to the boundary after the leading system messages, copied."""
+    """A history that was recognised once, so that it need not be encoded again."""
 
+    record: Record
+    layout: Layout
     prefix: list[Any]
-    layout: tuple[int | tuple[Message], ...]
-    """The view: an index into ``prefix``, or a message that was put in."""
+    """Copies of its messages up to the boundary, behind the leading system messages."""
+    verbatim: frozenset[int]
+    """Offsets of those that the record does not fold: whatever they say, it matches."""
     size: int
 
 
 class Recall:
-    """Memory as the calls use it: by conversation instead of by key. Thread-safe."""
+    """Memory as the calls use it: by conversation instead of by key. Thread-safe.
 
-    def __init__(self, memory: Memory) -> None:
+    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None`` where the wire
+    format decides.
+    """
+
+    def __init__(self, memory: Memory, *, alternate: bool | None = None) -> None:
         self.memory = memory
+        self._alternate = alternate
+        self._count = getattr(memory, "__len__", None)
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
         self._bytes = 0
-        self._most = getattr(memory, "max_bytes", _SEEN_BYTES)
+        self._most_bytes: int = getattr(memory, "max_bytes", _SEEN_BYTES)
+        self._most_entries: int = getattr(memory, "max_entries", _SEEN_ENTRIES)
         self._lock = threading.Lock()
 
     def nothing_known(self) -> bool:
         """Whether there is no record at all; False where a memory cannot tell without a look."""
-        count = getattr(self.memory, "__len__", None)
-        return count is not None and count() == 0
+        if self._count is None or self._count():
+            return False
+        if self._seen:
+            with self._lock:
+                self._seen.clear()
+                self._bytes = 0
+        return True
 
     def view(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
         """The messages with their longest remembered prefix compacted, or ``None``. Raises what the memory raises."""
         if not messages or self.nothing_known():
             return None
-        lead = _lead(wire, messages)
-        keys = list(dict.fromkeys(_key(scope, wire, message) for message in _anchors(wire, messages, lead)))
-        records = sorted(self.memory.find(keys), key=lambda record: -record.boundary)
+        sent = _Sent(wire, messages)
+        if sent.first == len(messages):
+            return None
+        keys = lookup_keys(scope, wire, messages, sent.first)
+        records = [record for record in self.memory.find(keys) if isinstance(record, Record)]
+        # Of two with one boundary, the one that folded more was made when the other's view overflowed.
+        records.sort(key=lambda record: (-record.boundary, -record.folded))
+        alternate = wire.alternates if self._alternate is None else self._alternate
         for record in records:
-            view = self._view(record, wire, messages, lead)
-            if view is not None:
-                return view
+            layout = self._layout(record, sent)
+            if layout is not None:
+                view = view_of(layout, wire, messages, sent.first, alternate=alternate)
+                if view is not None:
+                    return view
         return None
 
     def remember(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
         """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``."""
-        record = _record(scope, wire, before, after)
+        record = record_of(scope, wire, before, after)
         if record is not None:
             self.memory.save(record)
-            self._see(record, wire, before, _lead(wire, before))
+            sent = _Sent(wire, before)
+            self._see(record, laid_out(record, wire, before, sent.first), sent)
 
-    def _view(
-        self, record: Record, wire: Wire, messages: Sequence[Message], lead: int
-    ) -> list[Message] | None:
-        if len(messages) - lead < record.boundary:
+    def _layout(self, record: Record, sent: _Sent) -> Layout | None:
+        """How the record's view lies over this history; ``None`` when the record is not of it."""
+        if len(sent.messages) - sent.first < record.boundary:
             return None
-        seen = self._seen.get(record.id)
+        with self._lock:
+            seen = self._seen.get(record.id)
+            if seen is not None:
+                self._seen.move_to_end(record.id)
         if seen is None:
-            if not _matches(record, wire, messages):
+            if not sent.matches(record):
                 return None
-            seen = self._see(record, wire, messages, lead)
-            layout, length = seen.layout, len(seen.prefix)
-        else:
-            length = len(seen.prefix)
-            layout = seen.layout
-            # Comparing copied structures runs in C: nothing that was seen before is encoded again.
-            if list(messages[lead : lead + length]) != seen.prefix:
-                if not _same_content(record, wire, messages, lead, seen.prefix):
-                    return None
-                layout, length = _layout(record, wire, messages, lead)
-        if not record.user_kept and not _user_after(wire, messages, lead + length):
+            layout = laid_out(record, sent.wire, sent.messages, sent.first)
+            self._see(record, layout, sent)
+            return layout
+        match = _compared(seen, sent)
+        if match is None:
             return None
-        view = list(messages[:lead])
-        view.extend(
-            messages[lead + item] if isinstance(item, int) else copy.deepcopy(item[0]) for item in layout
-        )
-        view.extend(messages[lead + length :])
-        return view
+        if match == "same" and (seen.record is record or seen.record == record):
+            return seen.layout
+        layout = laid_out(record, sent.wire, sent.messages, sent.first)
+        if match != "verbatim":
+            self._see(record, layout, sent)
+        return layout
 
-    def _see(self, record: Record, wire: Wire, messages: Sequence[Message], lead: int) -> _Seen:
-        layout, length = _layout(record, wire, messages, lead)
-        prefix = [_frozen(message) for message in messages[lead : lead + length]]
-        size = sum(wire.size(message) for message in messages[lead : lead + length]) + _PER_MESSAGE * length
-        seen = _Seen(prefix, layout, size)
+    def _see(self, record: Record, layout: Layout, sent: _Sent) -> None:
+        messages = list(islice(sent.messages, sent.first, sent.first + layout.length))
+        size = sum(map(sent.wire.size, messages)) + _PER_MESSAGE * len(messages)
+        if size > self._most_bytes:
+            return
+        try:
+            prefix = [_frozen(message) for message in messages]
+        except Exception:  # noqa: BLE001 - an SDK's object that cannot be copied: it is encoded each time instead
+            return
+        verbatim = frozenset(item for item in layout.items if isinstance(item, int))
         with self._lock:
             old = self._seen.pop(record.id, None)
             self._bytes += size - (old.size if old else 0)
-            self._seen[record.id] = seen
-            while self._bytes > self._most and len(self._seen) > 1:
+            self._seen[record.id] = _Seen(record, layout, prefix, verbatim, size)
+            while self._bytes > self._most_bytes or len(self._seen) > self._most_entries:
                 _, dropped = self._seen.popitem(last=False)
                 self._bytes -= dropped.size
-        return seen
 
 
-def chain_digest(scope: str, wire: Wire, messages: Sequence[Message]) -> str:
-    """Digest of the content of these messages, in order."""
-    chain = blake2b(scope.encode(), digest_size=16)
-    for message in messages:
-        chain.update(_encoded(wire, message))
-    return chain.hexdigest()
+class _Sent:
+    """One history as it was sent; each message is encoded once, however many records are tried."""
 
+    def __init__(self, wire: Wire, messages: Sequence[Message]) -> None:
+        self.wire = wire
+        self.messages = messages
+        self.first = lead(wire, messages)
+        self._body: list[Message] | None = None
+        self._encoded: dict[int, bytes] = {}
 
-def conversation_digest(wire: Wire, messages: Sequence[Message]) -> str:
-    """What names a conversation in events: a digest of its first message that is no system message."""
-    lead = _lead(wire, messages)
-    return _key("", wire, messages[lead])[:16] if lead < len(messages) else ""
+    @property
+    def body(self) -> list[Message]:
+        """The messages that are no system messages."""
+        if self._body is None:
+            self._body = [message for message in self.messages if not is_system(self.wire, message)]
+        return self._body
 
-
-def _encoded(wire: Wire, message: Message) -> bytes:
-    return json.dumps(wire.content(message), ensure_ascii=False, sort_keys=True, default=str).encode(
-        "utf-8", "surrogatepass"
-    )
-
-
-def _key(scope: str, wire: Wire, message: Message) -> str:
-    text = _encoded(wire, message)
-    return blake2b(f"{scope}\0{len(text)}\0".encode() + text[:_ANCHOR_TEXT], digest_size=16).hexdigest()
-
-
-def _system(wire: Wire, message: Message) -> bool:
-    return wire.speaker(message) == "system"
-
-
-def _lead(wire: Wire, messages: Sequence[Message]) -> int:
-    lead = 0
-    while lead < len(messages) and _system(wire, messages[lead]):
-        lead += 1
-    return lead
-
-
-def _anchors(wire: Wire, messages: Sequence[Message], lead: int) -> list[Message]:
-    found: list[Message] = []
-    for message in messages[lead : lead + 4 * _ANCHORS]:
-        if len(found) == _ANCHORS:
-            break
-        if not _system(wire, message):
-            found.append(message)
-    return found
-
-
-def _record(scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> Record | None:
-    origins, _ = kept_and_discarded(before, after)
-    places: dict[int, int] = {}
-    body = [index for index, message in enumerate(before) if not _system(wire, message)]
-    for position, index in enumerate(body):
-        places[index] = position
-    kept = {places[origin] for origin in origins if origin in places}
-    literals: list[tuple[int, Message]] = []
-    at = 0
-    for origin, message in zip(origins, after, strict=True):
-        if origin is None:
-            literals.append((at, message))
-        elif origin in places:
-            at = places[origin] + 1
-    gone = [position for position in range(len(body)) if position not in kept]
-    if not gone:
-        return None
-    boundary = max(gone[-1] + 1, *(position for position, _ in literals), 0) if literals else gone[-1] + 1
-    anchor = gone[0] if gone[0] < _ANCHORS else 0
-    last_user = next((p for p in range(boundary - 1, -1, -1) if _is_user(wire, before[body[p]])), None)
-    return Record(
-        key=_key(scope, wire, before[body[anchor]]),
-        boundary=boundary,
-        kept=tuple(sorted(position for position in kept if position < boundary)),
-        literals=tuple(literals),
-        digest=chain_digest("", wire, [before[body[position]] for position in gone]),
-        user_kept=last_user is None or last_user in kept,
-    )
-
-
-def _matches(record: Record, wire: Wire, messages: Sequence[Message]) -> bool:
-    kept = set(record.kept)
-    folded: list[Message] = []
-    position = 0
-    for message in messages:
-        if position >= record.boundary:
-            break
-        if _system(wire, message):
-            continue
-        if position not in kept:
-            folded.append(message)
-        position += 1
-    return position == record.boundary and chain_digest("", wire, folded) == record.digest
-
-
-def _same_content(
-    record: Record, wire: Wire, messages: Sequence[Message], lead: int, prefix: Sequence[Any]
-) -> bool:
-    """Message by message, for what a plain comparison does not forgive: moved marks, changed system or kept messages."""
-    kept = set(record.kept)
-    known = iter([message for message in prefix if not _system(wire, message)])
-    position = 0
-    for message in messages[lead:]:
-        if position >= record.boundary:
-            break
-        if _system(wire, message):
-            continue
-        old = next(known)
-        if position not in kept and message != old and wire.content(message) != wire.content(old):
+    def matches(self, record: Record) -> bool:
+        """Whether the record folded what this history holds in its place."""
+        if len(self.body) < record.boundary:
             return False
-        position += 1
-    return position == record.boundary
+        kept = set(record.kept)
+        folded = [position for position in range(record.boundary) if position not in kept]
+        if not folded or chain([self._part(folded[-1])]) != record.last:
+            return False
+        return chain(map(self._part, folded)) == record.digest
+
+    def _part(self, position: int) -> bytes:
+        found = self._encoded.get(position)
+        if found is None:
+            found = self._encoded[position] = encoded(self.wire, self.body[position])
+        return found
 
 
-def _layout(
-    record: Record, wire: Wire, messages: Sequence[Message], lead: int
-) -> tuple[tuple[int | tuple[Message], ...], int]:
-    """The view of everything up to the boundary, as offsets behind the leading system messages; and where that ends."""
-    kept = set(record.kept)
-    put_in: dict[int, list[Message]] = {}
-    for position, message in record.literals:
-        put_in.setdefault(position, []).append(message)
-    layout: list[int | tuple[Message]] = [(message,) for message in put_in.get(0, ())]
-    position = offset = 0
-    for offset, message in enumerate(messages[lead:]):
-        if _system(wire, message):
-            layout.append(offset)
+def _compared(seen: _Seen, sent: _Sent) -> Literal["same", "verbatim", "shifted"] | None:
+    """Whether what was folded is what it was when it was seen, and what else has changed up to the boundary.
+
+    ``None`` when something folded has changed; ``"verbatim"`` when only messages have that stand verbatim, ``"shifted"`` when
+    system messages came or went.
+    """
+    now = list(islice(sent.messages, sent.first, sent.first + len(seen.prefix)))
+    # Comparing copied structures runs in C: nothing that was seen before is encoded again.
+    if now == seen.prefix:
+        return "same"
+    wire, changed = sent.wire, False
+    for offset, (new, old) in enumerate(zip(now, seen.prefix, strict=False)):
+        if new == old:
             continue
-        if position in kept:
-            layout.append(offset)
-        position += 1
-        layout.extend((literal,) for literal in put_in.get(position, ()))
-        if position >= record.boundary:
-            break
-    return tuple(layout), offset + 1
-
-
-def _is_user(wire: Wire, message: Message) -> bool:
-    return wire.outline([message]).kinds[0] is Kind.USER
-
-
-def _user_after(wire: Wire, messages: Sequence[Message], start: int) -> bool:
-    return any(_is_user(wire, messages[index]) for index in range(len(messages) - 1, start - 1, -1))
+        if is_system(wire, new) != is_system(wire, old):
+            return "shifted" if sent.matches(seen.record) else None
+        if offset in seen.verbatim:
+            changed = True
+        elif wire.content(new) != wire.content(old):
+            return None
+        elif type(new) is dict:
+            # Only marks have moved; the next comparison is a plain one again.
+            seen.prefix[offset] = _frozen(new)
+    if len(now) < len(seen.prefix):
+        return "shifted" if sent.matches(seen.record) else None
+    return "verbatim" if changed else "same"
 
 
 def _frozen(value: Any) -> Any:
