@@ -14,7 +14,7 @@ from typing import Any
 from compacter.clients import streams
 from compacter.clients.binding import Binding
 from compacter.clients.litellm import window
-from compacter.clients.world import World, is_async_stream
+from compacter.clients.world import AwaitableReply, World, is_async_stream
 from compacter.engine import Engine
 from compacter.flow.drive import adrive, drive
 from compacter.flow.recover import Refusal, Request, recover
@@ -29,14 +29,20 @@ from compacter.session import Session
 Function = Callable[..., Any]
 
 
-def wrap_function(engine: Engine, function: Function, binding: Binding) -> Function:
-    """The function with compaction around it: same signature, same kind (sync, async, generator)."""
+def wrap_function(
+    engine: Engine, function: Function, binding: Binding, *, asynchronous: bool | None = None
+) -> Function:
+    """The function with compaction around it: same signature, same kind (sync, async, generator).
+
+    ``asynchronous`` says what cannot be seen: that a plain function's result is always awaited (a decorated
+    coroutine function, as the SDKs have them).
+    """
     calls = Calls(engine, function, binding)
     if _is(inspect.isasyncgenfunction, function):
         shaped: Function = calls.async_generator
     elif _is(inspect.isgeneratorfunction, function):
         shaped = calls.generator
-    elif _is(inspect.iscoroutinefunction, function):
+    elif asynchronous or _is(inspect.iscoroutinefunction, function):
         shaped = calls.asynchronous()
     else:
         shaped = calls.synchronous()
@@ -188,17 +194,22 @@ class Calls:
                 converse(self.engine.policy, session.request, session.calibration, session.pulse),
                 world.perform,
             )
+        except AwaitableReply as found:
+            return self._aguarded(args, kwargs, found.reply)
         finally:
             world.close()
         return _kept(session, reply)
 
-    async def _aguarded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _aguarded(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], first: Awaitable[Any] | None = None
+    ) -> Any:
         session = self._session(args, kwargs)
         if session is None:
             args, kwargs = self.binding.as_list(args, kwargs)
-            reply = self.function(*args, **kwargs)
+            reply = first or self.function(*args, **kwargs)
             return await reply if isinstance(reply, Awaitable) else reply
         world = session.world
+        world.first = first
         try:
             if self.engine.blocking:
                 import asyncio
@@ -217,7 +228,8 @@ class Calls:
     def _recovered(self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: Refusal) -> Any:
         session = self._session(args, kwargs)
         if session is None:
-            return _unchanged(refusal)
+            return self._unchanged(kwargs, refusal)
+        session.world.refused = refusal.reply
         try:
             return drive(
                 recover(self.engine.policy, session.request, session.calibration, refusal),
@@ -229,7 +241,8 @@ class Calls:
     async def _arecovered(self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: Refusal) -> Any:
         session = self._session(args, kwargs)
         if session is None:
-            return _unchanged(refusal)
+            return self._unchanged(kwargs, refusal)
+        session.world.refused = refusal.reply
         try:
             return await adrive(
                 recover(self.engine.policy, session.request, session.calibration, refusal),
@@ -290,10 +303,20 @@ class Calls:
     def _told(self, opening: streams.Opening) -> TokenLimit | None:
         return self.engine.detect(opening.error) if opening.error is not None else opening.found
 
+    def _unchanged(self, kwargs: dict[str, Any], refusal: Refusal) -> Any:
+        if refusal.error is None:
+            return refusal.reply
+        reason = self.binding.held_elsewhere(kwargs)
+        if reason is not None:
+            refusal.error.add_note(f"compacter did nothing: {reason}")
+        raise refusal.error
+
     # -- reading a call --------------------------------------------------------------------------------------------------
 
     def _session(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Session | None:
         """What the flow needs to know of this call; ``None`` when it holds no messages that could be compacted."""
+        if self.binding.held_elsewhere(kwargs):
+            return None
         given = self.binding.messages(args, kwargs)
         history, messages = as_messages(given)
         if not messages:
@@ -351,9 +374,3 @@ def as_messages(given: Any) -> tuple[Any, list[Message]]:
     if isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray)):
         return None, list(given)
     return None, []
-
-
-def _unchanged(refusal: Refusal) -> Any:
-    if refusal.error is not None:
-        raise refusal.error
-    return refusal.reply

@@ -48,6 +48,8 @@ class World:
         self._deadline: float | None = None
         self.made: Sequence[Message] | None = None
         """What the last compaction made of the messages."""
+        self.refused: object = None
+        """A reply that said "too long"; where it is a stream, it is closed before the next attempt."""
 
     def close(self) -> None:
         """Give back what this call holds, so that nobody waits for it."""
@@ -113,6 +115,8 @@ class World:
         assert self.function is not None  # noqa: S101
         assert self.binding is not None  # noqa: S101
         args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
+        if hasattr(self.refused, "close"):
+            streams.shut(self.refused)
         reply = self.function(*args, **kwargs)
         return self.opened(reply) if is_sync_stream(reply) else Outcome(reply, detect_in_reply(reply))
 
@@ -122,7 +126,9 @@ class World:
         if opening.error is not None and self.engine.detect(opening.error) is not None:
             streams.shut(stream)
             raise opening.error
-        return Outcome(streams.replay(stream, opening), opening.found)
+        reply = streams.replay(stream, opening)
+        self.refused = reply if opening.found else None
+        return Outcome(reply, opening.found)
 
     def _ask(self, effect: AskSummarizer) -> Answer:
         seconds = self._seconds_left()
@@ -195,6 +201,8 @@ class World:
         assert self.function is not None  # noqa: S101
         assert self.binding is not None  # noqa: S101
         args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
+        if hasattr(self.refused, "close"):
+            await streams.ashut(self.refused)
         reply = self.function(*args, **kwargs)
         if inspect.isawaitable(reply):
             reply = await reply
@@ -206,7 +214,9 @@ class World:
         if opening.error is not None and self.engine.detect(opening.error) is not None:
             await streams.ashut(stream)
             raise opening.error
-        return Outcome(streams.replay(stream, opening), opening.found)
+        reply = streams.replay(stream, opening)
+        self.refused = reply if opening.found else None
+        return Outcome(reply, opening.found)
 
     async def _asummarize(self, effect: AskSummarizer) -> object:
         function, args, kwargs = self._summary_call(effect, asynchronous=True)
