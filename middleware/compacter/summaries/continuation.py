@@ -35,7 +35,7 @@ _SUMMARY_WORD = re.compile(
 )
 _ANSWERING = re.compile(
     r"^\W*(?:(?:sure|certainly|absolutely|of course|great|no problem|got it|understood|thanks?(?: you)?|"
-    r"you['’]re welcome|hello|hi|hey|hi there|good (?:morning|evening|afternoon))\s*(?:[!,.—–-]|there\b|$)"
+    r"you['’]re welcome|hello|hi|hey|hi there|good (?:morning|evening|afternoon))(?:\s*[!,.—–]|\s+-|\s+there\b|$)"
     r"|i['’]?d be (?:happy|glad) to|i(?:['’]ll| will) (?:now |go |start |begin |check |look |take |run |"
     r"help |get |be )|let me (?:check|run|look|see|try|know|start|help|find|take)|let['’]s (?:start|begin|"
     r"look|try|go|continue|see|proceed)|"
@@ -93,15 +93,15 @@ def _is_dialogue(text: str) -> bool:
 
 def _repeats(text: str, entries: Sequence[Entry]) -> bool:
     """Whether the text says one of the newest messages again and nothing else."""
-    own = _runs(text)
-    if len(own) < _ENOUGH_WORDS:
-        return False
     newest = [entry for entry in entries if entry.kind == "text" and entry.role in ("user", "assistant")][-2:]
     if len(newest) == len([entry for entry in entries if entry.kind != "media"]):
         return False  # All there was: its summary may well read like it.
+    own = _runs(text)
     for entry in newest:
         theirs = _runs(entry.text)
-        if theirs and len(own & theirs) >= _SAME * len(own | theirs):
+        if entry.text.strip() == text:
+            return True
+        if len(own) >= _ENOUGH_WORDS and len(own & theirs) >= _SAME * len(own | theirs):
             return True
     return False
 

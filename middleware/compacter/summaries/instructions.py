@@ -67,7 +67,7 @@ _TRIGGER_WORDS = """
 """
 _TRIGGERS = frozenset(_TRIGGER_WORDS.split())
 _TELLING = re.compile(
-    r"^\W*(?:i(?:'(?:ve|d|m|ll))?|we(?:'(?:ve|re))?|he|she|they|it|my \w+|his|her|that|there|why|what|how|"
+    r"^\W*(?:i(?! (?:prefer|want|need|expect|insist|forbid|do not|don't)|'d (?:prefer|rather))(?:'(?:ve|d|m|ll))?|we(?:'(?:ve|re))?|he|she|they|it|my \w+|his|her|that|there|why|what|how|"
     r"when|did|do you|have you|would|could|is|are|was|wow|oh|yeah|actually|as for)\b",
     re.IGNORECASE,
 )
@@ -75,6 +75,8 @@ _LABEL_END = frozenset(":：-–—")
 _LABEL_REACH = 60
 _UNSPACED_FROM = "\u0e00"
 _WORD = re.compile(r"[^\W_]+")
+# Vowel signs of Indic scripts are no word characters to ``re``.
+_MARKED_WORD = re.compile(r"[^\s.,;:!?…\"'()«»„“”।。，、-]+")
 _FIRST_WORDS = frozenset(re.split(r"[ ']", phrase)[0] for phrase in PHRASES)
 _PHRASE = re.compile("|".join(rf"(?<!\w){re.escape(phrase)}" for phrase in PHRASES))
 
@@ -117,6 +119,8 @@ def score(sentence: str) -> float:
     plain = sentence.replace("’", "'")
     low = plain.casefold()
     words = set(_WORD.findall(low))
+    if not plain.isascii():
+        words.update(_MARKED_WORD.findall(low))
     value = 2.0 if not _LABEL_END.isdisjoint(plain[:_LABEL_REACH]) and _LABEL.match(plain) else 0.0
     if not words.isdisjoint(_TRIGGERS):
         value += 2.0 * (_DIRECTIVE.search(plain) is not None) + 1.5 * (_MODAL.search(plain) is not None)

@@ -80,24 +80,18 @@ def essence(
     """Return the ledger's lines without references: rules, requests, open calls, what ``extractors`` want."""
     lines = _fitting(ruled, int(budget * _RULE_SHARE))
     left = budget - sum(len(line) + 1 for line in lines)
-    extra = [REFERENCE + text for text in references.supplied(entries, extractors)]
-    asked = [
-        entry.text
-        for entry in entries
-        if entry.role == "user" and entry.kind == "text" and entry.text.strip()
-    ]
+    asked = [entry.text for entry in entries if entry.role == "user" and entry.kind == "text" and entry.text.strip()]
     size = min(_REQUEST_SIZE, budget // _REQUEST_SHARE)
-    requests = [TASK + clip(old.task or flat(asked[0]), size)] if asked or old.task else []
-    if len(asked) > 1 or (asked and old.task) or old.latest:
-        requests.append(LATEST + clip(flat(asked[-1]) if asked else old.latest, size))
-    for line in [
-        *requests,
-        *(OPEN + clip(call, _CALL_SIZE) for call in _open_calls(entries)),
-        *reversed(extra),
-    ]:
-        if len(line) + 1 <= left and not any(line.partition(": ")[2] in other for other in lines):
-            lines.append(line)
-            left -= len(line) + 1
+    items = [(REFERENCE, text) for text in references.supplied(entries, extractors)[::-1]]
+    if asked or old.task:
+        items.append((TASK, clip(old.task or flat(asked[0]), size)))
+    if asked[0 if old.task else 1 :] or old.latest:
+        items.append((LATEST, clip(flat(asked[-1]) if asked else old.latest, size)))
+    items += [(OPEN, clip(call, _CALL_SIZE)) for call in _open_calls(entries)]
+    for label, text in items:
+        if len(label) + len(text) + 1 <= left and not any(text in line for line in lines):
+            lines.append(label + text)
+            left -= len(label) + len(text) + 1
     return lines
 
 
@@ -108,7 +102,7 @@ def rules(
     found: dict[str, float] = dict.fromkeys(carried, instructions.STRONG)
     for text, score in instructions.find(entries, scores):
         found[text] = max(score, found.pop(text, 0.0))
-    gone = stale(found)
+    gone = stale(found, fewest=1)
     return [(text, score) for text, score in found.items() if text not in gone]
 
 

@@ -16,27 +16,29 @@ _VALUE = re.compile(
     r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million)\b",
     re.IGNORECASE,
 )
-_FEWEST_WORDS = 2
 
 
-def subject(sentence: str, known: dict[str, Found] | None = None) -> str:
+def subject(sentence: str, known: dict[str, Found] | None = None, fewest: int = 2) -> str:
     """Return what ``sentence`` is about: its words without values, empty if it holds none.
 
-    ``known`` is what ``identifiers`` remembers.
+    ``known`` is what ``identifiers`` remembers; a subject has at least ``fewest`` words.
     """
     plain = [" 0" if any(identifiers(run, known)) else run for run in sentence.split()]
     bare, values = _VALUE.subn(" ", " ".join(plain))
     about = list(words(bare))
-    return " ".join(about) if values and len(about) >= _FEWEST_WORDS else ""
+    return " ".join(about) if values and len(about) >= fewest else ""
 
 
-def stale(statements: Iterable[str]) -> set[str]:
-    """Return those of the ``statements``, oldest first, whose value a later one has changed."""
+def stale(statements: Iterable[str], fewest: int = 2) -> set[str]:
+    """Return those of the ``statements``, oldest first, whose value a later one has changed.
+
+    Only statements of at least ``fewest`` words besides the value are compared.
+    """
     holding: dict[str, str] = {}
     gone: set[str] = set()
     known: dict[str, Found] = {}
     for statement in statements:
-        about = subject(statement, known)
+        about = subject(statement, known, fewest)
         if not about:
             continue
         before = holding.get(about)

@@ -28,7 +28,9 @@ _OTHERS = """
 EMPTY = frozenset(_ENGLISH.split()) | frozenset(_OTHERS.split())
 """Words that are in every sentence and tell none of them apart."""
 
-_WORD = re.compile(r"[^\W_]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+# Vowel signs of Indic scripts are no word characters to ``re``.
+_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")
 _SUFFIXES = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 _SHORTEST_STEM = 4
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
@@ -51,8 +53,7 @@ def words(text: str) -> Iterator[str]:
 
 def raw_words(text: str) -> Iterable[str]:
     """Return the words of ``text`` in lower case, empty ones included, neither stemmed."""
-    found: list[str] = _WORD.findall(text.lower())
-    return found if text.isascii() else _paired(found)
+    return _ASCII_WORD.findall(text.lower()) if text.isascii() else _paired(_WORD.findall(text.lower()))
 
 
 def _paired(found: Iterable[str]) -> Iterator[str]:
