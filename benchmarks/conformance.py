@@ -27,12 +27,16 @@ class Adapter:
 
     name = "compacter"
 
-    def compact(self, turns: Sequence[Turn], round_num: int = 1, budget_chars: int | None = None) -> CompactedContext:
+    def compact(
+        self, turns: Sequence[Turn], round_num: int = 1, budget_chars: int | None = None
+    ) -> CompactedContext:
         """Return the summary of ``turns`` in at most ``budget_chars`` characters, tag included."""
-        from compaction_kit.compacted import CompactedContext  # noqa: PLC0415 - only where the kit is installed
+        from compaction_kit.compacted import CompactedContext
 
         budget = _UNLIMITED if budget_chars is None else budget_chars
-        drafted = draft([_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - len(tag.TAG) - 1)
+        drafted = draft(
+            [_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - len(tag.TAG) - 1
+        )
         text = tag.compose(drafted.prose, drafted.ledger)
         return CompactedContext(text=text, compactor_name=self.name, round_num=round_num)
 
@@ -40,20 +44,27 @@ class Adapter:
 def _entry(turn: Turn, place: int) -> Entry:
     if tag.parse(turn.text) is not None:
         return Entry("assistant", "summary", turn.text, index=place)
-    return Entry(cast("Literal['system', 'user', 'assistant', 'tool']", turn.role), "text", turn.text, index=place)
+    return Entry(
+        cast("Literal['system', 'user', 'assistant', 'tool']", turn.role), "text", turn.text, index=place
+    )
 
 
 def main() -> None:
     """Run the kit's budget benchmark on the adapter."""
-    from compaction_kit.benchmark import budget_benchmark_to_markdown, run_budget_benchmark  # noqa: PLC0415
+    from compaction_kit.benchmark import budget_benchmark_to_markdown, run_budget_benchmark
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--budgets", default="10%,20%", help="shares of the transcript, e.g. 10%%,20%%")
     parser.add_argument("--seeds", type=int, default=4, help="how many sessions of each kind")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    budgets = [float(share.rstrip("%")) / 100 if share.endswith("%") else float(share) for share in options.budgets.split(",")]
-    payload = run_budget_benchmark({Adapter.name: Adapter}, budgets, range(1, options.seeds + 1), options.rounds)
+    budgets = [
+        float(share.rstrip("%")) / 100 if share.endswith("%") else float(share)
+        for share in options.budgets.split(",")
+    ]
+    payload = run_budget_benchmark(
+        {Adapter.name: Adapter}, budgets, range(1, options.seeds + 1), options.rounds
+    )
     print(budget_benchmark_to_markdown(payload))
     print(json.dumps([
         {

@@ -29,7 +29,11 @@ def story(sentences: int, seed: int = 1) -> list[Entry]:
 def work(steps: int) -> list[Entry]:
     entries = [Entry("user", "text", "Find why orders fail. Never restart the database.")]
     for number in range(steps):
-        entries.append(Entry("assistant", "call", f'{{"path": "src/orders/step_{number}.py", "limit": 200}}', "read_file"))
+        entries.append(
+            Entry(
+                "assistant", "call", f'{{"path": "src/orders/step_{number}.py", "limit": 200}}', "read_file"
+            )
+        )
         body = "\n".join(f"{line}\tvalue_{number}_{line} = load_table('orders_{line}')" for line in range(30))
         entries.append(Entry("tool", "result", body, "read_file"))
     return entries
@@ -48,7 +52,8 @@ ANYTHING = st.lists(
         Entry,
         st.sampled_from(["system", "user", "assistant", "tool"]),
         st.sampled_from(["text", "call", "result", "media", "summary"]),
-        st.text(max_size=120) | st.sampled_from(['{"a": [1, {"b": null}]}', "[" * 60, "Never push. " * 5, tag.HEADING]),
+        st.text(max_size=120)
+        | st.sampled_from(['{"a": [1, {"b": null}]}', "[" * 60, "Never push. " * 5, tag.HEADING]),
         st.text(max_size=8),
     ),
     max_size=12,
@@ -60,7 +65,12 @@ ANYTHING = st.lists(
 def test_the_budget_holds_whatever_comes(entries: list[Entry], budget: int, prior: str | None) -> None:
     drafted = extractive.draft(entries, budget=budget, prior=prior)
     assert len(tag.join(drafted.prose, drafted.ledger)) <= budget
-    assert len(drafted.ledger) <= budget / 3 + 1 or drafted == tag.divide(prior or "") or not entries or _folded_alone(entries)
+    assert (
+        len(drafted.ledger) <= budget / 3 + 1
+        or drafted == tag.divide(prior or "")
+        or not entries
+        or _folded_alone(entries)
+    )
 
 
 def _folded_alone(entries: list[Entry]) -> bool:
@@ -79,7 +89,9 @@ def test_without_a_ledger_all_is_prose() -> None:
 
 
 def test_rare_facts_are_chosen_over_chatter() -> None:
-    entries = [Entry("assistant", "text", "That is really great, thank you so much! How are you?") for _ in range(60)]
+    entries = [
+        Entry("assistant", "text", "That is really great, thank you so much! How are you?") for _ in range(60)
+    ]
     fact = Entry("user", "text", "My sister Ingrid moved to Trondheim in 2019 to restore church organs.")
     entries.insert(30, fact)
     text = extractive.extract(entries, budget=200)
@@ -89,7 +101,9 @@ def test_rare_facts_are_chosen_over_chatter() -> None:
 def test_near_identical_outputs_are_told_once() -> None:
     log = "connect to db-7\nquery took 120 ms\nconnection closed by peer 10.0.0.9"
     entries = [Entry("tool", "result", log, "run", index) for index in range(50)]
-    text = extractive.extract([*entries, Entry("assistant", "text", "The peer 10.0.0.9 drops us.")], budget=400)
+    text = extractive.extract(
+        [*entries, Entry("assistant", "text", "The peer 10.0.0.9 drops us.")], budget=400
+    )
     assert text.count("The peer 10.0.0.9") + text.count("peer 10.0.0.9 drops") >= 1
 
 
@@ -102,7 +116,9 @@ def test_json_is_flattened() -> None:
 
 def test_code_is_not_shortened_word_by_word() -> None:
     code = "if value is not None and it is a list:\n    return [x for x in value if x]"
-    assert "if value is not None and it is a list:" in extractive.extract([Entry("tool", "result", code)], budget=300)
+    assert "if value is not None and it is a list:" in extractive.extract(
+        [Entry("tool", "result", code)], budget=300
+    )
 
 
 def test_negations_stay() -> None:
@@ -132,12 +148,17 @@ def test_speakers_are_told_apart() -> None:
 def test_a_summary_alone_that_fits_stays_as_it_is() -> None:
     first = extractive.draft(work(20), budget=2000)
     again = extractive.draft([], budget=2000, prior=tag.compose(first.prose, first.ledger))
-    as_entry = extractive.draft([Entry("assistant", "summary", tag.compose(first.prose, first.ledger))], budget=2000)
+    as_entry = extractive.draft(
+        [Entry("assistant", "summary", tag.compose(first.prose, first.ledger))], budget=2000
+    )
     assert again == as_entry == first
 
 
 def test_folding_keeps_what_the_prior_summary_knew() -> None:
-    prior = tag.compose("U: My sister Ingrid lives in Trondheim.", "Rule: Never restart the database.\nTask: Find why orders fail.")
+    prior = tag.compose(
+        "U: My sister Ingrid lives in Trondheim.",
+        "Rule: Never restart the database.\nTask: Find why orders fail.",
+    )
     drafted = extractive.draft(story(30), budget=1500, prior=prior)
     assert "Ingrid lives in Trondheim" in drafted.prose
     assert "Rule: Never restart the database." in drafted.ledger.splitlines()
@@ -171,7 +192,9 @@ def test_a_tiny_budget_is_no_error(budget: int) -> None:
     assert len(extractive.extract(work(3), budget=budget)) <= budget
 
 
-@pytest.mark.parametrize("make", [lambda size: story(size // 130), lambda size: work(size // 1500)], ids=["talk", "tools"])
+@pytest.mark.parametrize(
+    "make", [lambda size: story(size // 130), lambda size: work(size // 1500)], ids=["talk", "tools"]
+)
 def test_time_grows_linearly(make: object) -> None:
     def seconds(size: int) -> float:
         entries = make(size)  # type: ignore[operator]

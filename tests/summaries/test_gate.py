@@ -5,10 +5,18 @@ from compacter.history.entry import Entry
 from compacter.summaries import gate, ledger, tag
 
 TALK = [
-    Entry("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
-    Entry("assistant", "text", "I moved the billing job to queue jobs-eu-7 and checked that it runs every hour."),
+    Entry(
+        "user", "text", "Please move the billing job to the new queue. Never touch the production database."
+    ),
+    Entry(
+        "assistant", "text", "I moved the billing job to queue jobs-eu-7 and checked that it runs every hour."
+    ),
     Entry("user", "text", "Good. What is left to do before the release on Friday?"),
-    Entry("assistant", "text", "The alert for the queue length is missing, and the old worker still has to be switched off."),
+    Entry(
+        "assistant",
+        "text",
+        "The alert for the queue length is missing, and the old worker still has to be switched off.",
+    ),
 ]
 
 
@@ -97,9 +105,13 @@ def test_the_only_message_may_be_said_again() -> None:
     assert judge(only[0].text, entries=only).accepted
 
 
-@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"])
+@pytest.mark.parametrize(
+    "finish", ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"]
+)
 def test_an_answer_cut_off_by_its_token_limit_is_refused(finish: str) -> None:
-    assert judge("The job was moved and", finish=finish).reason == "the summary was cut off by its token limit"
+    assert (
+        judge("The job was moved and", finish=finish).reason == "the summary was cut off by its token limit"
+    )
 
 
 @pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "refusal", "guardrail_intervened"])
@@ -141,7 +153,10 @@ def test_a_summary_in_another_script_is_refused(entries: list[Entry]) -> None:
         (CHINESE, "计费任务将移到新的队列 jobs-eu-7，需要检查。" * 5),
         (CHINESE, "A short summary of what came before."),
         (RUSSIAN, "Задача биллинга переносится в очередь jobs-eu-7." * 3),
-        ([Entry("tool", "result", "日志" * 500), *TALK], "The billing job was moved to another queue, the alert is missing. " * 2),
+        (
+            [Entry("tool", "result", "日志" * 500), *TALK],
+            "The billing job was moved to another queue, the alert is missing. " * 2,
+        ),
     ],
 )
 def test_the_conversations_language_is_what_people_write(entries: list[Entry], text: str) -> None:

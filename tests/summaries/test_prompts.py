@@ -22,7 +22,9 @@ def test_the_transcript_comes_first_and_the_instruction_last() -> None:
     assert text.endswith("in at most 600 words.")
 
 
-@pytest.mark.parametrize("section", ["Task:", "Constraints:", "Decisions:", "Facts:", "State:", "Open:", "Failed:"])
+@pytest.mark.parametrize(
+    "section", ["Task:", "Constraints:", "Decisions:", "Facts:", "State:", "Open:", "Failed:"]
+)
 def test_the_instruction_asks_for_every_section(section: str) -> None:
     assert section in content().partition(RECORD)[2]
 

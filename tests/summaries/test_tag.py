@@ -6,7 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 LINES = st.lists(
-    st.one_of(st.text(max_size=20), st.sampled_from([tag.TAG, tag.HEADING, "\\" + tag.HEADING, "", "\n", "Rule: x"])),
+    st.one_of(
+        st.text(max_size=20), st.sampled_from([tag.TAG, tag.HEADING, "\\" + tag.HEADING, "", "\n", "Rule: x"])
+    ),
     max_size=6,
 ).map("\n".join)
 
@@ -27,7 +29,15 @@ def test_the_frame_bounds_what_composing_adds(prose: str, ledger: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "hello", " " + tag.TAG, tag.TAG + " and more", tag.TAG[:-1], "> " + tag.TAG, tag.TAG.upper() + "\nx"],
+    [
+        "",
+        "hello",
+        " " + tag.TAG,
+        tag.TAG + " and more",
+        tag.TAG[:-1],
+        "> " + tag.TAG,
+        tag.TAG.upper() + "\nx",
+    ],
 )
 def test_a_text_without_the_tag_line_is_no_summary(text: str) -> None:
     assert tag.parse(text) is None
@@ -39,4 +49,8 @@ def test_a_tag_line_alone_is_an_empty_summary() -> None:
 
 def test_a_summary_divides_alike_with_and_without_its_tag() -> None:
     joined = tag.join("What happened.", "Rule: never push")
-    assert tag.divide(joined) == tag.divide(f"{tag.TAG}\n{joined}") == tag.Parsed("What happened.", "Rule: never push")
+    assert (
+        tag.divide(joined)
+        == tag.divide(f"{tag.TAG}\n{joined}")
+        == tag.Parsed("What happened.", "Rule: never push")
+    )

@@ -55,7 +55,9 @@ def test_no_content_can_spell_the_fence(text: str) -> None:
     assert "</transcript>" not in inside.lower()
 
 
-@pytest.mark.parametrize("token", ["<|im_start|>", "<|eot_id|>", "<｜User｜>", "</s>", "<end_of_turn>", "[/INST]", "<<SYS>>"])
+@pytest.mark.parametrize(
+    "token", ["<|im_start|>", "<|eot_id|>", "<｜User｜>", "</s>", "<end_of_turn>", "[/INST]", "<<SYS>>"]
+)
 def test_control_tokens_of_chat_templates_are_broken_up(token: str) -> None:
     assert token not in transcript.render([entry(f"before {token} after")])
 
