@@ -43,10 +43,14 @@ class Demo:
         self.folds: list[CompactionEvent] = []
         self.answers: list[str] = []
         self.prompt_tokens = 0
-        # The whole wiring. A window of 2,048 tokens leaves little room for a summary, and a model of this size
-        # follows no prompt longer than two sentences; where it fails, sentences are picked without it.
+        # The whole wiring. A window of 2,048 tokens leaves little room for a summary, and a model of this
+        # size writes a poor one: half of the room goes to the rules and facts that are kept word for word.
         self.compacter = Compacter(
-            max_summary_tokens=200, summary_prompt=PROMPT, fallback="extractive", on_event=self.saw
+            max_summary_tokens=300,
+            ledger_share=0.5,
+            summary_prompt=PROMPT,
+            fallback="extractive",
+            on_event=self.saw,
         )
         self.completion = self.compacter.wrap(litellm.completion)
 
@@ -72,7 +76,7 @@ class Demo:
                 api_base=self.model.api_base,
                 api_key="none",
                 messages=history,
-                max_tokens=80,
+                max_tokens=64,
                 temperature=0.3,
                 timeout=600,
             )
