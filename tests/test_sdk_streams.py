@@ -45,12 +45,11 @@ class Provider(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Provider
-
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """Keep quiet."""
 
     def do_POST(self) -> None:
+        assert isinstance(self.server, Provider)
         place = self.path.split("/")[1]
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.requests.append(body["messages"])

@@ -1,0 +1,382 @@
+"""What can be wrapped, what stays of it, and which calls it makes."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import inspect
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import Compacter, compacted
+from compacter.summaries import tag
+from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError, rate_limit_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Chat = dict[str, Any]
+
+
+def talk(turns: int = 14, size: int = 160) -> list[Chat]:
+    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
+    for number in range(turns):
+        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
+        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
+
+
+def compacter(**options: Any) -> Compacter:
+    options.setdefault("summarizer", ScriptedSummarizer("They asked and answered."))
+    return Compacter(**options)
+
+
+def answered(reply: Any) -> str:
+    text: str = reply["choices"][0]["message"]["content"]
+    return text
+
+
+class Client:
+    """A program's own client: a bound method, a callable object, a class that is no function."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self.model = model
+        self.name = "mine"
+
+    def chat(self, messages: Sequence[Chat]) -> Any:
+        """Say something."""
+        return self.model.completion(self.name, messages)
+
+    async def achat(self, messages: Sequence[Chat]) -> Any:
+        return await self.model.acompletion(self.name, messages)
+
+    @classmethod
+    def of(cls, messages: Sequence[Chat], model: ScriptedModel) -> Any:
+        return cls(model).chat(messages)
+
+    @staticmethod
+    def plain(messages: Sequence[Chat], model: ScriptedModel) -> Any:
+        return model.completion("m", messages)
+
+    def __call__(self, messages: Sequence[Chat]) -> Any:
+        return self.chat(messages)
+
+
+class AsyncClient(Client):
+    async def __call__(self, messages: Sequence[Chat]) -> Any:
+        return await self.achat(messages)
+
+
+class TestSyncCallables:
+    @pytest.mark.parametrize(
+        "shape",
+        [
+            lambda model: lambda messages: model.completion("m", messages),
+            lambda model: functools.partial(model.completion, "m"),
+            lambda model: functools.partial(functools.partial(model.completion, temperature=0), "m"),
+            lambda model: functools.partial(model.completion, model="m"),
+            lambda model: Client(model).chat,
+            Client,
+            lambda model: functools.partial(Client.of, model=model),
+            lambda model: functools.partial(Client.plain, model=model),
+            lambda model: functools.partial(model, "m"),
+            lambda model: lambda *args, **kwargs: model.completion("m", *args, **kwargs),
+        ],
+        ids=["lambda", "partial", "partial of partial", "partial by name", "bound method", "callable object",
+             "class method", "static method", "partial of an object", "open-ended"],
+    )  # fmt: skip
+    def test_each_shape_survives_a_token_limit(self, shape: Callable[[ScriptedModel], Any]) -> None:
+        model = ScriptedModel(window=900)
+
+        reply = compacter().wrap(shape(model))(messages=talk())
+
+        assert answered(reply) == "ok"
+        assert [request.refused for request in model.requests] == [True, False]
+
+    @pytest.mark.parametrize("by_name", [True, False])
+    def test_messages_by_position_and_by_name(self, by_name: bool) -> None:
+        model = ScriptedModel(window=900)
+        completion = compacter().wrap(model.completion)
+
+        reply = completion("m", messages=talk()) if by_name else completion("m", talk())
+
+        assert answered(reply) == "ok"
+
+    @pytest.mark.parametrize("name", ["messages", "input", "contents", "history"])
+    def test_the_argument_may_have_another_name(self, name: str) -> None:
+        model = ScriptedModel(window=900)
+        namespace: dict[str, Any] = {"model": model}
+        source = f"def chat({name}, *, depth=0):\n    return model.completion('m', {name})\n"
+        exec(source, namespace)  # noqa: S102 - the parameter's name is the subject here
+        chat = namespace["chat"]
+
+        wrapped = compacter().wrap(chat, messages_param=name, wire_format="openai")
+
+        assert answered(wrapped(**{name: talk()})) == "ok"
+        assert answered(wrapped(talk(), depth=2)) == "ok"
+
+    def test_a_tuple_of_messages_will_do(self) -> None:
+        model = ScriptedModel(window=900)
+        assert answered(compacter().wrap(model.completion)("m", tuple(talk()))) == "ok"
+
+    def test_other_arguments_reach_every_request_as_they_were(self) -> None:
+        model = ScriptedModel(window=900)
+
+        compacter().wrap(model.completion)("m", talk(), temperature=0.3, user="me", tools=[])
+
+        assert [dict(request.options) for request in model.requests] == [
+            {"temperature": 0.3, "user": "me", "tools": []}
+        ] * 2
+
+    def test_the_callers_list_is_never_changed(self) -> None:
+        model = ScriptedModel(window=900)
+        history = talk()
+        before, objects = copy.deepcopy(history), list(map(id, history))
+
+        compacter().wrap(model.completion)("m", history)
+
+        assert history == before
+        assert list(map(id, history)) == objects
+
+    def test_kept_messages_are_the_identical_objects(self) -> None:
+        seen: list[list[Chat]] = []
+        model = ScriptedModel(window=900)
+
+        def chat(messages: list[Chat]) -> Any:
+            seen.append(messages)
+            return model.completion("m", messages)
+
+        history = talk()
+        compacter().wrap(chat)(messages=history)
+
+        assert seen[0] is history
+        strangers = [message for message in seen[1] if not any(message is own for own in history)]
+        assert len(strangers) == 1
+        assert strangers[0]["content"].startswith(tag.TAG)
+
+    def test_the_reply_is_the_providers_own_object(self) -> None:
+        reply = object()
+        assert compacter().wrap(lambda messages: reply)(messages=talk()) is reply
+
+    def test_the_error_is_the_providers_own_object(self) -> None:
+        error = rate_limit_error()
+
+        def chat(messages: Sequence[Chat]) -> None:
+            raise error
+
+        with pytest.raises(type(error)) as caught:
+            compacter().wrap(chat)(messages=talk())
+        assert caught.value is error
+
+
+class TestTheModelAsItsOwnSummarizer:
+    def test_it_is_asked_without_tools_stream_or_format(self) -> None:
+        model = ScriptedModel(window=900, replies="A short one.")
+        tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+
+        stream: Any = Compacter().wrap(model.completion)(
+            "m",
+            talk(),
+            stream=True,
+            tools=tools,
+            tool_choice="auto",
+            response_format={"type": "json_object"},
+            temperature=0.3,
+            user="me",
+        )
+        list(stream)
+
+        summaries = [request for request in model.requests if len(request.messages) == 1]
+        assert summaries
+        for request in summaries:
+            assert not request.streaming
+            assert set(request.options) == {"temperature", "user", "max_tokens"}
+            assert request.model == "m"
+
+    def test_its_prompts_fit_into_its_window(self) -> None:
+        model = ScriptedModel(window=600, replies="A short one.")
+
+        Compacter().wrap(model.completion)("m", talk(60))
+
+        assert model.rejected == 1
+
+    async def test_so_it_is_in_an_async_program(self) -> None:
+        model = ScriptedModel(window=900, replies="A short one.")
+
+        reply = await Compacter().wrap(model.acompletion)(
+            "m", talk(), response_format={"type": "json_object"}
+        )
+
+        assert answered(reply) == "A short one."
+        assert any("response_format" not in request.options for request in model.requests)
+
+
+class TestAsyncCallables:
+    @pytest.mark.parametrize(
+        "shape",
+        [
+            lambda model: functools.partial(model.acompletion, "m"),
+            lambda model: Client(model).achat,
+            AsyncClient,
+            lambda model: lambda messages: model.acompletion("m", messages),
+        ],
+        ids=["partial", "bound method", "callable object", "plain function that returns an awaitable"],
+    )
+    async def test_each_shape_survives_a_token_limit(self, shape: Callable[[ScriptedModel], Any]) -> None:
+        model = ScriptedModel(window=900)
+
+        reply = await compacter().wrap(shape(model))(messages=talk())
+
+        assert answered(reply) == "ok"
+        assert [request.refused for request in model.requests] == [True, False]
+
+    async def test_calls_of_one_compacter_run_side_by_side(self) -> None:
+        model = ScriptedModel(window=900)
+        completion = compacter().wrap(model.acompletion)
+        histories = [[*talk()[1:], {"role": "user", "content": f"Talk {number}"}] for number in range(20)]
+        for number, history in enumerate(histories):
+            history[0] = {"role": "user", "content": f"Begin {number}"}
+
+        replies = await asyncio.gather(*(completion("m", history) for history in histories))
+
+        assert [answered(reply) for reply in replies] == ["ok"] * 20
+
+    async def test_the_same_compaction_at_the_same_time_is_made_once(self) -> None:
+        model = ScriptedModel(window=900)
+        summarizer = ScriptedSummarizer("They asked and answered.")
+        middle = compacter(summarizer=summarizer.acall, compact_ratio=0.5)
+        completion = middle.wrap(model.acompletion)
+
+        await asyncio.gather(*(completion("m", talk()) for _ in range(10)))
+
+        assert middle.totals.rounds == 1
+        assert middle.totals.reused == 9
+
+    def test_threads_share_one_compaction_too(self) -> None:
+        model = ScriptedModel(window=900)
+        barrier = threading.Barrier(6)
+        middle = compacter(compact_ratio=0.5)
+
+        def first_together(messages: Sequence[Chat]) -> Any:
+            try:
+                return model.completion("m", messages)
+            except TokenLimitError:
+                barrier.wait(20)
+                raise
+
+        completion = middle.wrap(first_together)
+        with ThreadPoolExecutor(6) as pool:
+            replies = list(pool.map(lambda _: completion(messages=talk()), range(6)))
+
+        assert [answered(reply) for reply in replies] == ["ok"] * 6
+        assert middle.totals.rounds == 1
+
+
+class TestWhatStays:
+    def test_name_signature_doc_and_attributes(self) -> None:
+        def chat(messages: list[Chat], *, depth: int = 0) -> str:
+            """Say something."""
+            return "said"
+
+        chat.version = 3  # type: ignore[attr-defined]
+        wrapped: Any = compacter().wrap(chat)
+
+        assert (wrapped.__name__, wrapped.__doc__, wrapped.version) == ("chat", "Say something.", 3)
+        assert inspect.signature(wrapped) == inspect.signature(chat)
+        assert wrapped.__wrapped__ is chat
+
+    @pytest.mark.parametrize(
+        "kind", ["isfunction", "iscoroutinefunction", "isgeneratorfunction", "isasyncgenfunction"]
+    )
+    def test_its_kind(self, kind: str) -> None:
+        def plain(messages: Any) -> None: ...
+        async def coroutine(messages: Any) -> None: ...
+        def generator(messages: Any) -> Any:
+            yield
+
+        async def async_generator(messages: Any) -> Any:
+            yield
+
+        for function in (plain, coroutine, generator, async_generator):
+            asked = getattr(inspect, kind)
+            assert asked(compacter().wrap(function)) == asked(function)
+
+    def test_a_callable_object_keeps_its_type_and_its_attributes(self) -> None:
+        client = Client(ScriptedModel(window=900))
+
+        wrapped = compacter().wrap(client)
+
+        assert wrapped is not client
+        assert isinstance(wrapped, Client)
+        assert wrapped.name == "mine"
+        assert answered(wrapped(talk())) == "ok"
+        with pytest.raises(TokenLimitError):
+            client(talk())
+
+    def test_the_original_is_untouched(self) -> None:
+        client = Client(ScriptedModel(window=900))
+        compacter().wrap(client.chat)
+        with pytest.raises(TokenLimitError):
+            client.chat(talk())
+
+    def test_wrapping_twice_still_makes_one_summary(self) -> None:
+        model, summarizer = ScriptedModel(window=900), ScriptedSummarizer("They talked.")
+        middle = compacter(summarizer=summarizer, compact_ratio=0.5)
+
+        reply = middle.wrap(middle.wrap(model.completion))("m", talk())
+
+        assert answered(reply) == "ok"
+        assert middle.totals.rounds == 1
+
+    def test_a_compacter_can_be_made_before_anything_that_is_pickled(self) -> None:
+        # Frozen options: what hooks and results hand out survives a trip to another process.
+        result = compacter().compact(talk())
+        assert pickle.loads(pickle.dumps(result.event)) == result.event  # noqa: S301 - made one line above
+
+
+class TestDecorators:
+    def test_an_instance_decorates(self) -> None:
+        model, middle = ScriptedModel(window=900), compacter()
+
+        @middle
+        def chat(messages: list[Chat]) -> Any:
+            return model.completion("m", messages)
+
+        assert answered(chat(talk())) == "ok"
+        assert middle.totals.calls == 1
+
+    def test_compacted_bare(self) -> None:
+        model = ScriptedModel(window=900, replies="A short one.")
+
+        @compacted
+        def chat(messages: list[Chat]) -> Any:
+            return model.completion("m", messages)
+
+        assert answered(chat(talk())) == "A short one."
+
+    async def test_compacted_called(self) -> None:
+        model = ScriptedModel(window=900)
+
+        @compacted(compact_ratio=0.5, summarizer=ScriptedSummarizer("They talked."))
+        async def chat(messages: list[Chat]) -> Any:
+            return await model.acompletion("m", messages)
+
+        assert answered(await chat(talk())) == "ok"
+
+    def test_a_method_can_be_decorated_in_its_class(self) -> None:
+        class Agent:
+            def __init__(self) -> None:
+                self.model = ScriptedModel(window=900, replies="A short one.")
+
+            @compacted
+            def chat(self, messages: list[Chat]) -> Any:
+                return self.model.completion("m", messages)
+
+        agent = Agent()
+        assert answered(agent.chat(talk())) == "A short one."
+        assert answered(agent.chat(messages=talk())) == "A short one."
