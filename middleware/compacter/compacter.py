@@ -238,9 +238,10 @@ def _check_messages(messages: object) -> tuple[Message, ...]:
     if isinstance(messages, (str, bytes, bytearray)) or not isinstance(messages, Sequence):
         raise ConfigurationError(f"messages takes a list of messages, not {type(messages).__name__}")
     held = tuple(messages)
-    for index, message in enumerate(held):
-        if message is None or isinstance(message, (int, float, bytes)):
-            raise ConfigurationError(f"messages[{index}] is no message but {message!r}")
+    for kind in set(map(type, held)):
+        if issubclass(kind, (type(None), int, float, bytes)):
+            index = next(index for index, message in enumerate(held) if type(message) is kind)
+            raise ConfigurationError(f"messages[{index}] is no message but {held[index]!r}")
     return held
 
 

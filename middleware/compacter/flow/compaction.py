@@ -11,7 +11,7 @@ from compacter.events import CompactionEvent, CompactionFailed, CompactionSkippe
 from compacter.flow.calibration import Calibration
 from compacter.flow.effects import AskPlan, Clock, Flow, Tell
 from compacter.flow.policy import Policy
-from compacter.history.cut import CompactionPlan, choose_cut, protect
+from compacter.history.cut import CompactionPlan, choose_cut, free_size, protect
 from compacter.history.message import Message
 from compacter.history.outline import Kind, Outline
 from compacter.history.validate import kept_and_discarded, violations
@@ -127,7 +127,7 @@ def plan(policy: Policy, job: Job) -> CompactionPlan:
     prior = prior_summary(job.wire, job.messages, history)
     protected = protect(history, job.pinned)
     total = sum(history.sizes)
-    free = sum(size for size, stays in zip(history.sizes, protected, strict=True) if not stays)
+    free = free_size(history, protected)
     need = 0
     if job.target is not None:
         need = max(
@@ -164,7 +164,7 @@ def describe(
     held = tuple(index for index in range(cut) if protected[index])
     total = sum(sizes)
     head = sum(sizes[:cut]) - sum(sizes[index] for index in held)
-    free = sum(size for size, stays in zip(sizes, protected, strict=True) if not stays)
+    free = free_size(history, protected)
     return CompactionPlan(
         messages=job.messages,
         wire_format=job.wire.name,
@@ -340,7 +340,7 @@ def _share(job: Job, positions: Sequence[int | None]) -> float:
     history = job.wire.outline(job.messages)
     protected = protect(history, job.pinned)
     kept = {position for position in positions if position is not None}
-    free = sum(size for size, stays in zip(history.sizes, protected, strict=True) if not stays)
+    free = free_size(history, protected)
     gone = sum(size for index, size in enumerate(history.sizes) if index not in kept)
     return gone / free if free else 0.0
 

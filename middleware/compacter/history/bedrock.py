@@ -51,7 +51,7 @@ class BedrockWire:
 
     def outline(self, messages: Sequence[Message]) -> Outline:
         """Kinds, sizes and steps."""
-        return outline([_read(message) for message in messages])
+        return outline(map(_read, messages))
 
     def size(self, message: Message) -> int:
         """Data size of one message in characters."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 from compacter.history.message import Message
 from compacter.history.outline import Kind, Outline
@@ -58,6 +59,11 @@ class CompactionPlan:
         return tuple(self.messages[index] for index in self.held) + self.messages[self.cut :]
 
 
+_TURN_REST = 0.05
+"""Share of the compactable size by which a head may be larger so that the tail begins with a turn: an answer without its
+question says little."""
+
+
 def protect(history: Outline, pinned: Sequence[int] = ()) -> list[bool]:
     """Which messages stay whatever happens: system, pinned ones with their tool partners, the last user message with its own."""
     kinds, steps = history.kinds, history.steps
@@ -69,6 +75,11 @@ def protect(history: Outline, pinned: Sequence[int] = ()) -> list[bool]:
         for partner in range(steps[at], end):
             protected[partner] = True
     return protected
+
+
+def free_size(history: Outline, protected: Sequence[bool]) -> int:
+    """Data size of what may be folded, in characters."""
+    return sum(history.sizes) - sum(compress(history.sizes, protected))
 
 
 def choose_cut(
@@ -91,7 +102,7 @@ def choose_cut(
     steps, sizes = history.steps, history.sizes
     count = len(sizes)
     end = count if history.open is None else history.open
-    total = sum(size for size, stays in zip(sizes, protected, strict=True) if not stays)
+    total = free_size(history, protected)
     if not total and all(protected[:end]):
         return 0
     goal = max(total * ratio, need)
@@ -105,6 +116,8 @@ def choose_cut(
     ):
         # The model has not yet seen the newest results: nearest cut is before them, as long as that is enough.
         cut = newest
+    elif cut:
+        cut = _finish_turn(history, protected, cut, min(end, newest), int(total * _TURN_REST))
     if keep_turns and turns:
         cut = _respect_turns(cut, sizes, protected, turns, keep_turns, need=need, must=must)
     cut = _past_prior(_leave_something(cut, steps, protected, count), steps, end, protected, prior)
@@ -129,6 +142,18 @@ def _walk(history: Outline, protected: Sequence[bool], goal: float, end: int) ->
     return cut, previous
 
 
+def _finish_turn(history: Outline, protected: Sequence[bool], cut: int, end: int, allowed: int) -> int:
+    """The end of the turn that the cut lies in, if the rest of it has at most ``allowed`` characters."""
+    kinds, sizes = history.kinds, history.sizes
+    rest, index = 0, cut
+    while index < end and kinds[index] is not Kind.USER:
+        rest += 0 if protected[index] else sizes[index]
+        if rest > allowed:
+            return cut
+        index += 1
+    return index if index < end else cut
+
+
 def _respect_turns(
     cut: int,
     sizes: Sequence[int],
@@ -143,7 +168,7 @@ def _respect_turns(
         limit = turns[-kept]
         if limit >= cut:
             return cut
-        head = sum(size for size, stays in zip(sizes[:limit], protected, strict=False) if not stays)
+        head = sum(sizes[:limit]) - sum(compress(sizes[:limit], protected))
         if head >= need and (head or not must):
             return limit
     return cut

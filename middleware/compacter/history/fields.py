@@ -16,7 +16,7 @@ Json: TypeAlias = Any
 
 def field(item: Message, name: str) -> Json:
     """The field ``name`` of ``item``, or ``None`` where it has no such field."""
-    if isinstance(item, (dict, Mapping)):
+    if type(item) is dict or isinstance(item, Mapping):
         return item.get(name)
     return getattr(item, name, None)
 

@@ -50,7 +50,7 @@ class OpenAIWire:
 
     def outline(self, messages: Sequence[Message]) -> Outline:
         """Kinds, sizes and steps."""
-        return outline([_read(message) for message in messages])
+        return outline(map(_read, messages))
 
     def size(self, message: Message) -> int:
         """Data size of one message in characters."""
@@ -155,13 +155,11 @@ def _read(message: Message) -> Reading | tuple[Kind, int, tuple[str, ...], tuple
     else:
         role, content = field(message, "role"), field(message, "content")
     kind = _KINDS.get(role, Kind.OTHER) if isinstance(role, str) else Kind.OTHER
-    size = len(content) if type(content) is str else sum(map(_part_size, listed(content)))
+    size = len(content) if type(content) is str else sum(map(_part_size, listed(content))) if content else 0
     if kind is Kind.RESULT:
-        name = field(message, "name")
-        answered = (
-            "function:" + str(name or "") if role == "function" else str(field(message, "tool_call_id") or "")
-        )
-        return kind, size, (), (answered,)
+        if role == "function":
+            return kind, size, (), ("function:" + str(field(message, "name") or ""),)
+        return kind, size, (), (str(field(message, "tool_call_id") or ""),)
     if kind is not Kind.ASSISTANT:
         return kind, size, (), ()
     calls: list[str] = []
@@ -169,6 +167,10 @@ def _read(message: Message) -> Reading | tuple[Kind, int, tuple[str, ...], tuple
         function = field(call, "function") or field(call, "custom") or {}
         size += len(str(field(function, "name") or "")) + _argument_size(function)
         calls.append(str(field(call, "id") or ""))
+    if (
+        calls and type(message) is dict and len(message) == 3 and "content" in message
+    ):  # role, content, tool_calls
+        return kind, size, tuple(calls), ()
     legacy = field(message, "function_call")
     if legacy:
         size += len(str(field(legacy, "name") or "")) + _argument_size(legacy)

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 
 class Kind(IntEnum):
@@ -72,7 +72,7 @@ class Outline:
 
 
 def outline(
-    readings: Sequence[Reading] | Sequence[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]],
+    readings: Iterable[Reading | tuple[Kind, int, tuple[str, ...], tuple[str, ...]]],
 ) -> Outline:
     """Group messages into steps, pairing calls with results by position.
 
@@ -86,15 +86,18 @@ def outline(
     broken: list[Broken] = []
     waiting: list[str] = []
     caller = 0
+    user, assistant = Kind.USER, Kind.ASSISTANT
     for index, (kind, size, calls, results) in enumerate(readings):
         kinds.append(kind)
         sizes.append(size)
         answers = False
-        if results:
-            orphans = [result for result in results if not _take(waiting, result)]
-            broken.extend(Broken(index, orphan, "orphan result") for orphan in orphans)
-            answers = len(orphans) < len(results)
-        if not (answers or (waiting and kind is not Kind.USER and kind is not Kind.ASSISTANT)):
+        for result in results:
+            if result in waiting:
+                waiting.remove(result)
+                answers = True
+            else:
+                broken.append(Broken(index, result, "orphan result"))
+        if not (answers or (waiting and kind is not user and kind is not assistant)):
             if waiting:
                 broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
                 waiting = []
@@ -105,10 +108,3 @@ def outline(
             caller = index
     broken.sort(key=lambda half: half.index)
     return Outline(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
-
-
-def _take(waiting: list[str], result: str) -> bool:
-    if result not in waiting:
-        return False
-    waiting.remove(result)
-    return True

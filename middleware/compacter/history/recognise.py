@@ -12,7 +12,9 @@ from compacter.history.wire import WireName
 _LOOK_AT = 40
 """Messages that are looked at before the plain chat form is assumed."""
 _RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
-_ANTHROPIC_PARTS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document"})
+_ANTHROPIC_PARTS = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document"}
+)
 _BEDROCK_KEYS = frozenset({"toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent"})
 
 
@@ -55,6 +57,10 @@ def _telling_part(part: Any) -> WireName | None:
         return "anthropic"
     if kind == "image" and field(part, "source") is not None:
         return "anthropic"
-    if kind is None and isinstance(part, dict) and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"}):
+    if (
+        kind is None
+        and isinstance(part, dict)
+        and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"})
+    ):
         return "bedrock"
     return None

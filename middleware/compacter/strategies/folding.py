@@ -105,7 +105,7 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:
     kept = _ledger(
         task, entries, prior.ledger if prior else "", min(int(tokens * task.chars_per_token), available)
     )
-    pending = list(chunks.split(entries, budget))
+    pending = [tuple(entries)] if budget is None else list(chunks.split(entries, budget))
     while pending:
         try:
             answer = yield from _ask(task, pending[0], prose, tokens)
@@ -136,8 +136,8 @@ def _ledger(task: CompactionTask, entries: Sequence[Entry], prior: str, allowanc
     return ledger.build(entries, prior=prior, budget=budget, extractors=task.settings.extractors)
 
 
-def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[int, int]:
-    """Characters of transcript that one prompt may hold, and tokens that a summary may have.
+def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[int | None, int]:
+    """Characters of transcript that one prompt may hold (``None``: all of it), and tokens that a summary may have.
 
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
     """
@@ -146,12 +146,12 @@ def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[
         task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token
     )
     if task.window is None:
-        return whole, tokens
+        return None, tokens
     frame = prompts.overhead(prior=prose or None, template=task.settings.summary_prompt, max_tokens=tokens)
     usable = int(task.window * _PROMPT_MARGIN)
     left = usable - int((whole + frame) / task.chars_per_token)
     if left >= min(tokens, task.window // _LEAST_ANSWER):
-        return whole, min(tokens, left)
+        return None, min(tokens, left)
     return max(_SMALLEST_CHUNK, int((usable - tokens) * task.chars_per_token) - frame), tokens
 
 
