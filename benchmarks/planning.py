@@ -1,9 +1,9 @@
 """How long it takes to choose what would be folded: sizes, steps, and the cut.
 
-Run: ``python benchmarks/planning.py``. ``Compacter.plan`` on agents' histories with tools, from 200 to 100,000
-messages, beside what it costs to encode the same messages as JSON, as a client does before it sends them. The
-latter also shows what the machine's caches do to anything that walks a long list. Each figure is the best of
-several runs. Ends with one JSON line.
+Run: ``python benchmarks/planning.py``. ``Compacter.plan`` on agents' histories with tools, from 200 to
+100,000 messages, beside what it costs to encode the same messages as JSON, as a client does before it sends
+them. The latter also shows what the machine's caches do to anything that walks a long list. Each figure is
+the best of several runs. Ends with one JSON line.
 """
 
 from __future__ import annotations

@@ -36,10 +36,11 @@ async def main() -> None:
         {"role": "user", "content": f"Zoe: what about order {number}? " + "It is urgent. " * 5}
         for number in range(30)
     ]
-    before = compacter.totals.summarizer_calls
+    before = compacter.totals
     await asyncio.gather(completion("any-model", long), completion("any-model", long))
+    after = compacter.totals
     print(
-        f"two calls with one history: {compacter.totals.summarizer_calls - before} summary, {compacter.totals.reused} reused"
+        f"two calls, one history: {after.rounds - before.rounds} made, {after.reused - before.reused} reused"
     )
 
 

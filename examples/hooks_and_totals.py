@@ -12,29 +12,23 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer
 model = ScriptedModel(window=600, replies="Done. " * 12)
 
 
-def not_the_first_ten(plan: CompactionPlan) -> CompactionPlan | bool:
+def looked_over(plan: CompactionPlan) -> CompactionPlan | bool:
     """Sees each plan before it is carried out; False forbids it, a changed copy is carried out instead."""
-    print(
-        f"  planned: {len(plan.head)} of {len(plan.messages)} messages, {plan.ratio:.0%} of what may be folded"
-    )
+    print(f"  planned: {len(plan.head)} of {len(plan.messages)} messages, {plan.ratio:.0%} of what may go")
     return True
 
 
 compacter = Compacter(
     summarizer=ScriptedSummarizer("They moved files from one folder to another.", returns="completion"),
-    before_compaction=not_the_first_ten,
+    before_compaction=looked_over,
 )
 
 
 @compacter.on_compaction
 def told(event: CompactionEvent) -> None:
     """After the compaction, before the request is sent again."""
-    print(
-        f"  compacted: {event.original_data_size} to {event.compacted_data_size} characters by {event.strategy!r}"
-    )
-    print(
-        f"  the provider said {event.requested} of {event.limit} tokens; the summary cost {event.input_tokens}"
-    )
+    print(f"  {event.strategy}: {event.original_data_size} to {event.compacted_data_size} characters")
+    print(f"  {event.requested} of {event.limit} tokens, as the provider said; summary: {event.input_tokens}")
 
 
 @compacter.on_event

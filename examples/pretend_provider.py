@@ -1,7 +1,7 @@
-"""A provider that costs nothing: OpenAI's chat-completions address on this machine, answered by a scripted model.
+"""A provider that costs nothing: chat completions served on this machine, answered by a scripted model.
 
-It has a real context window, and refuses what does not fit with the HTTP error that a real provider sends. The
-other examples point litellm or an SDK at it where you would have a key and a model's name.
+It has a real context window, and refuses what does not fit with the HTTP error that a real provider sends.
+Other examples point litellm at it where you would have a key and a model's name.
 
 Run as a program it asks itself one question: ``python examples/pretend_provider.py``.
 """
@@ -24,7 +24,7 @@ MODEL = "pretend-1"
 def answer(messages: Sequence[Any]) -> str:
     """One long message alone is a request for a summary; anything else is a question."""
     if len(messages) == 1 and len(messages[0]["content"]) > 500:
-        return "They are planning a week in Lisbon for two, with a budget of 1,200 euros, and no hotels above the fourth floor."
+        return "They plan a week in Lisbon for two, for 1,200 euros, with no hotel above the fourth floor."
     questions = sum(message["role"] == "user" for message in messages)
     return (
         f"That is a good question. I have {questions} of yours before me. "
@@ -34,7 +34,7 @@ def answer(messages: Sequence[Any]) -> str:
 
 @contextmanager
 def pretend_provider(window: int = 1_000) -> Generator[tuple[str, ScriptedModel]]:
-    """The base address (OpenAI's ``base_url``, litellm's ``api_base``), and the model behind it with its books."""
+    """Its base address (OpenAI's ``base_url``, litellm's ``api_base``), and the model behind it."""
     model = ScriptedModel(window=window, replies=answer)
 
     class Handler(BaseHTTPRequestHandler):

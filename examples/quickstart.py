@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from pretend_provider import MODEL, pretend_provider
 
@@ -18,6 +19,9 @@ QUESTIONS = ("Where do we stay?", "What do we eat?", "How do we get there?", "Wh
 
 def main() -> None:
     """Sixty questions to a model that has room for twenty."""
+    litellm.suppress_debug_info = (
+        True  # Else litellm prints where to report bugs, each time a request is refused.
+    )
     compacter = Compacter()
     completion = compacter.wrap(litellm.completion)
 
@@ -27,14 +31,16 @@ def main() -> None:
         ]
         for turn in range(60):
             history.append({"role": "user", "content": f"Day {turn + 1}: {QUESTIONS[turn % len(QUESTIONS)]}"})
-            reply = completion(model=f"openai/{MODEL}", messages=history, api_base=address, api_key="none")
+            reply: Any = completion(
+                model=f"openai/{MODEL}", messages=history, api_base=address, api_key="none"
+            )
             history.append({"role": "assistant", "content": reply.choices[0].message.content})
 
         sent = provider.requests[-1]
         print(f"{len(history)} messages in the program's own history, none of them changed")
         print(f"{provider.rejected} requests were too long; every question got an answer all the same")
         print(
-            f"the last one was sent as {len(sent.messages)} messages, {sent.tokens} tokens of {provider.window}:"
+            f"the last was sent as {len(sent.messages)} messages, {sent.tokens} of {provider.window} tokens:"
         )
         for message in sent.messages[:2]:
             print(f"  {message['role']}: {message['content']}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, TypeAlias
 
 from compacter import Compacter
 from compacter.testing import ScriptedModel
@@ -11,6 +11,9 @@ from compacter.testing import ScriptedModel
 # This provider opens the stream, says whose turn it is, and only then refuses: inside HTTP 200, as some do.
 model = ScriptedModel(window=400, replies="Here it is, word by word.", overflow_at="after_role", chunk_size=6)
 compacter = Compacter(summarizer="extractive")
+
+Chunk: TypeAlias = Any
+"""Whatever the provider streams; here a dict in OpenAI's shape."""
 
 HISTORY: list[dict[str, Any]] = [
     {
@@ -21,7 +24,7 @@ HISTORY: list[dict[str, Any]] = [
 ]
 
 
-def text(chunk: Any) -> str:
+def text(chunk: Chunk) -> str:
     """What a chunk adds to the answer."""
     return "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
 
@@ -39,7 +42,7 @@ def main() -> None:
 
     asyncio.run(listen())
     print(
-        f"{len(model.streams)} streams were opened, {model.rejected} of them refused, {compacter.totals.rounds} compaction"
+        f"{len(model.streams)} streams opened, {model.rejected} refused, {compacter.totals.rounds} compaction"
     )
 
 

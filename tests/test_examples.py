@@ -1,4 +1,4 @@
-"""Each program in examples/ runs to its end, offline."""
+"""Each program in examples/ runs to its end, reaches no other machine, and is named in the manual."""
 
 from __future__ import annotations
 
@@ -12,16 +12,28 @@ import pytest
 from embedded_model import why_unavailable
 
 ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+AT_HOME = """
+import runpy, sys
+
+def at_home(event, args):
+    host = args[0] if event == "socket.getaddrinfo" else args[1][0] if event == "socket.connect" else None
+    if isinstance(host, str) and host != "localhost" and not host.startswith("127."):
+        raise PermissionError(f"the example tried to reach {host}")
+
+sys.addaudithook(at_home)
+sys.argv = sys.argv[1:]
+sys.path[0] = sys.argv[0].rpartition("/")[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs a program that may connect to this machine only; a name that has to be looked up is refused too."""
 
 
-@pytest.mark.parametrize("program", [path.name for path in sorted((ROOT / "examples").glob("*.py"))])
-def test_an_example_runs(program: str, tmp_path: Path) -> None:
-    path = ROOT / "examples" / program
-    if "embedded_model" in path.read_text() and (reason := why_unavailable()):
-        pytest.skip(reason)
-    done = subprocess.run(
-        [sys.executable, str(path)],
-        cwd=tmp_path,
+def run(program: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", AT_HOME, program.as_posix()],
+        cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT / "middleware")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -29,5 +41,27 @@ def test_an_example_runs(program: str, tmp_path: Path) -> None:
         timeout=600,
         check=False,
     )
+
+
+@pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_offline_and_shows_something(program: Path, tmp_path: Path) -> None:
+    if "embedded_model" in program.read_text() and (reason := why_unavailable()):
+        pytest.skip(reason)
+    done = run(program, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+    assert list(tmp_path.iterdir()) == []  # and it leaves nothing behind
+
+
+@pytest.mark.parametrize("place", ["'192.0.2.1', 80", "'models.example', 80"])
+def test_an_example_that_reaches_out_is_caught(place: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"import socket\nsocket.create_connection(({place}), timeout=1)\n")
+    done = run(program, tmp_path)
+    assert done.returncode != 0
+    assert "the example tried to reach" in done.stderr
+
+
+@pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)
+def test_the_manual_names_the_example(program: Path) -> None:
+    assert f"examples/{program.name}" in (ROOT / "docs" / "index.md").read_text()
