@@ -29,7 +29,8 @@ NOT_FOR_SUMMARIES = frozenset({
     "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "stream", "stream_options",
     "response_format", "text_format", "text", "n", "logprobs", "top_logprobs", "logit_bias", "stop", "modalities", "audio", "prediction",
     "web_search_options", "reasoning_effort", "reasoning", "thinking", "previous_response_id", "include", "max_tool_calls",
-    "system", "instructions", "context_management", "prompt",
+    "system", "instructions", "context_management", "prompt", "truncation", "conversation", "background",
+    "output_format", "output_config", "mcp_servers", "container", "moderation", "verbosity",
 })  # fmt: skip
 """Options of the main call that have no place in a request for a summary."""
 
@@ -51,6 +52,8 @@ class Binding:
     """What a ``functools.partial`` has bound already."""
     output_param: str = "max_tokens"
     """The output limit's name where the call does not set one."""
+    asks: Callable[..., Any] | None = None
+    """What a summary is asked of, where the function itself is no good for that (``parse``, ``stream``)."""
 
     def messages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The messages argument as it was passed, or ``None``."""
@@ -58,6 +61,10 @@ class Binding:
         if found is None and self.messages_position is not None and self.messages_position < len(args):
             found = args[self.messages_position]
         return self.defaults.get(self.messages_param) if found is None else found
+
+    def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - some bindings can tell
+        """Why the history is not in this call, in words for the user; ``None`` where it is."""
+        return None
 
     def has_history(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Whether a ``History`` was passed, which is kept up to date by the call."""
@@ -127,6 +134,8 @@ class Binding:
             for key, value in kwargs.items()
             if key not in NOT_FOR_SUMMARIES and key not in OUTPUT_PARAMS
         }
+        if isinstance(options.get("extra_headers"), Mapping):
+            options["extra_headers"] = parsed_reply(options["extra_headers"])
         extra = {
             key: value
             for key, value in {**extra, name: max_tokens}.items()
@@ -177,6 +186,11 @@ def bind(
         accepts=None if open_ended else frozenset(parameters),
         defaults=defaults,
     )
+
+
+def parsed_reply(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Headers without the one by which ``with_raw_response`` tells the SDK to hand out the reply unread."""
+    return {name: value for name, value in headers.items() if name.lower() != "x-stainless-raw-response"}
 
 
 def _bound(function: Callable[..., Any]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from typing import Any
 from compacter.clients import streams
 from compacter.clients.binding import Binding
 from compacter.clients.litellm import window
-from compacter.clients.world import AwaitableReply, World, is_async_stream
+from compacter.clients.world import World, is_async_stream
 from compacter.engine import Engine
-from compacter.flow.drive import adrive, drive
+from compacter.flow.drive import HandOver, adrive, drive
 from compacter.flow.recover import Refusal, Request, recover
 from compacter.flow.trigger import converse
 from compacter.history.message import Message
@@ -194,22 +194,28 @@ class Calls:
                 converse(self.engine.policy, session.request, session.calibration, session.pulse),
                 world.perform,
             )
-        except AwaitableReply as found:
-            return self._aguarded(args, kwargs, found.reply)
+        except HandOver as handing:
+            return self._handed_over(session, handing)
         finally:
             world.close()
         return _kept(session, reply)
 
-    async def _aguarded(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], first: Awaitable[Any] | None = None
-    ) -> Any:
+    async def _handed_over(self, session: Session, handing: HandOver) -> Any:
+        """The rest of a call to a plain function that returned an awaitable."""
+        session.world.first = handing.reply
+        try:
+            reply = await adrive(handing.flow, session.world.aperform, handing.effect)
+        finally:
+            session.world.close()
+        return _kept(session, reply)
+
+    async def _aguarded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         session = self._session(args, kwargs)
         if session is None:
             args, kwargs = self.binding.as_list(args, kwargs)
-            reply = first or self.function(*args, **kwargs)
+            reply = self.function(*args, **kwargs)
             return await reply if isinstance(reply, Awaitable) else reply
         world = session.world
-        world.first = first
         try:
             if self.engine.blocking:
                 import asyncio
@@ -235,6 +241,8 @@ class Calls:
                 recover(self.engine.policy, session.request, session.calibration, refusal),
                 session.world.perform,
             )
+        except HandOver as handing:
+            return self._handed_over(session, handing)
         finally:
             session.world.close()
 

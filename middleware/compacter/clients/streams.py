@@ -38,8 +38,15 @@ def streams(kind: type) -> bool:
     return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
 
 
+def core(stream: Any) -> Any:
+    """The stream of the provider's own events: a helper stream adds them up and must not get ahead of its reader."""
+    inner = getattr(stream, "_raw_stream", None)
+    return inner if inner is not None and streams(type(inner)) else stream
+
+
 def look(stream: Iterator[Any]) -> Opening:
     """Read until the first content, the end, or an error."""
+    stream = core(stream)
     opening = Opening()
     while True:
         try:
@@ -55,6 +62,7 @@ def look(stream: Iterator[Any]) -> Opening:
 
 async def alook(stream: AsyncIterator[Any]) -> Opening:
     """As ``look``."""
+    stream = core(stream)
     opening = Opening()
     while True:
         try:
@@ -131,6 +139,10 @@ def replay(stream: Any, opening: Opening) -> Any:
     """The vendor's object, which gives what was held first. Its class is its own again once that is handed out."""
     if not opening.held and opening.error is None:
         return stream
+    inner = core(stream)
+    if inner is not stream:
+        stream._raw_stream = replay(inner, opening)
+        return stream
     try:
         earlier = stream.__dict__.get(_OPENING)
         if earlier is not None:
@@ -147,9 +159,8 @@ def replay(stream: Any, opening: Opening) -> Any:
 
 def when_done(stream: Any, action: Callable[[], None]) -> Any:
     """The stream, with ``action`` called when it has been read to its end."""
-    opening = (
-        stream._opening if isinstance(stream, Replayed) else getattr(stream, "__dict__", {}).get(_OPENING)
-    )
+    inner = core(stream)
+    opening = inner._opening if isinstance(inner, Replayed) else getattr(inner, "__dict__", {}).get(_OPENING)
     if opening is None:
         action()
     else:

@@ -7,7 +7,7 @@ import contextvars
 import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from compacter.clients import litellm, streams
 from compacter.clients.binding import Binding
 from compacter.clients.replies import answer_of, model_of, tokens_of
 from compacter.engine import Engine
+from compacter.flow.drive import HandOver
 from compacter.flow.effects import (
     Answer, AskPlan, AskSummarizer, Call, Claim, Clock, Effect, Outcome, Recall, Remember, Sleep, Tell, Usage,
 )  # fmt: skip
@@ -42,6 +43,7 @@ class World:
         self.binding = binding
         self.args = args
         self.kwargs = kwargs
+        self.first: Awaitable[Any] | None = None
         self._claims: list[tuple[str, bool]] = []
         self._closed = False
         self._lock = threading.Lock()
@@ -118,6 +120,8 @@ class World:
         if hasattr(self.refused, "close"):
             streams.shut(self.refused)
         reply = self.function(*args, **kwargs)
+        if hasattr(reply, "__await__"):
+            raise HandOver(reply)
         return self.opened(reply) if is_sync_stream(reply) else Outcome(reply, detect_in_reply(reply))
 
     def opened(self, stream: Any) -> Outcome:
@@ -203,7 +207,10 @@ class World:
         args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
         if hasattr(self.refused, "close"):
             await streams.ashut(self.refused)
-        reply = self.function(*args, **kwargs)
+        # A plain function's awaitable is at hand already where the sync driver has found out that it returns one.
+        reply, self.first = self.first, None
+        if reply is None:
+            reply = self.function(*args, **kwargs)
         if inspect.isawaitable(reply):
             reply = await reply
         return await self.aopened(reply) if is_async_stream(reply) else Outcome(reply, detect_in_reply(reply))
@@ -275,7 +282,7 @@ class World:
         args, kwargs = self.binding.summary_call(
             self.args, self.kwargs, self.wire, messages, effect.max_tokens
         )
-        return self.function, args, kwargs
+        return self.binding.asks or self.function, args, kwargs
 
     def _answer(self, reply: object) -> Answer:
         if isinstance(reply, list):

@@ -4,34 +4,91 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Callable
+from types import MethodType, ModuleType
 from typing import Any, TypeVar
 
+from compacter.clients import anthropic, bedrock, google, litellm_client, openai
 from compacter.clients.binding import bind
 from compacter.clients.function import wrap_function
 from compacter.engine import Engine
+from compacter.history.wire import WIRE_FORMATS
 
 T = TypeVar("T")
 
 SUPPORTED = (
-    "a function (sync, async, streaming) such as litellm.completion, a bound method, a functools.partial or a callable object "
-    "whose messages argument is called messages, input or contents (another name: pass messages_param=...; another wire format: "
-    "pass wire_format=...)"
+    "clients: openai (OpenAI, AzureOpenAI and their async forms), anthropic (Anthropic, AnthropicBedrock, "
+    "AnthropicVertex and their async forms), google.genai.Client and its aio, boto3's bedrock-runtime, "
+    "litellm and litellm.Router; and functions, sync, async or streaming: plain functions, bound methods, "
+    "functools.partial and callable objects whose messages argument is called messages, input or contents. "
+    'Another argument: wrap(function, messages_param="history"). Where the wire format cannot be recognised: '
+    f"wrap(function, wire_format=...), one of {', '.join(map(repr, WIRE_FORMATS))}"
 )
 
 
 def wrap(engine: Engine, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
     """The wrapped target. Raises ``TypeError`` that lists what is supported."""
+    if (messages_param is None and wire_format is None) or not callable(target):
+        adapted = _adapted(engine, target)
+        if adapted is not None:
+            return adapted  # type: ignore[no-any-return]
     if not callable(target) or inspect.isclass(target):
-        raise TypeError(f"compacter cannot wrap {_described(target)}; it wraps {SUPPORTED}")
+        raise TypeError(f"compacter cannot wrap {_described(target)}. It wraps {SUPPORTED}")
     binding = bind(target, messages_param=messages_param, wire_format=wire_format)
     if binding is None:
         raise TypeError(
-            f"{_described(target)} has no parameter for messages that compacter knows; it wraps {SUPPORTED}"
+            f"{_described(target)} has no parameter for messages that compacter knows. It wraps {SUPPORTED}"
         )
     wrapped: Any = wrap_function(engine, target, binding)
     if inspect.isroutine(target) or hasattr(target, "func"):
         return wrapped  # type: ignore[no-any-return]
     return _same_type(target, wrapped)
+
+
+def _adapted(engine: Engine, target: Any) -> Any:
+    """What the adapter of the target's vendor makes of it; ``None`` where there is no adapter."""
+    if isinstance(target, ModuleType):
+        return litellm_client.wrap_module(engine, target) if target.__name__ == "litellm" else None
+    if getattr(target, "__module__", None) == "litellm.anthropic_interface.messages" and callable(target):
+        return litellm_client.wrap_plain(engine, target, "messages", "anthropic")
+    if not isinstance(target, MethodType):
+        wrap_client = _client_adapter(target)
+        return wrap_client(engine, target) if wrap_client is not None else None
+    wrap_method = _method_adapter(target.__self__)
+    if wrap_method is None:
+        return None
+    wrapped = wrap_method(engine, target.__self__, target.__name__)
+    if wrapped is None:
+        raise TypeError(f"{_described(target)} sends no messages that compacter knows. It wraps {SUPPORTED}")
+    return wrapped
+
+
+def _client_adapter(target: object) -> Callable[[Engine, Any], Any] | None:
+    """Told by the names of a client's classes and their modules: asking the SDK would import it."""
+    for kind in type(target).__mro__:
+        module, name = kind.__module__, kind.__name__
+        if name == "BaseClient" and module == "botocore.client":
+            return bedrock.wrap_client
+        if name == "BaseClient" and module.endswith("._base_client"):
+            return anthropic.wrap_client if module.startswith("anthropic.") else openai.wrap_client
+        if name in ("Client", "AsyncClient") and module == "google.genai.client":
+            return google.wrap_client
+        if name == "Router" and module == "litellm.router":
+            return litellm_client.wrap_router
+    return None
+
+
+def _method_adapter(owner: object) -> Callable[[Engine, Any, str], Any] | None:
+    """As ``_client_adapter``, for a method: told by the object it belongs to."""
+    for kind in type(owner).__mro__:
+        module = kind.__module__
+        if kind.__name__ == "BaseClient" and module == "botocore.client":
+            return bedrock.wrap_method
+        if ".resources." in module:
+            return anthropic.wrap_method if module.startswith("anthropic.") else openai.wrap_method
+        if module == "google.genai.models":
+            return google.wrap_method
+    return None
 
 
 def _same_type(target: T, wrapped: Any) -> T:

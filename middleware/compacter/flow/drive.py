@@ -10,13 +10,28 @@ from compacter.flow.effects import Effect, Flow
 T = TypeVar("T")
 
 
+class HandOver(BaseException):  # noqa: N818 - no error, and no flow may catch it
+    """Raised by ``perform`` in a sync program whose reply has to be awaited: the flow goes on in ``adrive``."""
+
+    flow: Flow[Any]
+    effect: Effect[Any]
+
+    def __init__(self, reply: Awaitable[Any]) -> None:
+        super().__init__("the flow goes on in the caller's event loop")
+        self.reply = reply
+
+
 def drive(flow: Flow[T], perform: Callable[[Effect[Any]], Any]) -> T:
     """Run a flow to its end. Whatever ``perform`` raises is thrown into it, but for what is no ``Exception``."""
+    handed_over = False
     try:
         effect = next(flow)
         while True:
             try:
                 outcome = perform(effect)
+            except HandOver as handing:
+                handed_over, handing.flow, handing.effect = True, flow, effect
+                raise
             except Exception as error:  # noqa: BLE001 - the flow decides what an error means
                 effect = flow.throw(error)
             else:
@@ -24,13 +39,16 @@ def drive(flow: Flow[T], perform: Callable[[Effect[Any]], Any]) -> T:
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
     finally:
-        flow.close()
+        if not handed_over:
+            flow.close()
 
 
-async def adrive(flow: Flow[T], perform: Callable[[Effect[Any]], Awaitable[Any]]) -> T:
-    """As ``drive``; a cancellation closes the flow and passes on."""
+async def adrive(
+    flow: Flow[T], perform: Callable[[Effect[Any]], Awaitable[Any]], effect: Effect[Any] | None = None
+) -> T:
+    """As ``drive``; a cancellation closes the flow and passes on. ``effect`` is where a flow handed over stands."""
     try:
-        effect = next(flow)
+        effect = next(flow) if effect is None else effect
         while True:
             try:
                 outcome = await perform(effect)

@@ -1,0 +1,94 @@
+"""The Anthropic SDK's clients: ``messages`` and ``beta.messages``, of Anthropic, Bedrock, Vertex and Foundry alike."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+from compacter.clients import openai
+from compacter.clients.binding import Binding
+from compacter.clients.function import wrap_function
+from compacter.clients.openai import Method
+from compacter.engine import Engine
+
+T = TypeVar("T")
+METHODS = tuple(
+    Method((*path, "messages"), name, "anthropic", asks=asks)
+    for path in ((), ("beta",))
+    for name, asks in (("create", ""), ("parse", "create"), ("stream", "create"))
+)
+_OPEN, _ENTERED = "_compacter_open", "_compacter_entered"
+
+
+def wrap_client(engine: Engine, client: T) -> T | None:
+    """A copy of the client whose messages compact; ``None`` where it has none."""
+    return openai.patched(engine, client, METHODS, shapes={"stream": wrap_stream})
+
+
+def wrap_method(engine: Engine, resource: Any, name: str) -> Callable[..., Any] | None:
+    """A resource's method, compacting; ``None`` where it sends no messages."""
+    return openai.method_of(engine, resource, name, METHODS, shapes={"stream": wrap_stream})
+
+
+def wrap_stream(
+    engine: Engine, function: Callable[..., Any], binding: Binding, _: bool  # noqa: FBT001
+) -> Callable[..., Any]:
+    """``messages.stream``, which returns a context manager: the request is made when that is entered."""
+
+    def open_(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs).__enter__()
+
+    async def aopen(*args: Any, **kwargs: Any) -> Any:
+        return await function(*args, **kwargs).__aenter__()
+
+    opened, aopened = wrap_function(engine, open_, binding), wrap_function(engine, aopen, binding)
+
+    @functools.wraps(function)
+    def stream(*args: Any, **kwargs: Any) -> Any:
+        manager = function(*args, **kwargs)
+        kind = type(manager)
+        manager.__class__ = _managing(kind)
+        opening = aopened if hasattr(kind, "__aenter__") else opened
+        manager.__dict__[_OPEN] = functools.partial(opening, *args, **kwargs)
+        return manager
+
+    return stream
+
+
+@cache
+def _managing(kind: type) -> type:
+    """A subclass of an SDK's stream manager that opens its stream with compaction, as often as that takes."""
+
+    def enter(self: Any) -> Any:
+        stream = self.__dict__[_ENTERED] = self.__dict__[_OPEN]()
+        return stream
+
+    def exit_(self: Any, *_: object) -> None:
+        if _ENTERED in self.__dict__:
+            self.__dict__[_ENTERED].close()
+
+    async def aenter(self: Any) -> Any:
+        for prepared in vars(self).values():
+            # The request that the manager came with is not used: each attempt makes its own.
+            if inspect.iscoroutine(prepared):
+                prepared.close()
+        stream = self.__dict__[_ENTERED] = await self.__dict__[_OPEN]()
+        return stream
+
+    async def aexit(self: Any, *_: object) -> None:
+        if _ENTERED in self.__dict__:
+            await self.__dict__[_ENTERED].close()
+
+    members: dict[str, Any] = {
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+        "__qualname__": kind.__qualname__,
+    }
+    if hasattr(kind, "__aenter__"):
+        members |= {"__aenter__": aenter, "__aexit__": aexit}
+    else:
+        members |= {"__enter__": enter, "__exit__": exit_}
+    return type(kind.__name__, (kind,), members)

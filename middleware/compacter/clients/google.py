@@ -1,0 +1,142 @@
+"""The google-genai SDK's clients, sync and ``aio``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from compacter.clients.binding import Arguments, Binding
+from compacter.clients.function import wrap_function
+from compacter.clients.patching import Moved, graft, is_awaited, reach, taking_self, twin
+from compacter.engine import Engine
+from compacter.history.fields import characters, field, plain
+from compacter.history.message import Message
+from compacter.history.wire import Wire
+
+T = TypeVar("T")
+_LIMIT = "max_output_tokens"
+_KEPT = (
+    "http_options", "temperature", "top_p", "top_k", "seed", "safety_settings", "labels", "service_tier",
+)  # fmt: skip
+"""What a request for a summary takes over from the call's config: no tools, schema, cached content or stop words."""
+_BESIDE = ("system_instruction", "tools", "response_schema", "response_json_schema")
+_ORIGINAL = "_compacter_original"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents(Binding):
+    """``generate_content``: everything but model and contents is in ``config``, a dict or the SDK's object."""
+
+    def messages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A list of contents. Strings and parts without a role are one user message, and nothing to compact."""
+        found = Binding.messages(self, args, kwargs)
+        if isinstance(found, (list, tuple)) and not any(
+            field(item, "parts") is not None or field(item, "role") for item in found
+        ):
+            return None
+        return found
+
+    def replace(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        messages: Sequence[Message],
+        options: Mapping[str, object],
+    ) -> Arguments:
+        """The same call with other contents, and with some options of ``config`` changed."""
+        args, changed = Binding.replace(self, args, kwargs, messages, {})
+        if options:
+            changed["config"] = _configured(kwargs.get("config"), options)
+        return args, changed
+
+    def output_limit(self, kwargs: Mapping[str, Any]) -> tuple[str, int | None]:
+        """``max_output_tokens`` of ``config``."""
+        value = _option(kwargs.get("config"), _LIMIT)
+        return _LIMIT, value if isinstance(value, int) else None
+
+    def overhead(self, kwargs: Mapping[str, Any]) -> int:
+        """System instruction, tools and schemas."""
+        beside = (_option(kwargs.get("config"), name) for name in _BESIDE)
+        return sum(characters(value if isinstance(value, str) else plain(value)) for value in beside if value)
+
+    def summary_call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        wire: Wire,
+        prompt: Sequence[Mapping[str, str]],
+        max_tokens: int,
+    ) -> Arguments:
+        """A request to the same model with a config of its own. Thinking stays off where it was off."""
+        given = kwargs.get("config")
+        messages, extra = wire.prompt(prompt)
+        config = {name: value for name in _KEPT if (value := _option(given, name)) is not None}
+        thinking = _option(given, "thinking_config")
+        if _option(thinking, "thinking_budget") == 0:
+            config["thinking_config"] = thinking
+        options = {key: value for key, value in kwargs.items() if key != "config"}
+        args, changed = Binding.replace(self, args, options, messages, {})
+        return args, {**changed, "config": {**config, **extra, _LIMIT: max_tokens}}
+
+
+def wrap_client(engine: Engine, client: T) -> T:
+    """A copy of a ``Client`` or of its ``aio``; chats made by it compact too, as they send through its models."""
+    moved: Moved = {}
+    copy = twin(client, moved)
+    # A client that is garbage collected closes its connections, which the copy uses too.
+    copy.__dict__[_ORIGINAL] = client
+    for path in (("_models",), ("_aio", "_models")):
+        models = reach(client, copy, path, moved)
+        if models is not None:
+            _patch(engine, models)
+    return copy
+
+
+def wrap_method(engine: Engine, models: Any, name: str) -> Callable[..., Any] | None:
+    """``generate_content`` or ``generate_content_stream`` by itself."""
+    if name not in ("generate_content", "generate_content_stream"):
+        return None
+    copy = twin(models, {})
+    _patch(engine, copy)
+    found: Callable[..., Any] = getattr(copy, name)
+    return found
+
+
+def _patch(engine: Engine, models: Any) -> None:
+    """Wrap the single request and not the public method.
+
+    That one may call functions of the user's and go on (automatic function calling): started over, it would call
+    them twice.
+    """
+    inner = "_" if hasattr(models, "_generate_content") else ""
+    create = taking_self(getattr(models, f"{inner}generate_content"))
+    names = [
+        name
+        for name in (f"{inner}generate_content", f"{inner}generate_content_stream")
+        if hasattr(models, name)
+    ]
+    for name in names:
+        function = taking_self(getattr(models, name))
+        binding = Contents(
+            wire_format="gemini", messages_param="contents", output_param=_LIMIT, asks=create,
+            accepts=frozenset({"self", "model", "contents", "config"}),
+        )  # fmt: skip
+        graft(models, name, wrap_function(engine, function, binding, asynchronous=is_awaited(function)))
+
+
+def _option(config: Any, name: str) -> Any:
+    """An option of a config: dicts may spell it in camel case."""
+    found = field(config, name)
+    if found is None and isinstance(config, Mapping):
+        head, *rest = name.split("_")
+        found = config.get(head + "".join(map(str.capitalize, rest)))
+    return found
+
+
+def _configured(config: Any, options: Mapping[str, object]) -> Any:
+    if config is None:
+        return dict(options)
+    if isinstance(config, Mapping):
+        return {**config, **options}
+    return config.model_copy(update=dict(options))
