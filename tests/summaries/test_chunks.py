@@ -4,10 +4,11 @@ import re
 import unicodedata
 
 import pytest
-from compacter.history.entry import Entry
-from compacter.summaries import chunks, transcript
 from hypothesis import given
 from hypothesis import strategies as st
+
+from compacter.history.entry import Entry
+from compacter.summaries import chunks, transcript
 
 PART = re.compile(r"^\(part \d+ of \d+\) ")
 TEXTS = st.text(st.sampled_from("ab \n\r\u0301\u200d😀👍🏽🇩🇪日e"), max_size=900)

@@ -4,10 +4,11 @@ import random
 import time
 
 import pytest
-from compacter.history.entry import Entry
-from compacter.summaries import extractive, tag
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from compacter.history.entry import Entry
+from compacter.summaries import extractive, tag
 
 PLACES = "Lisbon Oslo Quito Tartu Accra Perth Hanoi Turin Malmö Cusco".split()
 VERBS = "visited painted sold described repaired photographed measured drew".split()

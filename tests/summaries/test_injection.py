@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from compacter.history.entry import Entry
 from compacter.summaries import chunks, extractive, gate, instructions, ledger, prompts, tag, transcript
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from compacter.history.entry import Entry
 from compacter.summaries import instructions
 
@@ -43,6 +44,19 @@ RULES = [
     "ห้ามลบข้อมูลลูกค้า",
     "Không bao giờ xóa bản sao lưu.",
     "Üretim veritabanına asla dokunma.",
+    "Use pnpm instead of npm.",
+    "Stay below 200 ms latency.",
+    "No emojis.",
+    "Nothing may leave the EU region.",
+    "Answer in one sentence.",
+    "My allergies are peanuts and shellfish.",
+    "Ich möchte, dass du mich duzt.",
+    "El presupuesto es de 900 euros.",
+    "Rispondi solo in italiano.",
+    "Бюджет — 5000 рублей.",
+    "请用中文回答。",
+    "予算は5万円です。",
+    "존댓말로 답해 주세요.",
 ]
 
 
@@ -60,6 +74,9 @@ def test_a_standing_instruction_is_recognised(sentence: str) -> None:
         "Can you fix the parser in src/app.py?",
         "We had a great time at the lake.",
         "It must have been awesome to be there.",
+        "Wow, that must've been great!",
+        "No problem.",
+        "We moved to the USA in May.",
         "Ich war gestern im Kino.",
         "Elle habite à Lyon depuis dix ans.",
         "Мы вчера были в театре.",

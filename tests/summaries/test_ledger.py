@@ -3,10 +3,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from compacter.history.entry import Entry
-from compacter.summaries import ledger
 from hypothesis import given
 from hypothesis import strategies as st
+
+from compacter.history.entry import Entry
+from compacter.summaries import ledger
 
 TALK = [
     Entry("user", "text", "Build a parser for the invoice files. Never change files under vendor/."),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from compacter.history.entry import Entry
 from compacter.summaries import prompts, transcript
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
+
 from compacter.summaries.redaction import redact_secrets
 
 B32 = "ABCDEFGHJKLMNPQR"

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from compacter.summaries import tag
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+from compacter.summaries import tag
 
 LINES = st.lists(
     st.one_of(

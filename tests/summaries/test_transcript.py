@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from compacter.history.entry import Entry, Kind, Speaker
-from compacter.summaries import transcript
 from hypothesis import given
 from hypothesis import strategies as st
+
+from compacter.history.entry import Entry, Kind, Speaker
+from compacter.summaries import transcript
 
 BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
 HOSTILE = st.lists(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from compacter.history.entry import Entry
-from compacter.summaries.rule_words import PHRASES, UNSPACED, WORDS
+from compacter.summaries.rule_words import PHRASES, REQUESTS, UNSPACED, UNSPACED_REQUEST, WORDS
 from compacter.summaries.sentences import sentences
 
 STRONG = 2.0
@@ -39,7 +39,7 @@ _DIRECTIVE = re.compile(
     r"(?:^\W*|[,;:.(–—-]\s*|\b(?:and|but|please|also|so|then|that|remember|always|again|you)[:,]?\s+)"
     r"(?:please\s+)?(?:never|always|do not|don't|avoid|only (?:use|write|answer|reply|touch|change|commit|"
     r"speak|work|ever)|make sure|ensure|be sure to|"
-    r"must(?! (?:be|have|'ve))|mustn't|under no circumstances|at no point|no matter what|from now on|"
+    r"must(?!'ve| (?:be|have)\b)|mustn't|under no circumstances|at no point|no matter what|from now on|"
     r"going forward|keep (?:in mind|the|all|every|your|costs?|spending)|"
     r"stick to|refrain from|stop (?:using|doing|adding|writing)|remember to|prefer|without (?:my|asking)|"
     r"ask (?:me|before|first)|check with me|wait for my|no (?:external|more|changes?|new)|only)\b",
@@ -59,6 +59,32 @@ _MODAL = re.compile(
     r"not allowed)\b",
     re.IGNORECASE,
 )
+# An order that a word such as "all", "only", "instead" or a limit makes a lasting one.
+_LASTING = re.compile(
+    r"^\W*(?:please\s+|and\s+|also\s+)*(?:(?:use|write|answer|reply|respond|speak|call|stay|keep|prefix|"
+    r"name|format|refer|confirm|treat|"
+    r"assume|leave|limit|restrict|round|cite|include|exclude|skip|put|do|give|show|tell|mark|sign|address|"
+    r"work|run|store)\b.*"
+    r"\b(?:instead|only|not|all|each|every|everything|everywhere|anything|any|below|under|above|before|"
+    r"after|within|at least|"
+    r"in (?:one|two|three|\d+|[a-z]+case|[A-Z]\w+)|as|alone|me|dr|mr|mrs|ms|first|max|maximum|without|"
+    r"until|unless)\b"
+    r"|no (?!problem|worries|idea|one|doubt|way|rush|thanks|need)\w+(?: \w+){0,4}[.!]?$|max(?:imum)? \d|"
+    r"(?:nothing|nobody|no one|everything|every|all|each)\b.*\b(?:may|must|should|has to|have to|needs? to|"
+    r"can|stays?|remains?|is|are|be)\b|"
+    r"(?:whatever|no matter what) you do|(?:tests?|safety|quality) first)"
+    r"|\bbudget\b.*\d|\b(?:it is (?:important|essential|vital|crucial) (?:that|to)|we only|i(?:'m|"
+    r" am) allergic|my (?:budget|limit|deadline|allerg\w+|diet)|"
+    r"(?:must|should|has to|have to) (?:stay|remain|be) (?:under|below|above|within))\b",
+    re.IGNORECASE,
+)
+_LASTING_WORDS = """
+    use write answer reply respond speak call stay keep prefix name format refer confirm treat assume leave
+    limit restrict round cite include exclude skip put do give show tell mark sign address work run store no
+    max maximum nothing nobody everything every all each whatever tests important essential vital crucial only
+    allergic allergies allergy diet budget deadline
+"""
+_LASTING_TRIGGERS = frozenset(_LASTING_WORDS.split())
 _TRIGGER_WORDS = """
     never always not don avoid only sure ensure must mustn under at no from going keep stick
     refrain stop remember prefer prefers without ask check wait may shall should cannot can
@@ -67,7 +93,8 @@ _TRIGGER_WORDS = """
 """
 _TRIGGERS = frozenset(_TRIGGER_WORDS.split())
 _TELLING = re.compile(
-    r"^\W*(?:i(?! (?:prefer|want|need|expect|insist|forbid|do not|don't)|'d (?:prefer|rather))(?:'(?:ve|d|m|ll))?|we(?:'(?:ve|re))?|he|she|they|it|my \w+|his|her|that|there|why|what|how|"
+    r"^\W*(?:i(?! (?:prefer|want|need|expect|insist|forbid|do not|don't)|'d (?:prefer|rather))(?:'(?:ve|d|"
+    r"m|ll))?|we(?:'(?:ve|re))?|he|she|they|it|my \w+|his|her|that|there|why|what|how|"
     r"when|did|do you|have you|would|could|is|are|was|wow|oh|yeah|actually|as for)\b",
     re.IGNORECASE,
 )
@@ -130,4 +157,10 @@ def score(sentence: str) -> float:
         or (max(plain) > _UNSPACED_FROM and UNSPACED.search(plain))
     ):
         value += 2.0
+    if value == 0 and (
+        not words.isdisjoint(REQUESTS)
+        or (max(plain) > _UNSPACED_FROM and UNSPACED_REQUEST.search(plain))
+        or (not words.isdisjoint(_LASTING_TRIGGERS) and _LASTING.search(plain))
+    ):
+        return LIKELY
     return value - 1.0 if value and _TELLING.search(plain) else value

@@ -80,7 +80,11 @@ def essence(
     """Return the ledger's lines without references: rules, requests, open calls, what ``extractors`` want."""
     lines = _fitting(ruled, int(budget * _RULE_SHARE))
     left = budget - sum(len(line) + 1 for line in lines)
-    asked = [entry.text for entry in entries if entry.role == "user" and entry.kind == "text" and entry.text.strip()]
+    asked = [
+        entry.text
+        for entry in entries
+        if entry.role == "user" and entry.kind == "text" and entry.text.strip()
+    ]
     size = min(_REQUEST_SIZE, budget // _REQUEST_SHARE)
     items = [(REFERENCE, text) for text in references.supplied(entries, extractors)[::-1]]
     if asked or old.task:

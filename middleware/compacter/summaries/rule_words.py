@@ -45,6 +45,24 @@ _PHRASES = """
 PHRASES = tuple(phrase.strip() for phrase in _PHRASES.split(";"))
 """Several words, in lower case."""
 
+_REQUESTS = """
+    antworte antwortet frag frage halte verwende benutze schreibe nutze sprich duze sieze bleib bleibe achte
+    möchte überschreiten réponds répondez utilise utilisez écris écrivez vouvoie tutoie demande garde responde
+    responda escribe escreva habla mantén mantenha pregunta pergunte presupuesto orçamento quiero respondas
+    rispondi scrivi parla chiedi mantieni antwoord gebruik schrijf spreek vraag houd bilancio отвечай
+    отвечайте используй используйте пиши пишите говори спрашивай бюджет budżet odpowiadaj używaj pisz mów
+    pytaj odpovídej používej piš bütçe yanıtları cevapla kullan yaz svara använd skriv svar brug bruk vastaa
+    käytä kirjoita απάντα χρησιμοποίησε γράφε válaszolj használj răspunde folosește أجب استخدم اكتب الميزانية
+    ענה השתמש כתוב उत्तर प्रयोग लिखो jawab gunakan tulis anggaran
+"""
+REQUESTS = frozenset(_REQUESTS.split())
+"""Words of orders and limits that may last, but need not."""
+
+UNSPACED_REQUEST = re.compile(
+    "请用|请以|请保持|请只|回答要|要用|請用|請以|请.{0,6}回答|予算|てください|でください|て下さい|にして|"
+    "예산|해 ?주세요|답해|써 ?줘|ตอบ|ใช้|งบ"
+)
+
 UNSPACED = re.compile(
     "绝不|绝对不|永远不|从不|不要|不得|不许|不准|禁止|切勿|请勿|务必|必须|一定要|总是|始终|只能|只用|"
     "只使用|不超过|不能超过|截止|预算|今后|以后都"
@@ -53,4 +71,4 @@ UNSPACED = re.compile(
     "|절대|항상|반드시|하지 ?마|마세요|말아|금지|이내|해야|만 사용|앞으로"
     "|ห้าม|เสมอ|ต้อง|อย่า"
 )
-"""The same in scripts that write words without spaces between them, or join them to others."""
+"""The rules' words in scripts that write words without spaces between them, or join them to others."""
