@@ -20,6 +20,8 @@ class Calibration:
     chars_per_token: float = DEFAULT
     window: int | None = None
     learnt: bool = False
+    warned: bool = False
+    """Whether it was told that the trigger has no window to take its share of."""
 
     def learn(self, characters: int, tokens: int) -> None:
         """Take in a request of known size on both scales. Empty, tiny and absurd samples are ignored."""

@@ -134,7 +134,7 @@ def _reduced(
         return lowered
     job = job_of(policy, request, calibration, attempt=attempt, found=found)
     if policy.remembers:
-        reused = yield from _reuse(policy, request, job)
+        reused = yield from reuse(policy, request, job)
         if reused is not None:
             tried.append("a compaction that another call had just made")
             return reused
@@ -148,7 +148,7 @@ def _reduced(
     return replace(request, messages=made.messages)
 
 
-def _reuse(policy: Policy, request: Request, job: Job) -> Flow[Request | None]:
+def reuse(policy: Policy, request: Request, job: Job) -> Flow[Request | None]:
     """Wait for another call that folds the same head right now, and use what it made.
 
     Memory is asked in any case: the other one may have finished after this call looked and before it was refused.

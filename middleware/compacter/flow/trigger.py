@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
@@ -10,16 +11,20 @@ from compacter.flow.calibration import Calibration
 from compacter.flow.compaction import compact
 from compacter.flow.effects import Call, Flow, Outcome, Remember, Tell, Usage
 from compacter.flow.policy import Policy
-from compacter.flow.recover import Refusal, Request, job_of, recover
+from compacter.flow.recover import Refusal, Request, job_of, recover, reuse
 
 _FAR_OVER = 1.5
 """Times the threshold at which the cool-down no longer holds back."""
 _TARGET_SHARE = 0.9
-"""Share of the threshold that a proactive compaction aims below, so that the next message does not trigger again."""
+"""Share of the threshold that a proactive compaction aims below: the next message shall not trigger again."""
+_MOST_RESERVED = 0.5
+"""Share of the window that an output limit may take from the threshold; many are set to all of it."""
+_GROWN = 1.1
+"""Times its size to which a history that stayed above the threshold must have grown to be tried again."""
 _CUT_SHARE = 0.6
-"""A prompt of which the server read less than this share was cut."""
-_MOST_CHARACTERS = 10.0
-"""Characters per token that no text has: what is still more was not read."""
+"""A prompt of which the server read less than this share, by what was learnt of the model, was cut."""
+_MOST_CHARACTERS = 7.0
+"""Characters per token that hardly any text has: what is still more was not read. English has 4 to 5."""
 
 
 @dataclass(slots=True)
@@ -31,83 +36,115 @@ class Pulse:
     """Input tokens of the last reply, as its usage states them; 0 when unknown."""
     characters: int = 0
     """Size of the request that those tokens belong to."""
-    since: int | None = None
-    """Calls since the last proactive compaction, or try; ``None`` before the first."""
+    tried: int | None = None
+    """The call, counted from 1, that compacted last or tried to; ``None`` before the first."""
     stuck: int = 0
-    """Size of a history that could not be reduced; it is not tried again until it has grown."""
-    warned: bool = False
+    """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
 
 
 def converse(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[object]:
     """One call: the trigger, the request itself, and recovery from a token limit."""
+    pulse.calls += 1
     if policy.trigger is not None:
         request = yield from _ahead(policy, request, calibration, pulse)
-    pulse.calls += 1
-    if pulse.since is not None:
-        pulse.since += 1
     try:
         outcome: Outcome = yield from Call(request.messages, request.options)
-    except Exception as error:  # noqa: BLE001 - classified in the next line
+    except Exception as error:
         found = policy.detect(error)
         if found is None:
             raise
+        pulse.tried = pulse.calls
         return (yield from recover(policy, request, calibration, Refusal(found, error)))
     if outcome.found is not None:
+        pulse.tried = pulse.calls
         return (yield from recover(policy, request, calibration, Refusal(outcome.found, None, outcome.reply)))
-    if policy.trigger is None:
-        return outcome.reply
     return (yield from _checked(policy, request, calibration, pulse, outcome))
 
 
+def noticed(request: Request, calibration: Calibration, reply: object) -> Flow[bool]:
+    """Whether the server has cut the prompt without a word, by the usage of its reply; an event tells so."""
+    tokens = yield from Usage(reply)
+    if not tokens or silently_cut(_size(request), tokens, calibration) is None:
+        return False
+    # A second look, at words alone: what media weigh is a guess, and old reasoning is not always read.
+    expected = silently_cut(_readable(request), tokens, calibration)
+    if expected is None:
+        return False
+    yield from Tell(
+        SilentTruncation(
+            model=request.model,
+            conversation=request.conversation,
+            expected_tokens=expected,
+            prompt_tokens=tokens,
+        )
+    )
+    return True
+
+
 def threshold_of(policy: Policy, calibration: Calibration, output_tokens: int | None) -> int | None:
-    """Input tokens at which the trigger fires; the room that the output needs lowers it. ``None`` without a known window."""
-    trigger = policy.trigger
-    if trigger is None:
+    """Input tokens at which the trigger fires, less what the output needs; ``None`` without a known window."""
+    trigger, window = policy.trigger, calibration.window
+    if trigger is None or (isinstance(trigger, float) and not window):
         return None
-    if isinstance(trigger, float):
-        if not calibration.window:
-            return None
-        return max(1, min(int(trigger * calibration.window), calibration.window - (output_tokens or 0)))
-    if calibration.window:
-        return max(1, min(trigger, calibration.window - (output_tokens or 0)))
-    return trigger
+    if not window:
+        return int(trigger)
+    room = window - min(output_tokens or 0, int(window * _MOST_RESERVED))
+    return max(1, min(int(trigger * window) if isinstance(trigger, float) else trigger, room))
 
 
 def estimate(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> int:
-    """Input tokens of this request: what the last usage stated and what was added since, or the user's own counter's word."""
+    """Input tokens of this request, with all that is sent beside the messages.
+
+    What the last usage stated and what was added since; or the user's own counter's word for the messages.
+    Raises what that counter raises.
+    """
     if policy.token_counter is not None:
-        return policy.token_counter(list(request.messages))
+        return policy.token_counter(list(request.messages)) + calibration.tokens(request.overhead)
     size = _size(request)
     if pulse.tokens and size >= pulse.characters:
         return pulse.tokens + calibration.tokens(size - pulse.characters)
     return calibration.tokens(size)
 
 
+def _estimated(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[int]:
+    try:
+        return estimate(policy, request, calibration, pulse)
+    except Exception as error:  # noqa: BLE001 - a counter that raises must not break the call
+        yield from Tell(
+            CompactionFailed(
+                model=request.model,
+                conversation=request.conversation,
+                trigger="threshold",
+                reason="token_counter raised",
+                error=type(error).__name__,
+            )
+        )
+        return estimate(replace(policy, token_counter=None), request, calibration, pulse)
+
+
 def _ahead(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[Request]:
     threshold = threshold_of(policy, calibration, request.output_tokens)
     if threshold is None:
-        if not pulse.warned:
-            pulse.warned = True
+        if not calibration.warned:
+            calibration.warned = True
             yield from _skip(request, "unknown_window")
         return request
-    if pulse.calls == 0:
+    if pulse.calls == 1:
         return request
-    tokens = estimate(policy, request, calibration, pulse)
-    if tokens < threshold:
-        return request
+    tokens = yield from _estimated(policy, request, calibration, pulse)
     size = _size(request)
-    if pulse.stuck and size <= pulse.stuck * 1.1:
+    if tokens < threshold or (pulse.stuck and size <= pulse.stuck * _GROWN):
         return request
-    if pulse.since is not None and pulse.since < policy.min_calls_between and tokens < threshold * _FAR_OVER:
+    held_back = pulse.tried is not None and pulse.calls - pulse.tried <= policy.min_calls_between
+    if held_back and tokens < threshold * _FAR_OVER:
         yield from _skip(request, "cool_down")
         return request
-    return (
-        yield from _compacted(policy, request, calibration, pulse, _target(threshold, calibration, request))
-    )
-
-
-def _target(threshold: int, calibration: Calibration, request: Request) -> int:
-    return max(1, int(threshold * _TARGET_SHARE * calibration.chars_per_token) - request.overhead)
+    target = max(1, int(size * threshold * _TARGET_SHARE / tokens) - request.overhead)
+    smaller = yield from _compacted(policy, request, calibration, pulse, target)
+    if smaller is not request and not pulse.stuck:
+        left = yield from _estimated(policy, smaller, calibration, pulse)
+        pulse.stuck = _size(smaller) if left >= threshold else 0
+    return smaller
 
 
 def _compacted(
@@ -118,8 +155,12 @@ def _compacted(
         job_of(policy, request, calibration, attempt=1, found=None, trigger="threshold", target=target),
         must=False,
     )
-    pulse.since = 0
-    before = _size(request)
+    pulse.tried = pulse.calls
+    if policy.remembers:
+        reused = yield from reuse(policy, request, job)
+        if reused is not None:
+            pulse.tokens = pulse.stuck = 0
+            return reused
     try:
         made = yield from compact(policy, job)
     except CompactionError as error:
@@ -129,12 +170,12 @@ def _compacted(
                 conversation=request.conversation,
                 trigger="threshold",
                 reason="no summary could be had",
-                error=type(error.__cause__).__name__,
+                error=type(error.__cause__).__name__ if error.__cause__ else "",
             )
         )
         return request
     if made is None:
-        pulse.stuck = before
+        pulse.stuck = _size(request)
         return request
     pulse.tokens = pulse.stuck = 0
     yield from Remember(request.original, made.messages)
@@ -144,45 +185,60 @@ def _compacted(
 def _checked(
     policy: Policy, request: Request, calibration: Calibration, pulse: Pulse, outcome: Outcome
 ) -> Flow[object]:
-    """Take in the reply's usage; a server that cut the prompt silently is answered by compacting and calling once more."""
+    """Take in the reply's usage; a prompt that the server cut silently is compacted and sent once more."""
     tokens = yield from Usage(outcome.reply)
     if not tokens:
         return outcome.reply
     size = _size(request)
-    expected = silently_cut(size, tokens, calibration)
-    if expected is None:
-        calibration.learn(size, tokens)
-        pulse.tokens, pulse.characters = tokens, size
+    if not (yield from noticed(request, calibration, outcome.reply)):
+        _learn(calibration, pulse, size, tokens)
         return outcome.reply
-    yield from Tell(
-        SilentTruncation(
-            model=request.model,
-            conversation=request.conversation,
-            expected_tokens=expected,
-            prompt_tokens=tokens,
-        )
-    )
+    if policy.trigger is None:
+        return outcome.reply
     target = max(1, int(tokens * _TARGET_SHARE * calibration.chars_per_token) - request.overhead)
     smaller = yield from _compacted(policy, request, calibration, pulse, target)
     if smaller is request:
         return outcome.reply
-    again: Outcome = yield from Call(smaller.messages, smaller.options)
+    try:
+        again: Outcome = yield from Call(smaller.messages, smaller.options)
+    except Exception:  # noqa: BLE001 - the call has succeeded before: its reply is what the caller gets
+        return outcome.reply
+    if again.found is not None:
+        return outcome.reply
+    read = yield from Usage(again.reply)
+    if read and silently_cut(_size(smaller), read, calibration) is None:
+        _learn(calibration, pulse, _size(smaller), read)
     return again.reply
 
 
+def _learn(calibration: Calibration, pulse: Pulse, characters: int, tokens: int) -> None:
+    calibration.learn(characters, tokens)
+    pulse.tokens, pulse.characters = tokens, characters
+
+
 def silently_cut(characters: int, tokens: int, calibration: Calibration) -> int | None:
-    """The tokens that a request must have had, when the server read clearly fewer; ``None`` when all was read."""
-    ratio = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else _MOST_CHARACTERS
-    return calibration.tokens(characters) if characters > tokens * ratio else None
+    """The tokens that a request must have had, if the server read clearly fewer; ``None`` if it read all."""
+    learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
+    return calibration.tokens(characters) if characters > tokens * max(learnt, _MOST_CHARACTERS) else None
 
 
-def _skip(request: Request, reason: str) -> Flow[None]:
+def _skip(request: Request, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
     yield from Tell(
         CompactionSkipped(
             model=request.model, conversation=request.conversation, trigger="threshold", reason=reason
         )
-    )  # type: ignore[arg-type]
+    )
 
 
 def _size(request: Request) -> int:
     return sum(map(request.wire.size, request.messages)) + request.overhead
+
+
+def _readable(request: Request) -> int:
+    """As ``_size``, without media and reasoning."""
+    entries = (
+        entry
+        for index, message in enumerate(request.messages)
+        for entry in request.wire.entries(message, index)
+    )
+    return sum(len(entry.text) for entry in entries if entry.kind != "media") + request.overhead
