@@ -35,7 +35,8 @@ class Engine:
         self.ledger = Ledger()
         self.count_call = self.ledger.count_call
         # Several Compacters that share an in-process memory share what is under way too.
-        self.flights: Flights = getattr(options.memory, "flights", None) or Flights()
+        shared = getattr(options.memory, "flights", None)
+        self.flights = shared if isinstance(shared, Flights) else Flights()
         self.recall = (
             Recall(options.memory, alternate=options.alternate_roles) if options.memory is not None else None
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compacter.memory.base import Memory
 from compacter.memory.inprocess import InProcessMemory
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
 
-__all__ = ["InProcessMemory", "Memory", "RedisMemory", "Record", "SQLiteMemory"]
+__all__ = ["InProcessMemory", "Memory", "Record", "RedisMemory", "SQLiteMemory"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "SQLiteMemory":
         from compacter.memory.sqlite import SQLiteMemory
 

@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import islice
-from typing import Any
 
+from compacter.history.fields import Json
 from compacter.history.message import Message
 from compacter.history.wire import Wire
 
 _STARTS = 4
 """How many places a lookup tries as the beginning of what was folded: pinned messages may stand before it."""
 _RUN = 4
-"""Messages that the beginning is known by, where as many were folded in a row: openings alone repeat between users."""
+"""Messages that the beginning is known by, where as many were folded in a row: first messages repeat."""
 _CLIP = 8_192
 """Characters of a text that count for the beginning; a lookup must not encode a book each time."""
 _LOOK_AT = 64
@@ -59,7 +59,10 @@ def lead(wire: Wire, messages: Sequence[Message]) -> int:
 
 
 def lookup_keys(scope: str, wire: Wire, messages: Sequence[Message], first: int) -> list[str]:
-    """The keys under which records of this history may be; ``first`` is where its leading system messages end."""
+    """The keys under which records of this history may be.
+
+    ``first`` is where its leading system messages end.
+    """
     window = islice(messages, first, first + _LOOK_AT)
     spoken = (message for message in window if not is_system(wire, message))
     openings = [_opening(wire, message) for message in islice(spoken, _STARTS + _RUN - 1)]
@@ -74,7 +77,8 @@ def lookup_keys(scope: str, wire: Wire, messages: Sequence[Message], first: int)
 def record_key(scope: str, wire: Wire, body: Sequence[Message], folded: Sequence[int]) -> str:
     """The key of a record: one of the lookup keys of every history that it matches.
 
-    ``body`` is the history without system messages, ``folded`` the positions in it that were folded, ascending.
+    ``body`` is the history without system messages, ``folded`` the positions in it that were folded,
+    ascending.
     """
     start = folded[0]
     if start >= _STARTS:
@@ -87,7 +91,7 @@ def _opening(wire: Wire, message: Message) -> bytes:
     return _bytes(_clipped(wire.content(message)))
 
 
-def _clipped(value: Any) -> Any:
+def _clipped(value: Json) -> Json:
     if isinstance(value, str):
         return value if len(value) <= _CLIP else [len(value), value[:_CLIP]]
     if isinstance(value, dict):
@@ -97,7 +101,7 @@ def _clipped(value: Any) -> Any:
     return value
 
 
-def _bytes(content: Any) -> bytes:
+def _bytes(content: Json) -> bytes:
     return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str).encode(
         "utf-8", "surrogatepass"
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from concurrent.futures import Future, TimeoutError as WaitTimeoutError
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as WaitTimeoutError
 
 LONGEST_WAIT = 600.0
 """Seconds after which a waiting call makes its own summary."""
@@ -41,8 +42,8 @@ class Flights:
     def claim(self, key: str, seconds: float = LONGEST_WAIT) -> bool | None:
         """Begin (False), or wait for the one who began (True).
 
-        ``None`` when that took longer than ``seconds``, and at once where waiting would be for oneself: a thread
-        that waits for its own flight, or for a task of the event loop that it is keeping from running.
+        ``None`` when that took longer than ``seconds``, and at once where waiting would be for oneself: for
+        this thread's own flight, or for a task of the event loop that this thread is keeping from running.
         """
         flight = self._join(key)
         if flight is None:

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from compacter.errors import ConfigurationError
+from compacter.memory.bounds import whole_number
 from compacter.memory.flight import Flights
 from compacter.memory.record import Record
 
@@ -14,21 +14,18 @@ _MEGABYTE = 1 << 20
 
 
 class InProcessMemory:
-    """Keeps the most recently used records of this process, at most ``max_entries`` and ``max_bytes`` (estimated).
+    """Keeps the most recently used records, at most ``max_entries`` and ``max_bytes`` (estimated) of them.
 
-    Recognising a long history quickly takes copies of its messages' structure (the strings are shared with the caller);
-    these are bounded by ``max_entries`` and ``max_bytes`` once more. Thread-safe; may be shared by several ``Compacter``.
-    Raises ``ConfigurationError`` for a bound that is no whole number from 1 on.
+    Recognising a long history quickly takes copies of its messages' structure (the strings are shared with
+    the caller); these are bounded by ``max_entries`` and ``max_bytes`` once more. Thread-safe; may be shared
+    by several ``Compacter``. Raises ``ConfigurationError`` for a bound that is no whole number from 1 on.
     """
 
     blocking = False
 
     def __init__(self, max_entries: int = 1_000, max_bytes: int = 64 * _MEGABYTE) -> None:
-        for name, value in (("max_entries", max_entries), ("max_bytes", max_bytes)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(f"{name} takes a whole number from 1 on, not {value!r}")
-        self.max_entries = max_entries
-        self.max_bytes = max_bytes
+        self.max_entries = whole_number("max_entries", max_entries)
+        self.max_bytes = whole_number("max_bytes", max_bytes)
         self.flights = Flights()
         """Compactions under way, for all that share this memory."""
         self._records: OrderedDict[str, tuple[Record, int]] = OrderedDict()
@@ -57,7 +54,10 @@ class InProcessMemory:
             return found
 
     def save(self, record: Record) -> None:
-        """Keep a record, and drop the ones not used for longest where there are too many; one that is too large is not kept."""
+        """Keep a record, and drop the least recently used where there are too many.
+
+        One that is larger than ``max_bytes`` is not kept.
+        """
         size = record.size
         with self._lock:
             self._drop(record.id)

@@ -1,4 +1,4 @@
-"""How a compacted view lies over the history it was made of: which messages stay, what is put in, and where."""
+"""How a compacted view lies over its history: which messages stay, what is put in, and where."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from compacter.memory.record import Literal, Record
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The view of everything up to a record's boundary. Offsets count from the end of the leading system messages."""
+    """The view of everything up to a record's boundary.
+
+    Offsets count from the end of the leading system messages.
+    """
 
     items: tuple[int | Literal, ...]
     """In order: the offset of a message that stands verbatim, or a message that is put in."""
@@ -77,7 +80,10 @@ def _literals(
 
 
 def laid_out(record: Record, wire: Wire, messages: Sequence[Message], first: int) -> Layout:
-    """The layout for a history that the record matches; ``first`` is where its leading system messages end."""
+    """The layout for a history that the record matches.
+
+    ``first`` is where its leading system messages end.
+    """
     kept = set(record.kept)
     slots: dict[tuple[int, bool], list[Literal]] = {}
     for literal in record.literals:
@@ -104,7 +110,10 @@ def laid_out(record: Record, wire: Wire, messages: Sequence[Message], first: int
 def view_of(
     layout: Layout, wire: Wire, messages: Sequence[Message], first: int, *, alternate: bool
 ) -> list[Message] | None:
-    """The view of these messages; ``None`` where what follows the boundary does not go with what was put before it."""
+    """The view of these messages.
+
+    ``None`` where what follows the boundary does not go with what was put before it.
+    """
     end = first + layout.length
     if not (layout.user_stays or _any_user(wire, messages, end)):
         return None
@@ -131,7 +140,8 @@ def _any_user(wire: Wire, messages: Sequence[Message], start: int) -> bool:
 def _joins(layout: Layout, wire: Wire, messages: Sequence[Message], first: int, *, alternate: bool) -> bool:
     """Whether head and rest of the view may stand beside each other.
 
-    Summary and filler were made for the message that followed them then. A fork may go on with another role, or end there.
+    Summary and filler were made for the message that followed them then. A fork may go on with another role,
+    or end there.
     """
     end = first + layout.length
     ends_with = next(

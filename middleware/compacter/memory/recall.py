@@ -8,8 +8,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
+from compacter.history.fields import Json
 from compacter.history.message import Message
 from compacter.history.wire import Wire
 from compacter.memory.base import Memory
@@ -29,7 +30,7 @@ class _Seen:
 
     record: Record
     layout: Layout
-    prefix: list[Any]
+    prefix: list[Json]
     """Copies of its messages up to the boundary, behind the leading system messages."""
     verbatim: frozenset[int]
     """Offsets of those that the record does not fold: whatever they say, it matches."""
@@ -39,8 +40,8 @@ class _Seen:
 class Recall:
     """Memory as the calls use it: by conversation instead of by key. Thread-safe.
 
-    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None`` where the wire
-    format decides.
+    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None``
+    where the wire format decides.
     """
 
     def __init__(self, memory: Memory, *, alternate: bool | None = None) -> None:
@@ -64,14 +65,18 @@ class Recall:
         return True
 
     def view(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
-        """The messages with their longest remembered prefix compacted, or ``None``. Raises what the memory raises."""
+        """The messages with their longest remembered prefix compacted, or ``None``.
+
+        Raises what the memory raises.
+        """
         if not messages or self.nothing_known():
             return None
         sent = _Sent(wire, messages)
         if sent.first == len(messages):
             return None
         keys = lookup_keys(scope, wire, messages, sent.first)
-        records = [record for record in self.memory.find(keys) if isinstance(record, Record)]
+        found: Sequence[object] = self.memory.find(keys)
+        records = [record for record in found if isinstance(record, Record) and record.sound()]
         # Of two with one boundary, the one that folded more was made when the other's view overflowed.
         records.sort(key=lambda record: (-record.boundary, -record.folded))
         alternate = wire.alternates if self._alternate is None else self._alternate
@@ -171,8 +176,8 @@ class _Sent:
 def _compared(seen: _Seen, sent: _Sent) -> Literal["same", "verbatim", "shifted"] | None:
     """Whether what was folded is what it was when it was seen, and what else has changed up to the boundary.
 
-    ``None`` when something folded has changed; ``"verbatim"`` when only messages have that stand verbatim, ``"shifted"`` when
-    system messages came or went.
+    ``None`` when something folded has changed; ``"verbatim"`` when only messages have that stand verbatim,
+    ``"shifted"`` when system messages came or went.
     """
     now = list(islice(sent.messages, sent.first, sent.first + len(seen.prefix)))
     # Comparing copied structures runs in C: nothing that was seen before is encoded again.
@@ -196,8 +201,8 @@ def _compared(seen: _Seen, sent: _Sent) -> Literal["same", "verbatim", "shifted"
     return "verbatim" if changed else "same"
 
 
-def _frozen(value: Any) -> Any:
-    """A copy of a message's structure; strings are shared, so it costs little and an edit in place is noticed."""
+def _frozen(value: Json) -> Json:
+    """A copy of a message's structure, by which an edit in place is noticed; strings are shared."""
     if isinstance(value, dict):
         return {key: _frozen(inner) for key, inner in value.items()}
     if isinstance(value, list):

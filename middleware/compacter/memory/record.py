@@ -6,9 +6,9 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from compacter.history.fields import characters, plain
+from compacter.history.fields import Json, characters, plain
 from compacter.history.message import Message
 
 VERSION = 1
@@ -127,13 +127,13 @@ def _typed(value: object, kind: type[T]) -> T:
     return value
 
 
-def _storable(value: Any) -> Any:
+def _storable(value: object) -> Json:
     if isinstance(value, (bytes, bytearray)):
         return {_BYTES: base64.b64encode(value).decode("ascii")}
     return plain(value)
 
 
-def _restored(value: dict[str, Any]) -> Any:
+def _restored(value: dict[str, Json]) -> Json:
     if len(value) == 1 and isinstance(value.get(_BYTES), str):
         return base64.b64decode(value[_BYTES], validate=True)
     return value

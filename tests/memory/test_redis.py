@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import builtins
+import socket
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from compacter.errors import ConfigurationError
+from compacter.memory import Record, RedisMemory
+from compacter.memory.record import Literal
+
+redis = pytest.importorskip("redis")
+
+
+def record(key: str = "k", digest: str = "d") -> Record:
+    return Record(key, 3, (), (Literal(0, {"role": "user", "content": "So far."}),), digest, "l")
+
+
+@pytest.fixture
+def client(redis_url: str) -> Any:
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+def test_every_key_begins_with_the_namespace(redis_memory: RedisMemory, client: Any, namespace: str) -> None:
+    before = set(client.keys())
+    redis_memory.save(record())
+    redis_memory.claim("k", 60)
+    new = set(client.keys()) - before
+    assert len(new) == 2
+    assert all(name.decode().startswith(f"{namespace}:") for name in new)
+
+
+def test_namespaces_do_not_see_each_other(redis_url: str, redis_memory: RedisMemory, namespace: str) -> None:
+    other = RedisMemory(redis_url, namespace=f"{namespace}*")
+    redis_memory.save(record())
+    assert list(other.find(["k"])) == []
+    other.clear()
+    assert list(redis_memory.find(["k"])) == [record()]
+    other.close()
+
+
+def test_records_and_claims_end_by_themselves(redis_url: str, client: Any, namespace: str) -> None:
+    memory = RedisMemory(redis_url, ttl=60, namespace=namespace)
+    memory.save(record())
+    memory.claim("k", 5)
+    lifetimes = [client.pttl(f"{namespace}:{kind}:k") for kind in ("records", "claims")]
+    assert 55_000 < lifetimes[0] <= 60_000
+    assert 0 < lifetimes[1] <= 5_000
+
+
+def test_use_renews_the_lifetime(redis_url: str, client: Any, namespace: str) -> None:
+    memory = RedisMemory(redis_url, ttl=60, namespace=namespace)
+    memory.save(record())
+    client.pexpire(f"{namespace}:records:k", 10_000)
+    memory.find(["k"])
+    assert client.pttl(f"{namespace}:records:k") > 50_000
+
+
+def test_corrupt_values_are_left_out(redis_memory: RedisMemory, client: Any, namespace: str) -> None:
+    redis_memory.save(record())
+    client.hset(f"{namespace}:records:k", "x", b"\xff nonsense")
+    client.set(f"{namespace}:records:other", "no hash")
+    assert list(redis_memory.find(["other", "k"])) == [record()]
+
+
+def test_answers_decoded_by_the_client_are_read_too(redis_url: str, namespace: str) -> None:
+    memory = RedisMemory(f"{redis_url}?decode_responses=True", namespace=namespace)
+    for number in range(40):
+        memory.save(record(digest=str(number)))
+    assert len(memory.find(["k"])) == 32
+    memory.close()
+
+
+def test_it_connects_when_it_is_first_used() -> None:
+    RedisMemory("redis://127.0.0.1:1/0")
+
+
+def test_a_server_that_is_not_there_raises() -> None:
+    memory = RedisMemory("redis://127.0.0.1:1/0")
+    with pytest.raises(redis.ConnectionError):
+        memory.find(["k"])
+
+
+def test_a_server_that_did_not_answer_is_left_alone_for_a_while() -> None:
+    """A listener that closes every connection: what it counts is what a call would have waited for."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        asked = 0
+
+        def serve() -> None:
+            nonlocal asked
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                asked += 1
+                connection.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        memory = RedisMemory(f"redis://127.0.0.1:{listener.getsockname()[1]}/0")
+        with pytest.raises(redis.ConnectionError):
+            memory.find(["k"])
+        first = asked
+        for _ in range(5):
+            with pytest.raises(redis.ConnectionError, match="a moment ago"):
+                memory.save(record())
+        assert first >= 1
+        assert asked == first
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "redis"]:
+        monkeypatch.delitem(sys.modules, name)
+    find = builtins.__import__
+
+    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.partition(".")[0] == "redis":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return find(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError) as caught:
+        RedisMemory("redis://127.0.0.1/0")
+    assert str(caught.value) == 'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("url", "http://127.0.0.1"),
+        ("url", "127.0.0.1:6379"),
+        ("url", None),
+        ("url", "redis://127.0.0.1:port/0"),
+        ("ttl", 0),
+        ("ttl", True),
+        ("ttl", None),
+        ("namespace", ""),
+        ("namespace", 7),
+    ],
+)
+def test_a_bad_argument_is_refused_by_name(name: str, value: Any) -> None:
+    arguments: dict[str, Any] = {"url": "redis://127.0.0.1/0", name: value}
+    with pytest.raises(ConfigurationError, match=name):
+        RedisMemory(**arguments)
+
+
+def test_no_password_shows() -> None:
+    memory = RedisMemory("redis://:sesame@127.0.0.1/0")
+    assert "sesame" not in repr(memory)
+    with pytest.raises(ConfigurationError) as caught:
+        RedisMemory("http://:sesame@127.0.0.1/0")
+    assert "sesame" not in str(caught.value)

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compacter.errors import ConfigurationError
+from compacter.memory import Record, SQLiteMemory
+from compacter.memory.record import Literal
+
+
+def record(key: str = "k", digest: str = "d") -> Record:
+    return Record(key, 3, (), (Literal(0, {"role": "user", "content": "So far."}),), digest, "l")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+def sql(path: Path, *statements: str) -> list[Any]:
+    connection = sqlite3.connect(path)
+    try:
+        rows = [row for statement in statements for row in connection.execute(statement).fetchall()]
+        connection.commit()
+        return rows
+    finally:
+        connection.close()
+
+
+def test_the_file_is_its_owners_alone(path: Path) -> None:
+    memory = SQLiteMemory(path)
+    memory.save(record())
+    for file in path.parent.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_m21_records_outlive_the_object(path: Path) -> None:
+    first = SQLiteMemory(path)
+    first.save(record())
+    first.close()
+    assert list(SQLiteMemory(str(path)).find(["k"])) == [record()]
+
+
+@pytest.mark.parametrize("content", [b"this is a diary, and no database at all\n" * 40, b"\x00" * 4096])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"memory\.db"):
+        SQLiteMemory(path)
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None:
+    sql(path, "CREATE TABLE records (mine TEXT)", "INSERT INTO records VALUES ('dear')")
+    with pytest.raises(ConfigurationError, match="another program"):
+        SQLiteMemory(path)
+    assert sql(path, "SELECT mine FROM records") == [("dear",)]
+
+
+def test_a_newer_versions_file_is_refused_and_left_alone(path: Path) -> None:
+    SQLiteMemory(path).save(record())
+    sql(path, "PRAGMA user_version = 99")
+    with pytest.raises(ConfigurationError, match="newer version"):
+        SQLiteMemory(path)
+    assert len(sql(path, "SELECT id FROM records")) == 1
+
+
+def test_an_older_versions_file_is_emptied(path: Path) -> None:
+    SQLiteMemory(path).save(record())
+    sql(path, "PRAGMA user_version = 0")
+    memory = SQLiteMemory(path)
+    assert list(memory.find(["k"])) == []
+    memory.save(record())
+    assert list(memory.find(["k"])) == [record()]
+
+
+@pytest.mark.parametrize("place", ["missing/memory.db", "."])
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(ConfigurationError, match="SQLiteMemory cannot use"):
+        SQLiteMemory(tmp_path / place)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("path", ""),
+        ("path", 7),
+        ("path", b"memory.db"),
+        ("max_entries", 0),
+        ("max_entries", True),
+        ("max_entries", "9"),
+        ("ttl", 0),
+        ("ttl", -1),
+        ("ttl", "1"),
+        ("ttl", float("nan")),
+        ("ttl", float("inf")),
+    ],
+)
+def test_a_bad_argument_is_refused_by_name(path: Path, name: str, value: Any) -> None:
+    arguments: dict[str, Any] = {"path": path, name: value}
+    with pytest.raises(ConfigurationError, match=name):
+        SQLiteMemory(**arguments)
+    assert not path.exists()
+
+
+def test_corrupt_rows_are_left_out(path: Path) -> None:
+    memory = SQLiteMemory(path)
+    for digest in "abc":
+        memory.save(record(digest=digest))
+    sql(path, "UPDATE records SET body = 'nonsense' WHERE id LIKE '%a'")
+    sql(path, "UPDATE records SET body = CAST(x'fffe' AS TEXT) WHERE id LIKE '%b'")
+    assert list(memory.find(["k"])) == [record(digest="c")]
+
+
+def test_what_breaks_later_raises_and_mends_when_it_can(path: Path) -> None:
+    memory = SQLiteMemory(path)
+    sql(path, "DROP TABLE records")
+    with pytest.raises(sqlite3.Error):
+        memory.find(["k"])
+    memory.close()
+    path.unlink()
+    assert list(memory.find(["k"])) == []
+
+
+def test_a_record_that_nobody_used_is_forgotten(path: Path) -> None:
+    memory = SQLiteMemory(path, ttl=3600)
+    memory.save(record("old"))
+    sql(path, "UPDATE records SET used = used - 3601")
+    assert list(memory.find(["old"])) == []
+    memory.save(record("new"))
+    assert sql(path, "SELECT key FROM records") == [("new",)]
+
+
+def test_use_keeps_a_record(path: Path) -> None:
+    memory = SQLiteMemory(path, ttl=3600)
+    memory.save(record())
+    for _ in range(3):
+        sql(path, "UPDATE records SET used = used - 3000")
+        assert list(memory.find(["k"])) == [record()]
+
+
+def test_without_a_ttl_nothing_is_forgotten(path: Path) -> None:
+    memory = SQLiteMemory(path, ttl=None)
+    memory.save(record())
+    sql(path, "UPDATE records SET used = 1")
+    assert list(memory.find(["k"])) == [record()]
+
+
+def test_the_least_recently_used_records_go_first(path: Path) -> None:
+    memory = SQLiteMemory(path, max_entries=2)
+    memory.save(record("a"))
+    memory.save(record("b"))
+    sql(path, "UPDATE records SET used = used - 600")
+    memory.find(["a"])
+    memory.save(record("c"))
+    assert [bool(memory.find([key])) for key in "abc"] == [True, False, True]
+
+
+def test_a_reader_neither_waits_nor_fails_while_another_process_writes(path: Path) -> None:
+    memory = SQLiteMemory(path)
+    memory.save(record())
+    sql(path, "UPDATE records SET used = used - 600")
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    try:
+        assert list(memory.find(["k"])) == [record()]
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
+
+
+def test_a_forked_child_opens_the_file_anew(path: Path, environment: dict[str, str]) -> None:
+    memory = SQLiteMemory(path)
+    memory.save(record())
+    program = f"""
+import os
+from dataclasses import replace
+from compacter.memory import SQLiteMemory
+memory = SQLiteMemory({str(path)!r})
+[record] = memory.find(["k"])
+child = os.fork()
+if child == 0:
+    [record] = memory.find(["k"])
+    memory.save(replace(record, key="from the child"))
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+memory.save(replace(record, key="from the parent"))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=environment)
+    found = {found.key for found in memory.find(["from the child", "from the parent"])}
+    assert found == {"from the child", "from the parent"}
+
+
+def test_many_objects_may_open_a_new_file_at_once(path: Path) -> None:
+    faults: list[BaseException] = []
+    start = threading.Barrier(6)
+
+    def work(number: int) -> None:
+        start.wait()
+        try:
+            SQLiteMemory(path).save(record(str(number)))
+        except BaseException as error:  # noqa: BLE001 - told below
+            faults.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    assert len(SQLiteMemory(path).find([str(number) for number in range(6)])) == 6
+
+
+def test_a_database_in_memory_is_its_objects_alone() -> None:
+    memory = SQLiteMemory(":memory:")
+    memory.save(record())
+    assert list(memory.find(["k"])) == [record()]
+    assert list(SQLiteMemory(":memory:").find(["k"])) == []
