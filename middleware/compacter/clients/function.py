@@ -14,11 +14,13 @@ from typing import Any
 from compacter.clients import streams
 from compacter.clients.binding import Binding
 from compacter.clients.litellm import window
+from compacter.clients.replies import tokens_of
 from compacter.clients.world import World, is_async_stream
 from compacter.engine import Engine
 from compacter.flow.drive import HandOver, adrive, drive
+from compacter.flow.effects import Tell
 from compacter.flow.recover import Refusal, Request, recover
-from compacter.flow.trigger import converse
+from compacter.flow.trigger import converse, cut_silently, truncated
 from compacter.history.message import Message
 from compacter.history.recognise import recognise
 from compacter.history.wire import wire
@@ -103,7 +105,7 @@ class Calls:
         engine, function, detect = self.engine, self.function, self.engine.detect
         idle, count_call, is_stream = engine.idle, engine.count_call, streams.streams
         guarded, recovered, streamed, awaited = self._guarded, self._recovered, self._streamed, self._awaited
-        binding = self.binding
+        binding, event_hooks, checked = self.binding, engine.event_hooks, self._checked
 
         def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
@@ -123,6 +125,8 @@ class Calls:
                     return awaited(reply, args, kwargs)
                 found = detect_in_reply(reply)
                 if found is None:
+                    if event_hooks:
+                        checked(args, kwargs, reply)
                     engine.last_reply = (args, kwargs, reply)
                     return reply
                 refusal = Refusal(found, None, reply)
@@ -135,7 +139,7 @@ class Calls:
         engine, function, detect = self.engine, self.function, self.engine.detect
         idle, count_call = engine.idle, engine.count_call
         aguarded, arecovered, astreamed = self._aguarded, self._arecovered, self._astreamed
-        binding = self.binding
+        binding, event_hooks, achecked = self.binding, engine.event_hooks, self._achecked
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
@@ -153,6 +157,8 @@ class Calls:
                     return await astreamed(reply, args, kwargs)
                 found = detect_in_reply(reply)
                 if found is None:
+                    if event_hooks:
+                        await achecked(args, kwargs, reply)
                     engine.last_reply = (args, kwargs, reply)
                     return reply
                 refusal = Refusal(found, None, reply)
@@ -282,6 +288,30 @@ class Calls:
             await streams.ashut(stream)
         return await self._arecovered(args, kwargs, refusal)
 
+    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any) -> None:
+        """Tell the hooks when the server has cut the prompt silently; only looked for where somebody listens."""
+        told = self._cut_silently(args, kwargs, reply)
+        if told is not None:
+            session, effect = told
+            session.world.perform(effect)
+
+    async def _achecked(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any) -> None:
+        """As ``_checked``."""
+        told = self._cut_silently(args, kwargs, reply)
+        if told is not None:
+            session, effect = told
+            await session.world.aperform(effect)
+
+    def _cut_silently(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any
+    ) -> tuple[Session, Tell] | None:
+        tokens, _ = tokens_of(reply)
+        session = self._session(args, kwargs) if tokens else None
+        if session is None:
+            return None
+        expected = cut_silently(session.request, session.calibration, tokens)
+        return None if expected is None else (session, truncated(session.request, expected, tokens))
+
     async def _awaited(self, reply: Awaitable[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A plain function that returned an awaitable (``lambda **kw: acompletion(**kw)``)."""
         try:
@@ -296,6 +326,8 @@ class Calls:
                 return await self._astreamed(result, args, kwargs)
             found = detect_in_reply(result)
             if found is None:
+                if self.engine.event_hooks:
+                    await self._achecked(args, kwargs, result)
                 return result
             refusal = Refusal(found, None, result)
         return await self._arecovered(args, kwargs, refusal)

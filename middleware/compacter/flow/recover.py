@@ -15,10 +15,12 @@ from compacter.flow.effects import Call, Claim, Flow, Recall, Remember, Sleep, T
 from compacter.flow.policy import Policy
 from compacter.history.message import Message
 from compacter.history.wire import Wire
-from compacter.overflow import TokenLimit
+from compacter.overflow import NO_ROOM, TokenLimit
 
 _LEAST_OUTPUT = 64
 """Tokens of output below which an answer is none: then the history is compacted instead."""
+_FULL = 0.98
+"""Share of the window that prompt and reply fill when there is no room left: servers keep a few tokens back."""
 _OUTPUT_MARGIN = 8
 """Tokens left free beside a lowered output limit, for what a chat template adds."""
 
@@ -60,6 +62,8 @@ def recover(policy: Policy, request: Request, calibration: Calibration, refusal:
 
     Raises the provider's own last exception, with a note of what was tried, when the call is given up.
     """
+    if not confirmed(request, calibration, refusal.found):
+        return refusal.reply
     retrying = policy.retrying.copy()
     retrying.begin()
     state = RetryCallState(retrying, fn=None, args=(), kwargs={})
@@ -86,9 +90,25 @@ def recover(policy: Policy, request: Request, calibration: Calibration, refusal:
                 raise
             refusal = Refusal(found, error)
             continue
-        if outcome.found is None:
+        if outcome.found is None or not confirmed(request, calibration, outcome.found):
             return outcome.reply
         refusal = Refusal(outcome.found, None, outcome.reply)
+
+
+def confirmed(request: Request, calibration: Calibration, found: TokenLimit) -> bool:
+    """Whether a reply that was cut short was cut for want of room; anything else a provider says needs no second look.
+
+    It was, if the caller had allowed more, and prompt and reply fill the known window; with no window known, if there
+    was no room for so much as a second token.
+    """
+    if found.source != NO_ROOM:
+        return True
+    written = found.output_tokens or 0
+    if request.output_tokens is not None and written >= request.output_tokens:
+        return False
+    if calibration.window is None:
+        return written <= 1
+    return (found.input_tokens or 0) + written >= calibration.window * _FULL
 
 
 def _stopped(retrying: Any, state: RetryCallState, refusal: Refusal) -> Flow[bool]:

@@ -11,7 +11,7 @@ from compacter.flow.calibration import Calibration
 from compacter.flow.compaction import compact
 from compacter.flow.effects import Call, Flow, Outcome, Remember, Tell, Usage
 from compacter.flow.policy import Policy
-from compacter.flow.recover import Refusal, Request, job_of, recover, reuse
+from compacter.flow.recover import Refusal, Request, confirmed, job_of, recover, reuse
 
 _FAR_OVER = 1.5
 """Times the threshold at which the cool-down no longer holds back."""
@@ -55,22 +55,23 @@ def converse(policy: Policy, request: Request, calibration: Calibration, pulse: 
             raise
         pulse.tried = pulse.calls
         return (yield from recover(policy, request, calibration, Refusal(found, error)))
-    if outcome.found is not None:
+    if outcome.found is not None and confirmed(request, calibration, outcome.found):
         pulse.tried = pulse.calls
         return (yield from recover(policy, request, calibration, Refusal(outcome.found, None, outcome.reply)))
     return (yield from _checked(policy, request, calibration, pulse, outcome))
 
 
-def noticed(request: Request, calibration: Calibration, reply: object) -> Flow[bool]:
-    """Whether the server has cut the prompt without a word, by the usage of its reply; an event tells so."""
-    tokens = yield from Usage(reply)
-    if not tokens or silently_cut(_size(request), tokens, calibration) is None:
-        return False
+def cut_silently(request: Request, calibration: Calibration, tokens: int) -> int | None:
+    """The tokens that this request must have had, if a server that read ``tokens`` cut it; else ``None``."""
+    if not tokens or expected_tokens(_size(request), tokens, calibration) is None:
+        return None
     # A second look, at words alone: what media weigh is a guess, and old reasoning is not always read.
-    expected = silently_cut(_readable(request), tokens, calibration)
-    if expected is None:
-        return False
-    yield from Tell(
+    return expected_tokens(_readable(request), tokens, calibration)
+
+
+def truncated(request: Request, expected: int, tokens: int) -> Tell:
+    """Tells that a server has cut the prompt without a word."""
+    return Tell(
         SilentTruncation(
             model=request.model,
             conversation=request.conversation,
@@ -78,11 +79,10 @@ def noticed(request: Request, calibration: Calibration, reply: object) -> Flow[b
             prompt_tokens=tokens,
         )
     )
-    return True
 
 
 def threshold_of(policy: Policy, calibration: Calibration, output_tokens: int | None) -> int | None:
-    """Input tokens at which the trigger fires, less what the output needs; ``None`` without a known window."""
+    """Input tokens at which the trigger fires; room for the output is left. ``None`` without a known window."""
     trigger, window = policy.trigger, calibration.window
     if trigger is None or (isinstance(trigger, float) and not window):
         return None
@@ -189,10 +189,11 @@ def _checked(
     tokens = yield from Usage(outcome.reply)
     if not tokens:
         return outcome.reply
-    size = _size(request)
-    if not (yield from noticed(request, calibration, outcome.reply)):
-        _learn(calibration, pulse, size, tokens)
+    expected = cut_silently(request, calibration, tokens)
+    if expected is None:
+        _learn(calibration, pulse, _size(request), tokens)
         return outcome.reply
+    yield from truncated(request, expected, tokens)
     if policy.trigger is None:
         return outcome.reply
     target = max(1, int(tokens * _TARGET_SHARE * calibration.chars_per_token) - request.overhead)
@@ -203,10 +204,10 @@ def _checked(
         again: Outcome = yield from Call(smaller.messages, smaller.options)
     except Exception:  # noqa: BLE001 - the call has succeeded before: its reply is what the caller gets
         return outcome.reply
-    if again.found is not None:
+    if again.found is not None and confirmed(smaller, calibration, again.found):
         return outcome.reply
     read = yield from Usage(again.reply)
-    if read and silently_cut(_size(smaller), read, calibration) is None:
+    if read and cut_silently(smaller, calibration, read) is None:
         _learn(calibration, pulse, _size(smaller), read)
     return again.reply
 
@@ -216,7 +217,7 @@ def _learn(calibration: Calibration, pulse: Pulse, characters: int, tokens: int)
     pulse.tokens, pulse.characters = tokens, characters
 
 
-def silently_cut(characters: int, tokens: int, calibration: Calibration) -> int | None:
+def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
     """The tokens that a request must have had, if the server read clearly fewer; ``None`` if it read all."""
     learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
     return calibration.tokens(characters) if characters > tokens * max(learnt, _MOST_CHARACTERS) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compacter.overflow.detect import detect_text, detect_token_limit
-from compacter.overflow.reply import detect_in_reply
+from compacter.overflow.reply import NO_ROOM, detect_in_reply
 from compacter.overflow.token_limit import TokenLimit
 
-__all__ = ["TokenLimit", "detect_in_reply", "detect_text", "detect_token_limit"]
+__all__ = ["NO_ROOM", "TokenLimit", "detect_in_reply", "detect_text", "detect_token_limit"]

@@ -17,6 +17,11 @@ STOP_REASONS: Final = frozenset(
 )
 """Reasons to stop that mean the window is full (Anthropic, Bedrock; Mistral says ``model_length``)."""
 
+NO_ROOM: Final = "no room for output"
+"""The source of a limit that is only likely: a reply cut off after a few tokens. The request has to confirm it."""
+_CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS"))
+_FEW_TOKENS: Final = 16
+
 _ERROR_TYPES: Final = frozenset(("error", "response.failed"))
 
 
@@ -61,7 +66,7 @@ def _detect(reply: object) -> TokenLimit | None:
                 "error"
             )
             if error is None:
-                return None
+                return _without_room(members) if reason in _CUT_OFF else None
         return None if _has_content(choice) else _from_error(error, reply)
     if error is None:
         return _elsewhere(reply, members)
@@ -75,6 +80,8 @@ def _elsewhere(reply: object, members: dict[str, Any]) -> TokenLimit | None:
         reason = (_members(members["delta"]) or {}).get("stop_reason")
     if isinstance(reason, str) and reason in STOP_REASONS:
         return TokenLimit(source="stop reason")
+    if isinstance(reason, str) and reason in _CUT_OFF:
+        return _without_room(members)
     kind = members.get("type")
     if isinstance(kind, str) and kind in _ERROR_TYPES:
         inner = (_members(members.get("response")) or {}).get("error")
@@ -83,6 +90,16 @@ def _elsewhere(reply: object, members: dict[str, Any]) -> TokenLimit | None:
     if extra and extra.get("error"):
         return _from_error(extra["error"], reply)
     return None
+
+
+def _without_room(members: dict[str, Any]) -> TokenLimit | None:
+    """A reply that ended after a few tokens, as it does where prompt and reply together fill the window."""
+    usage = _members(members.get("usage")) or {}
+    read = usage.get("prompt_tokens") or usage.get("input_tokens") or usage.get("inputTokens")
+    written = usage.get("completion_tokens", usage.get("output_tokens", usage.get("outputTokens")))
+    if not isinstance(read, int) or not isinstance(written, int) or written > _FEW_TOKENS:
+        return None
+    return TokenLimit(kind="input_plus_output", input_tokens=read, output_tokens=written, source=NO_ROOM)
 
 
 def _has_content(choice: dict[str, Any]) -> bool:
