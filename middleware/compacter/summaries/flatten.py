@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-_RUN = 100
+_RUN = 60
 """Characters of fields put on one line."""
 
 

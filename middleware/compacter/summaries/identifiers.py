@@ -31,7 +31,7 @@ IDENTIFIER = re.compile(
 WORTH = {
     "url": 1.2, "mail": 1.0, "path": 1.3, "uuid": 1.2, "money": 0.8, "date": 0.5, "time": 0.3, "unit": 0.5,
     "file": 1.1, "dotted": 0.7, "snake": 1.0, "code": 1.0, "camel": 1.0, "kebab": 0.4, "caps": 0.4,
-    "number": 0.4, "opaque": 1.6,
+    "number": 0.4, "opaque": 2.2,
 }  # fmt: skip
 """How much an identifier of a kind tells, against an ordinary one."""
 
@@ -39,6 +39,7 @@ Found = tuple[tuple[str, str, bool], ...]
 _LONGEST = 120
 _MAY_BE_OPAQUE = frozenset({"snake", "code", "kebab", "uuid"})
 _OPAQUE_SIZE = 6
+_DIGITS_OF_AN_ID = 3
 _DIGIT = re.compile(r"\d")
 
 
@@ -64,4 +65,4 @@ def _in_run(run: str) -> Iterator[tuple[str, str, bool]]:
         has_digit = _DIGIT.search(name) is not None
         if kind in _MAY_BE_OPAQUE and len(name) >= _OPAQUE_SIZE and has_digit:
             kind = "opaque"
-        yield name, kind, run[match.end() :] == ":" and not has_digit
+        yield name, kind, run[match.end() :] == ":" and len(_DIGIT.findall(name)) < _DIGITS_OF_AN_ID

@@ -12,9 +12,9 @@ from compacter.summaries.words import EMPTY, raw_words, stem
 
 # Chosen by measuring what agents needed later; the outcome changes little between half and twice these
 # values.
-_IDENTIFIER_WEIGHT = 8.0
-_USED, _RECENT = 1.5, 2.0
-_LABEL = 0.2
+_IDENTIFIER_WEIGHT = 12.0
+_USED, _RECENT = 1.0, 2.0
+_LABEL = 0.1
 
 
 @dataclass(slots=True)
