@@ -184,6 +184,9 @@ class Compacter:
                 'nobody can summarise: pass model="..." (a litellm model), summary="...", or set Compacter(summarizer=...); '
                 'summarizer="extractive" needs no model'
             )
+        if job.wire.name != "openai":
+            # By hand there is no call to take the prefix of; litellm takes chat messages only.
+            policy = replace(policy, settings=replace(policy.settings, native=False))
         world = World(self._engine, job.wire, model, None, None, (), {})
         return world, compact(policy, job)
 

@@ -173,7 +173,9 @@ def policy_of(options: Options) -> Policy:
             redact=options.redact,
             detect=detect,
             extractive=options.summarizer == "extractive",
-            native=options.summary_request == "native" and options.redact is None,
+            native=options.summary_request == "native"
+            and options.redact is None
+            and options.summarizer is None,
         ),
         keep_turns=options.preserve_recent_turns,
         pin=options.pin,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compacter.errors import ConfigurationError
+from compacter.history.assemble import FILLERS
 from compacter.history.fields import characters, plain
 from compacter.history.message import Message
 from compacter.history.wire import Wire
@@ -33,6 +34,11 @@ NOT_FOR_SUMMARIES = frozenset({
     "output_format", "output_config", "mcp_servers", "container", "moderation", "verbosity",
 })  # fmt: skip
 """Options of the main call that have no place in a request for a summary."""
+
+NOT_FOR_NATIVE = frozenset(
+    {"stream", "stream_options", "response_format", "text_format", "n", "stop", "logprobs", "top_logprobs"}
+)
+"""Options of the main call that a request for a summary with the same prefix leaves out."""
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -116,7 +122,7 @@ class Binding:
     def overhead(self, kwargs: Mapping[str, Any]) -> int:
         """Size of what is sent beside the messages, in characters."""
         beside = (kwargs.get(name, self.defaults.get(name)) for name in BESIDE)
-        return sum(characters(value if isinstance(value, str) else plain(value)) for value in beside if value)
+        return sum(map(characters_sent, beside))
 
     def summary_call(
         self,
@@ -144,6 +150,29 @@ class Binding:
         stream = {"stream": False} if "stream" in kwargs or "stream" in self.defaults else {}
         undone = {key: None for key in self.defaults if key in NOT_FOR_SUMMARIES and key != "stream"}
         return self.replace(args, {**undone, **options, **stream}, messages, extra)
+
+    def native_call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        wire: Wire,
+        prefix: Sequence[Message],
+        instruction: str,
+        max_tokens: int,
+    ) -> Arguments:
+        """The call itself with another end: the same system prompt, tools and messages, then the instruction.
+
+        Only what does not belong to the prompt is changed, so that the provider's cache of it still counts.
+        """
+        messages = list(prefix)
+        if wire.alternates and messages and wire.speaker(messages[-1]) == "user":
+            messages.append(wire.say("assistant", FILLERS["assistant"]))
+        messages.append(wire.say("user", instruction))
+        options = {key: value for key, value in kwargs.items() if key not in NOT_FOR_NATIVE}
+        stream = {"stream": False} if "stream" in kwargs or "stream" in self.defaults else {}
+        name, _ = self.output_limit(kwargs)
+        takes = self.accepts is None or name in self.accepts or name in kwargs
+        return self.replace(args, {**options, **stream}, messages, {name: max_tokens} if takes else {})
 
 
 def bind(
@@ -186,6 +215,16 @@ def bind(
         accepts=None if open_ended else frozenset(parameters),
         defaults=defaults,
     )
+
+
+def characters_sent(value: object) -> int:
+    """Size of an option that the provider reads; a class stands for its JSON schema."""
+    if not value:
+        return 0
+    if isinstance(value, type):
+        schema = getattr(value, "model_json_schema", None)
+        return characters(schema()) if callable(schema) else 0
+    return characters(value if isinstance(value, str) else plain(value))
 
 
 def parsed_reply(headers: Mapping[str, Any]) -> dict[str, Any]:

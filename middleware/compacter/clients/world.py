@@ -273,7 +273,13 @@ class World:
                 (messages,),
                 accepted(summarizer, {"max_tokens": effect.max_tokens, "model": self.model}),
             )
+        if effect.prefix is not None and self.function is not None and self.binding is not None:
+            args, kwargs = self.binding.native_call(
+                self.args, self.kwargs, self.wire, effect.prefix, messages[0]["content"], effect.max_tokens
+            )
+            return self.binding.asks or self.function, args, kwargs
         if self.function is None or self.binding is None:
+            messages = [*(effect.prefix or ()), *messages]
             return (
                 litellm.acompletion if asynchronous else litellm.completion,
                 (),

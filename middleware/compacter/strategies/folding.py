@@ -106,12 +106,16 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:
         task, entries, prior.ledger if prior else "", min(int(tokens * task.chars_per_token), available)
     )
     pending = [tuple(entries)] if budget is None else list(chunks.split(entries, budget))
+    if settings.native and budget is None:
+        whole = yield from _natively(task, entries, prose, tokens, kept)
+        if whole is not None:
+            return Summary(whole, kept)
     while pending:
         try:
             answer = yield from _ask(task, pending[0], prose, tokens)
             accepted = _judged(task, answer, pending[0], prose, kept)
             if accepted is None:
-                answer = yield from _ask(task, pending[0], prose, tokens)
+                answer = yield from _ask(task, pending[0], prose, tokens, words=tokens // 2)
                 accepted = _judged(task, answer, pending[0], prose, kept, last=True)
         except Exception as error:
             if isinstance(error, NoSummaryError):
@@ -155,14 +159,39 @@ def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[
     return max(_SMALLEST_CHUNK, int((usable - tokens) * task.chars_per_token) - frame), tokens
 
 
-def _ask(
-    task: CompactionTask, chunk: Sequence[Entry], prose: str, tokens: int
-) -> Generator[Effect[Any], Any, Answer]:
-    messages = prompts.build(
-        chunk, prior=prose or None, template=task.settings.summary_prompt, max_tokens=tokens
+def _natively(
+    task: CompactionTask, entries: Sequence[Entry], prose: str, tokens: int, kept: str
+) -> Generator[Effect[Any], Any, str | None]:
+    """A summary asked for at the end of the conversation itself, so that the provider's prompt cache pays for the head.
+
+    ``None`` when that gives no summary: then it is asked for by a transcript.
+    """
+    instruction = prompts.instruction(
+        prior=bool(prose), template=task.settings.summary_prompt, max_tokens=tokens
     )
+    try:
+        answer = yield from _sent(
+            task,
+            AskSummarizer([{"role": "user", "content": instruction}], tokens, task.messages[: task.plan.cut]),
+        )
+    except Exception:  # noqa: BLE001 - whatever it was, the transcript is another request
+        return None
+    return _judged(task, answer, entries, prose, kept)
+
+
+def _ask(
+    task: CompactionTask, chunk: Sequence[Entry], prose: str, tokens: int, *, words: int | None = None
+) -> Generator[Effect[Any], Any, Answer]:
+    """Ask by a transcript. A second try asks for fewer ``words`` (in tokens), as the first may have been cut off."""
+    messages = prompts.build(
+        chunk, prior=prose or None, template=task.settings.summary_prompt, max_tokens=words or tokens
+    )
+    return (yield from _sent(task, AskSummarizer(messages, tokens)))
+
+
+def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any], Any, Answer]:
     task.tally.calls += 1
-    answer: Answer = yield from AskSummarizer(messages, tokens)
+    answer: Answer = yield from request
     task.tally.input_tokens += answer.input_tokens
     task.tally.output_tokens += answer.output_tokens
     if task.tally.cost is not None:

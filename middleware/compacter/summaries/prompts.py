@@ -32,6 +32,8 @@ _UPDATE = (
     "the old one "
     "that is still true, correct what changed, add what is new.\n"
 )
+_ALOUD = "This is not part of the conversation: everything above is the record of it. Call no tool."
+_ABOVE = "(the conversation above)"
 _SUMMARY_OPEN, _SUMMARY_CLOSE = "<summary>", "</summary>"
 _MARKS = ("{history}", "%s")
 _WORDS_PER_TOKEN = 0.6
@@ -59,6 +61,21 @@ def build(
             "content": _content(transcript.render(entries), prior, template, max_tokens, language_hint),
         }
     ]
+
+
+def instruction(*, prior: bool, template: str | None = None, max_tokens: int) -> str:
+    """Return the request that stands at the end of the conversation itself, instead of below a transcript of it.
+
+    ``prior`` tells whether the conversation begins with a summary of what came before.
+    """
+    if template is not None:
+        for mark in _MARKS:
+            template = template.replace(mark, _ABOVE, 1)
+        return template
+    words = max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
+    asked = _UPDATE if prior else _FIRST
+    rules = _RULES.format(language="the language of the record", words=words)
+    return f"{_ALOUD}\n\n{asked}{_SECTIONS}{rules}"
 
 
 def overhead(

@@ -1,0 +1,91 @@
+"""What a prompt cache saves: uncached tokens with ``summary_request="transcript"`` and ``"native"``.
+
+One agent's conversation with tools grows through a small window. A provider's cache is taken to hold the longest common
+prefix with any earlier request, which is what OpenAI's and Anthropic's automatic caches do within their lifetime.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+from compacter import Compacter
+from compacter.testing import ScriptedModel
+
+WINDOW = 8_000
+TURNS = 120
+WORDS = "deploy cluster latency budget schema index cache router agent queue worker invoice ledger policy region".split()
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "lookup",
+            "description": "Look a word up in the handbook. " * 20,
+            "parameters": {"type": "object", "properties": {"word": {"type": "string"}}},
+        },
+    }
+]
+
+
+class Cache:
+    """Counts the characters of requests that no earlier request began with."""
+
+    def __init__(self) -> None:
+        self.known: set[int] = set()
+        self.sent = self.uncached = 0
+
+    def take(self, messages: list[dict[str, Any]], tools: object) -> None:
+        """Add one request up."""
+        prefix = hash(json.dumps(tools))
+        for message in [{"tools": tools}, *messages]:
+            text = json.dumps(message)
+            prefix = hash((prefix, text))
+            self.sent += len(text)
+            self.uncached += 0 if prefix in self.known else len(text)
+            self.known.add(prefix)
+
+
+def speak(messages: tuple[Any, ...]) -> str:
+    """A summary where one is asked for, else a short answer."""
+    if "Write a summary" in str(messages[-1]["content"]):
+        return "The user looks words up in the handbook; every look-up so far was answered. " * 8
+    return "Here is what the handbook says. " * 6
+
+
+def measure(mode: str) -> dict[str, float]:
+    """Run the conversation; tokens are characters // 4."""
+    model, cache, chance = ScriptedModel(window=WINDOW, replies=speak), Cache(), random.Random(7)
+
+    def completion(*, messages: list[dict[str, Any]], tools: object = None, **options: object) -> Any:
+        cache.take(messages, tools)
+        return model.completion(messages=messages, tools=tools, **options)
+
+    compacter = Compacter(summary_request=mode)
+    wrapped = compacter.wrap(completion)
+    history: list[dict[str, Any]] = [{"role": "system", "content": "You answer from the handbook. " * 40}]
+    for turn in range(TURNS):
+        question = f"question {turn}: " + " ".join(chance.choices(WORDS, k=80))
+        history.append({"role": "user", "content": question})
+        history.append(wrapped(model="scripted", messages=history, tools=TOOLS)["choices"][0]["message"])
+    totals = compacter.totals
+    return {
+        "compactions": totals.rounds,
+        "summarizer_calls": totals.summarizer_calls,
+        "sent_tokens": cache.sent // 4,
+        "uncached_tokens": cache.uncached // 4,
+    }
+
+
+def main() -> None:
+    """Print both, and their ratio."""
+    both = {mode: measure(mode) for mode in ("transcript", "native")}
+    print(f"{'':18}{'transcript':>12}{'native':>12}")
+    for name in both["native"]:
+        print(f"{name:18}{both['transcript'][name]:>12,}{both['native'][name]:>12,}")
+    ratio = both["native"]["uncached_tokens"] / both["transcript"]["uncached_tokens"]
+    print(json.dumps({**{mode: result["uncached_tokens"] for mode, result in both.items()}, "ratio": round(ratio, 3)}))
+
+
+if __name__ == "__main__":
+    main()
