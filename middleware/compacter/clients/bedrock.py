@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any, TypeVar
 
-from compacter.clients.binding import Arguments, Binding
+from compacter.clients.binding import Arguments, Binding, characters_sent
 from compacter.clients.function import wrap_function
 from compacter.clients.patching import graft, taking_self, twin
 from compacter.engine import Engine
-from compacter.history.fields import characters, plain
 from compacter.history.message import Message
 from compacter.history.wire import Wire
 
@@ -46,7 +45,7 @@ class Converse(Binding):
 
     def overhead(self, kwargs: Mapping[str, Any]) -> int:
         """System prompt and tools."""
-        return sum(characters(plain(kwargs[name])) for name in ("system", "toolConfig") if kwargs.get(name))
+        return sum(characters_sent(kwargs.get(name)) for name in ("system", "toolConfig"))
 
     def summary_call(
         self,

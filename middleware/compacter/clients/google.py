@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compacter.clients.binding import Arguments, Binding
+from compacter.clients.binding import Arguments, Binding, characters_sent
 from compacter.clients.function import wrap_function
 from compacter.clients.patching import Moved, graft, is_awaited, reach, taking_self, twin
 from compacter.engine import Engine
-from compacter.history.fields import characters, field, plain
+from compacter.history.fields import field
 from compacter.history.message import Message
 from compacter.history.wire import Wire
 
@@ -58,7 +58,7 @@ class Contents(Binding):
     def overhead(self, kwargs: Mapping[str, Any]) -> int:
         """System instruction, tools and schemas."""
         beside = (_option(kwargs.get("config"), name) for name in _BESIDE)
-        return sum(characters(value if isinstance(value, str) else plain(value)) for value in beside if value)
+        return sum(map(characters_sent, beside))
 
     def summary_call(
         self,

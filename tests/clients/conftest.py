@@ -1,0 +1,175 @@
+"""A vendor's server for each test that asks for one, and the histories that are too long for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import Compacter, CompactionEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.clients import loopback
+else:
+    # By path: test folders are no packages.
+    _spec = importlib.util.spec_from_file_location("loopback", Path(__file__).with_name("loopback.py"))
+    loopback = importlib.util.module_from_spec(_spec)
+    sys.modules[_spec.name] = loopback
+    _spec.loader.exec_module(loopback)
+
+TURNS = 40
+
+
+@pytest.fixture
+def words() -> str:
+    """What every provider answers."""
+    return loopback.WORDS
+
+
+@pytest.fixture
+def events() -> list[CompactionEvent]:
+    return []
+
+
+@pytest.fixture
+def compacter(events: list[CompactionEvent]) -> Compacter:
+    return Compacter(max_summary_tokens=200, on_compaction=events.append)
+
+
+@pytest.fixture(params=["status", "event"])
+def refusing(request: pytest.FixtureRequest) -> str:
+    """Where a stream is refused: by HTTP status, or as its first event inside HTTP 200."""
+    return str(request.param)
+
+
+@pytest.fixture
+def openai_server() -> Iterator[loopback.Provider]:
+    with loopback.serving(loopback.openai) as server:
+        yield server
+
+
+@pytest.fixture
+def anthropic_server() -> Iterator[loopback.Provider]:
+    with loopback.serving(loopback.anthropic) as server:
+        yield server
+
+
+@pytest.fixture
+def gemini_server() -> Iterator[loopback.Provider]:
+    with loopback.serving(loopback.gemini) as server:
+        yield server
+
+
+@pytest.fixture
+def bedrock_server() -> Iterator[loopback.Provider]:
+    with loopback.serving(loopback.bedrock) as server:
+        yield server
+
+
+def said(number: int) -> tuple[str, str]:
+    return (
+        f"Entry {number}: what do you know about pier {number}? " + "Look it up in the book of the harbour. ",
+        f"Pier {number} was built in {1800 + number}. " + "It has been painted many times since then. ",
+    )
+
+
+@pytest.fixture
+def chat() -> list[Any]:
+    """A system prompt, turns with a tool call here and there, a question; for chat completions."""
+    history: list[Any] = [{"role": "system", "content": "You answer questions about a harbour."}]
+    for number in range(TURNS):
+        question, answer = said(number)
+        history.append({"role": "user", "content": question})
+        if number % 5 == 0:
+            function = {"name": "look_up", "arguments": f'{{"pier": {number}}}'}
+            call = {"id": f"call_{number}", "type": "function", "function": function}
+            history.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            history.append({
+                "role": "tool",
+                "tool_call_id": f"call_{number}",
+                "content": f"built: {1800 + number}",
+            })
+        history.append({"role": "assistant", "content": answer})
+    return [*history, {"role": "user", "content": "Which colour has the harbour?"}]
+
+
+@pytest.fixture
+def items() -> list[Any]:
+    """The same, as items of the Responses API."""
+    history: list[Any] = []
+    for number in range(TURNS):
+        question, answer = said(number)
+        history.append({"role": "user", "content": question})
+        if number % 5 == 0:
+            call = f"call_{number}"
+            history.append({
+                "type": "function_call",
+                "call_id": call,
+                "name": "look_up",
+                "arguments": f'{{"pier": {number}}}',
+            })
+            history.append({"type": "function_call_output", "call_id": call, "output": f"{1800 + number}"})
+        history.append({"role": "assistant", "content": answer})
+    return [*history, {"role": "user", "content": "Which colour has the harbour?"}]
+
+
+@pytest.fixture
+def blocks() -> list[Any]:
+    """The same, as Anthropic's messages, with thinking beside each call and a cache mark at the end."""
+    history: list[Any] = []
+    for number in range(TURNS):
+        question, answer = said(number)
+        history.append({"role": "user", "content": question})
+        if number % 5 == 0:
+            call = f"toolu_{number}"
+            history.append({
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "The book knows.", "signature": "c2lnbmVk"},
+                    {"type": "tool_use", "id": call, "name": "look_up", "input": {"pier": number}},
+                ],
+            })
+            result = {"type": "tool_result", "tool_use_id": call, "content": f"built: {1800 + number}"}
+            history.append({"role": "user", "content": [result]})
+        history.append({"role": "assistant", "content": [{"type": "text", "text": answer}]})
+    question = "Which colour has the harbour?"
+    mark = {"type": "text", "text": question, "cache_control": {"type": "ephemeral"}}
+    return [*history, {"role": "user", "content": [mark]}]
+
+
+@pytest.fixture
+def contents() -> list[Any]:
+    """The same, as Gemini's contents."""
+    history: list[Any] = []
+    for number in range(TURNS):
+        question, answer = said(number)
+        history.append({"role": "user", "parts": [{"text": question}]})
+        if number % 5 == 0:
+            call = {"name": "look_up", "args": {"pier": number}}
+            result = {"name": "look_up", "response": {"built": 1800 + number}}
+            history.append({"role": "model", "parts": [{"function_call": call}]})
+            history.append({"role": "user", "parts": [{"function_response": result}]})
+        history.append({"role": "model", "parts": [{"text": answer}]})
+    return [*history, {"role": "user", "parts": [{"text": "Which colour has the harbour?"}]}]
+
+
+@pytest.fixture
+def converse() -> list[Any]:
+    """The same, as Converse's messages."""
+    history: list[Any] = []
+    for number in range(TURNS):
+        question, answer = said(number)
+        history.append({"role": "user", "content": [{"text": question}]})
+        if number % 5 == 0:
+            call = f"tooluse_{number}"
+            use = {"toolUseId": call, "name": "look_up", "input": {"pier": number}}
+            result = {"toolUseId": call, "content": [{"text": f"built: {1800 + number}"}]}
+            history.append({"role": "assistant", "content": [{"toolUse": use}]})
+            history.append({"role": "user", "content": [{"toolResult": result}]})
+        history.append({"role": "assistant", "content": [{"text": answer}]})
+    return [*history, {"role": "user", "content": [{"text": "Which colour has the harbour?"}]}]

@@ -1,0 +1,318 @@
+"""Providers on a loopback address: they speak each vendor's documented wire bytes and refuse what is too long for them.
+
+Every answer is the same few words, a summary's too: what is tested is the way there and back.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+import zlib
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Body = dict[str, Any]
+PIECES = ("The harbour ", "was painted ", "blue last year.")
+WORDS = "".join(PIECES)
+WINDOW = 1_500
+"""Tokens, of four characters each."""
+
+
+class Provider(ThreadingHTTPServer):
+    """One vendor's server. ``refuse`` is where it says "too long": by status, or as first event inside HTTP 200."""
+
+    daemon_threads = True
+
+    def __init__(self, vendor: Callable[[Provider, str, Body], Answer]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.vendor = vendor
+        self.refuse: Literal["status", "event"] = "status"
+        self.paths: list[str] = []
+        self.bodies: list[Body] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def too_long(self, messages: object) -> int | None:
+        """The request's tokens, where the window has no room for them."""
+        tokens = len(json.dumps(messages)) // 4
+        return tokens if tokens > WINDOW else None
+
+
+class Answer:
+    """A status, a content type and bytes."""
+
+    def __init__(self, body: bytes, kind: str, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> None:
+        self.body, self.kind, self.status, self.headers = body, kind, status, headers
+
+
+def json_answer(body: object, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> Answer:
+    return Answer(json.dumps(body).encode(), "application/json", status, headers)
+
+
+def sse(events: Sequence[tuple[str | None, object]], *, done: bool = False) -> Answer:
+    """Server-sent events, each with or without a name."""
+    lines = [
+        (f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n" for name, data in events
+    ]
+    return Answer("".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Provider
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.paths.append(self.path)
+        self.server.bodies.append(body)
+        answer = self.server.vendor(self.server, self.path, body)
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.kind)
+        self.send_header("Content-Length", str(len(answer.body)))
+        for name, value in answer.headers:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Quiet: a test tells what went wrong."""
+
+
+@contextmanager
+def serving(vendor: Callable[[Provider, str, Body], Answer]) -> Iterator[Provider]:
+    server = Provider(vendor)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+# -- OpenAI: chat completions, responses ----------------------------------------------------------------------------
+
+
+def openai(server: Provider, path: str, body: Body) -> Answer:
+    if path.endswith("/responses/compact"):
+        return json_answer({"id": "cmp_1", "object": "response.compaction", "created_at": 1, "output": [
+            {"id": "cmp_item", "type": "compaction", "encrypted_content": "opaque"},
+        ], "usage": _RESPONSES_USAGE})  # fmt: skip
+    if path.endswith("/responses"):
+        return _responses(server, body)
+    tokens = server.too_long(body["messages"])
+    if tokens is not None:
+        error = {
+            "message": f"This model's maximum context length is {WINDOW} tokens. However, your messages resulted in "
+            f"{tokens} tokens. Please reduce the length of the messages.",
+            "type": "invalid_request_error",
+            "param": "messages",
+            "code": "context_length_exceeded",
+        }
+        if body.get("stream") and server.refuse == "event":
+            return sse([(None, {"error": error})])
+        return json_answer({"error": error}, 400)
+    shared = {"id": "chatcmpl-1", "created": 1, "model": body["model"]}
+    usage = {
+        "prompt_tokens": len(json.dumps(body["messages"])) // 4,
+        "completion_tokens": 9,
+        "total_tokens": 99,
+    }
+    if not body.get("stream"):
+        content = '{"colour": "blue"}' if body.get("response_format") else WORDS
+        message = {"role": "assistant", "content": content}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return json_answer({**shared, "object": "chat.completion", "choices": [choice], "usage": usage})
+    deltas: list[Body] = [{"role": "assistant"}, *({"content": piece} for piece in PIECES)]
+    chunks = [{"delta": delta, "finish_reason": None} for delta in deltas]
+    chunks.append({"delta": {}, "finish_reason": "stop"})
+    return sse(
+        [
+            (None, {**shared, "object": "chat.completion.chunk", "choices": [{"index": 0, **chunk}]})
+            for chunk in chunks
+        ],
+        done=True,
+    )
+
+
+_RESPONSES_USAGE = {
+    "input_tokens": 90, "output_tokens": 9, "total_tokens": 99,
+    "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
+}  # fmt: skip
+
+
+def _responses(server: Provider, body: Body) -> Answer:
+    shared = {
+        "id": "resp_1", "object": "response", "created_at": 1, "model": body["model"], "parallel_tool_calls": True,
+        "tool_choice": "auto", "tools": [],
+    }  # fmt: skip
+    # What a chained call asks about lies with the server, and this server's past is always too long.
+    if server.too_long(body["input"]) or body.get("previous_response_id") or body.get("conversation"):
+        text = "Your input exceeds the context window of this model. Please adjust your input and try again."
+        error = {"message": text, "code": "context_length_exceeded"}
+        if body.get("stream") and server.refuse == "event":
+            failed = {**shared, "output": [], "status": "failed", "error": error}
+            return sse([
+                ("response.created", {"type": "response.created", "sequence_number": 0, "response": {**shared, "output": []}}),
+                ("response.failed", {"type": "response.failed", "sequence_number": 1, "response": failed}),
+            ])  # fmt: skip
+        return json_answer({"error": {**error, "type": "invalid_request_error", "param": "input"}}, 400)
+    text = '{"colour": "blue"}' if "format" in body.get("text", {}) else WORDS
+    part = {"type": "output_text", "text": text, "annotations": []}
+    item = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+    whole = {**shared, "status": "completed", "output": [item], "usage": _RESPONSES_USAGE}
+    if not body.get("stream"):
+        return json_answer(whole)
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    events: list[Body] = [
+        {"type": "response.created", "response": {**shared, "output": []}},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {**item, "content": [], "status": "in_progress"},
+        },
+        {"type": "response.content_part.added", **place, "part": {**part, "text": ""}},
+        *(
+            {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
+            for piece in PIECES
+        ),
+        {"type": "response.output_text.done", **place, "text": WORDS, "logprobs": []},
+        {"type": "response.content_part.done", **place, "part": part},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": whole},
+    ]
+    return sse([
+        (event["type"], {**event, "sequence_number": number}) for number, event in enumerate(events)
+    ])
+
+
+# -- Anthropic ------------------------------------------------------------------------------------------------------
+
+
+def anthropic(server: Provider, path: str, body: Body) -> Answer:
+    tokens = server.too_long(body["messages"])
+    if tokens is not None:
+        text = f"prompt is too long: {tokens} tokens > {WINDOW} maximum"
+        error = {"type": "error", "error": {"type": "invalid_request_error", "message": text}}
+        if body.get("stream") and server.refuse == "event":
+            return sse([("error", error)])
+        return json_answer(error, 400)
+    message = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn",
+        "stop_sequence": None, "content": [{"type": "text", "text": WORDS}],
+        "usage": {"input_tokens": 90, "output_tokens": 9},
+    }  # fmt: skip
+    if body.get("output_config"):
+        message["content"] = [{"type": "text", "text": '{"colour": "blue"}'}]
+    if not body.get("stream"):
+        return json_answer(message)
+    events: list[Body] = [
+        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "ping"},
+        *(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
+            for piece in PIECES
+        ),
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": 9},
+        },
+        {"type": "message_stop"},
+    ]
+    return sse([(event["type"], event) for event in events])
+
+
+# -- Gemini ---------------------------------------------------------------------------------------------------------
+
+
+def gemini(server: Provider, path: str, body: Body) -> Answer:
+    tokens = server.too_long(body["contents"])
+    if tokens is not None:
+        text = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({WINDOW})."
+        error = {"error": {"code": 400, "message": text, "status": "INVALID_ARGUMENT"}}
+        if "stream" in path and server.refuse == "event":
+            return sse([(None, error)])
+        return json_answer(error, 400)
+
+    def reply(text: str, **extra: object) -> Body:
+        content = {"role": "model", "parts": [{"text": text}]}
+        usage = {"promptTokenCount": 90, "candidatesTokenCount": 9, "totalTokenCount": 99}
+        return {
+            "candidates": [{"content": content, "index": 0, **extra}],
+            "usageMetadata": usage,
+            "modelVersion": "gemini-test",
+        }
+
+    if "stream" not in path:
+        asked = json.dumps(body["contents"][-1])
+        if body.get("tools") and "functionResponse" not in asked:
+            call = {"role": "model", "parts": [{"functionCall": {"name": "count_ships", "args": {}}}]}
+            return json_answer({"candidates": [{"content": call, "index": 0, "finishReason": "STOP"}]})
+        return json_answer(reply(WORDS, finishReason="STOP"))
+    return sse([
+        *((None, reply(piece)) for piece in PIECES[:-1]),
+        (None, reply(PIECES[-1], finishReason="STOP")),
+    ])
+
+
+# -- Bedrock --------------------------------------------------------------------------------------------------------
+
+
+def bedrock(server: Provider, path: str, body: Body) -> Answer:
+    streaming = path.endswith("/converse-stream")
+    if server.too_long(body["messages"]):
+        text = "The model returned the following errors: Input is too long for requested model."
+        if streaming and server.refuse == "event":
+            failure = event_bytes("exception", "validationException", {"message": text})
+            return Answer(failure, "application/vnd.amazon.eventstream")
+        return json_answer({"message": text}, 400, [("x-amzn-ErrorType", "ValidationException")])
+    usage = {"inputTokens": 90, "outputTokens": 9, "totalTokens": 99}
+    if not streaming:
+        message = {"role": "assistant", "content": [{"text": WORDS}]}
+        return json_answer({
+            "output": {"message": message},
+            "stopReason": "end_turn",
+            "usage": usage,
+            "metrics": {"latencyMs": 1},
+        })
+    events: list[tuple[str, Body]] = [
+        ("messageStart", {"role": "assistant"}),
+        *(("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": piece}}) for piece in PIECES),
+        ("contentBlockStop", {"contentBlockIndex": 0}),
+        ("messageStop", {"stopReason": "end_turn"}),
+        ("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}),
+    ]
+    body_bytes = b"".join(event_bytes("event", name, data) for name, data in events)
+    return Answer(body_bytes, "application/vnd.amazon.eventstream")
+
+
+def event_bytes(kind: Literal["event", "exception"], name: str, data: Body) -> bytes:
+    """One message of the ``vnd.amazon.eventstream`` encoding: prelude, headers, payload, two checksums."""
+    headers = b"".join(
+        bytes([len(key)]) + key.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
+        for key, value in (
+            (":message-type", kind),
+            (f":{kind}-type", name),
+            (":content-type", "application/json"),
+        )
+    )
+    payload = json.dumps(data).encode()
+    prelude = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
+    message = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + payload
+    return message + struct.pack(">I", zlib.crc32(message))

@@ -1,0 +1,243 @@
+"""Anthropic's clients, wrapped whole: each way to call them survives a token limit."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import pytest
+from pydantic import BaseModel
+
+from compacter import Compacter, CompactionEvent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.clients.loopback import Provider
+
+OPTIONS: dict[str, Any] = {"model": "claude-test", "max_tokens": 300}
+THINKING = {"type": "enabled", "budget_tokens": 1024}
+TOOLS: list[Any] = [
+    {
+        "name": "look_up",
+        "description": "The book of the harbour.",
+        "input_schema": {"type": "object", "properties": {"pier": {"type": "integer"}}},
+    }
+]
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+@pytest.fixture
+def client(anthropic_server: Provider) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as made:
+        yield made
+
+
+@pytest.fixture
+async def aclient(anthropic_server: Provider) -> AsyncIterator[anthropic.AsyncAnthropic]:
+    async with anthropic.AsyncAnthropic(
+        base_url=anthropic_server.url, api_key="none", max_retries=0
+    ) as made:
+        yield made
+
+
+def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -> None:
+    """Refused, summarised by the same model, sent again: a list that Anthropic takes, its tail byte for byte."""
+    refused, *summaries, answered = server.bodies
+    sent = answered["messages"]
+    assert refused["messages"] == history
+    # The summary, at most one filler message beside it, and the tail as it was.
+    assert any(0 < len(sent[new:]) and sent[new:] == history[-len(sent[new:]) :] for new in (1, 2))
+    assert sent[0]["role"] == "user"
+    assert all(one["role"] != other["role"] for one, other in zip(sent, sent[1:], strict=False))
+    assert [event.trigger for event in events] == ["token_limit"]
+    assert (events[0].fallback, events[0].summarizer_calls) == (False, len(summaries))
+    for body in summaries:
+        assert body["messages"][0]["role"] == "user"
+        assert not any(body.get(name) for name in ("stream", "tools", "thinking", "output_config"))
+        assert "The book knows." not in str(body)
+
+
+def test_create(
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str,
+) -> None:  # fmt: skip
+    before = copy.deepcopy(blocks)
+    reply = compacter.wrap(client).messages.create(
+        messages=blocks, tools=TOOLS, system="You are terse.", **OPTIONS
+    )
+    assert reply.content[0].type == "text"
+    assert reply.content[0].text == words
+    assert blocks == before
+    check(anthropic_server, blocks, events)
+    assert anthropic_server.bodies[-1]["system"] == "You are terse."
+    assert anthropic_server.bodies[-1]["tools"] == TOOLS
+
+
+def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any],
+) -> None:  # fmt: skip
+    long: Any = {**OPTIONS, "max_tokens": 2000, "thinking": THINKING}
+    compacter.wrap(client).messages.create(messages=blocks, tools=TOOLS, **long)
+    check(anthropic_server, blocks, events)
+    for message in anthropic_server.bodies[-1]["messages"]:
+        kinds = [part["type"] for part in message["content"] if isinstance(part, dict)]
+        if "thinking" in kinds:
+            assert kinds[0] == "thinking"
+            assert "tool_use" in kinds
+    assert anthropic_server.bodies[-1]["messages"][-1]["content"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+def test_create_streaming(
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    anthropic_server.refuse = refusing
+    stream = compacter.wrap(client).messages.create(messages=blocks, stream=True, **OPTIONS)
+    assert isinstance(stream, anthropic.Stream)
+    kinds, text = [], ""
+    for event in stream:
+        kinds.append(event.type)
+        if event.type == "content_block_delta" and event.delta.type == "text_delta":
+            text += event.delta.text
+    assert text == words
+    assert (kinds[0], kinds[-1]) == ("message_start", "message_stop")
+    assert kinds.count("message_start") == 1
+    check(anthropic_server, blocks, events)
+
+
+def test_the_stream_helper(
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    anthropic_server.refuse = refusing
+    manager = compacter.wrap(client).messages.stream(messages=blocks, tools=TOOLS, **OPTIONS)
+    assert isinstance(manager, anthropic.MessageStreamManager)
+    assert anthropic_server.bodies == []
+    with manager as stream:
+        assert isinstance(stream, anthropic.MessageStream)
+        seen = ""
+        for event in stream:
+            if event.type == "text":
+                seen += event.text
+                # The snapshot is never ahead of its reader, though the wrapper has looked further.
+                assert event.snapshot == seen
+                assert stream.current_message_snapshot.content[0].text == seen  # type: ignore[union-attr]
+        assert stream.get_final_text() == words
+    assert stream.response.is_closed
+    check(anthropic_server, blocks, events)
+
+
+@pytest.mark.parametrize("reading", ["text_stream", "until_done", "get_final_message"])
+def test_each_way_to_read_the_stream_helper(
+    reading: str, client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    anthropic_server.refuse = refusing
+    with compacter.wrap(client).beta.messages.stream(messages=blocks, **OPTIONS) as stream:
+        if reading == "text_stream":
+            assert "".join(stream.text_stream) == words
+        elif reading == "until_done":
+            stream.until_done()
+        assert stream.get_final_message().content[0].text == words  # type: ignore[union-attr]
+    check(anthropic_server, blocks, events)
+
+
+def test_a_stream_helper_that_is_left_closes_its_response(
+    client: anthropic.Anthropic, compacter: Compacter, blocks: list[Any]
+) -> None:
+    with compacter.wrap(client).messages.stream(messages=blocks, **OPTIONS) as stream:
+        assert next(stream).type == "message_start"
+    assert stream.response.is_closed
+
+
+def test_parse_raw_and_beta(
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str,
+) -> None:  # fmt: skip
+    wrapped = compacter.wrap(client)
+    parsed = wrapped.messages.parse(messages=blocks, output_format=Colour, **OPTIONS)
+    assert parsed.parsed_output == Colour(colour="blue")
+    check(anthropic_server, blocks, events)
+    raw = wrapped.messages.with_raw_response.create(messages=blocks, **OPTIONS)
+    assert raw.parse().content[0].text == words  # type: ignore[union-attr]
+    with wrapped.beta.messages.with_streaming_response.create(messages=blocks, **OPTIONS) as response:
+        assert response.parse().content[0].text == words  # type: ignore[union-attr]
+
+
+def test_the_raw_response(
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str,
+) -> None:  # fmt: skip
+    raw = compacter.wrap(client).with_raw_response.messages.create(messages=blocks, **OPTIONS)
+    assert raw.parse().content[0].text == words  # type: ignore[union-attr]
+    check(anthropic_server, blocks, events)
+
+
+async def test_the_async_client(
+    aclient: anthropic.AsyncAnthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str,
+) -> None:  # fmt: skip
+    wrapped = compacter.wrap(aclient)
+    for _ in range(2):
+        reply = await wrapped.messages.create(messages=blocks, tools=TOOLS, **OPTIONS)
+        assert reply.content[0].text == words  # type: ignore[union-attr]
+        if len(events) == 1 and _ == 0:
+            check(anthropic_server, blocks, events)
+    assert len(events) == 1
+
+
+async def test_async_streams(
+    aclient: anthropic.AsyncAnthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    anthropic_server.refuse = refusing
+    wrapped = compacter.wrap(aclient)
+    async with wrapped.messages.stream(messages=blocks, **OPTIONS) as stream:
+        assert isinstance(stream, anthropic.AsyncMessageStream)
+        assert "".join([text async for text in stream.text_stream]) == words
+        assert (await stream.get_final_message()).content[0].text == words  # type: ignore[union-attr]
+    assert stream.response.is_closed
+    check(anthropic_server, blocks, events)
+    raw = await wrapped.messages.create(messages=blocks, stream=True, **OPTIONS)
+    assert [event.type async for event in raw][-1] == "message_stop"
+    async with wrapped.beta.messages.stream(messages=blocks, **OPTIONS) as beta:
+        assert await beta.get_final_text() == words
+    assert len(events) == 1
+
+
+def test_copies_are_wrapped(
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str,
+) -> None:  # fmt: skip
+    again = compacter.wrap(client).with_options(timeout=30).copy(max_retries=1)
+    assert again.messages.create(messages=blocks, **OPTIONS).content[0].text == words  # type: ignore[union-attr]
+    check(anthropic_server, blocks, events)
+
+
+def test_a_single_method_can_be_wrapped(
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    blocks: list[Any], words: str,
+) -> None:  # fmt: skip
+    with compacter.wrap(client.messages.stream)(messages=blocks, **OPTIONS) as stream:
+        assert stream.get_final_text() == words
+    check(anthropic_server, blocks, events)
+
+
+def test_giving_up_raises_anthropics_own_exception(
+    client: anthropic.Anthropic, anthropic_server: Provider, blocks: list[Any], refusing: Any
+) -> None:
+    anthropic_server.refuse = refusing
+    wrapped = Compacter(max_retries=0).wrap(client)
+    with (
+        pytest.raises(anthropic.APIStatusError, match="prompt is too long") as caught,
+        wrapped.messages.stream(messages=blocks, **OPTIONS),
+    ):
+        pass
+    assert "compacter gave up" in caught.value.__notes__[0]
+    assert len(anthropic_server.bodies) == 1

@@ -1,0 +1,268 @@
+"""OpenAI's clients, wrapped whole: each way to call them survives a token limit."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+from compacter import Compacter, CompactionEvent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.clients.loopback import Provider
+
+MODEL = "gpt-test"
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+@pytest.fixture
+def client(openai_server: Provider) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=openai_server.url + "/v1", api_key="none", max_retries=0) as made:
+        yield made
+
+
+@pytest.fixture
+async def aclient(openai_server: Provider) -> AsyncIterator[openai.AsyncOpenAI]:
+    async with openai.AsyncOpenAI(base_url=openai_server.url + "/v1", api_key="none", max_retries=0) as made:
+        yield made
+
+
+def check(server: Provider, history: list[Any], events: list[CompactionEvent], param: str = "messages") -> None:
+    """Refused, summarised by the same model, sent again with the same end."""
+    refused, *summaries, answered = server.bodies
+    assert len(refused[param]) == len(history)
+    assert answered[param][-1] == refused[param][-1]
+    assert len(answered[param]) < len(history)
+    assert [event.trigger for event in events] == ["token_limit"]
+    assert (events[0].fallback, events[0].summarizer_calls) == (False, len(summaries))
+    assert all("stream" not in body or not body["stream"] for body in summaries)
+    assert not any(body.get("tools") or body.get("response_format") for body in summaries)
+
+
+def pieces(chunks: list[Any]) -> str:
+    return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+
+
+def test_create(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str,
+) -> None:  # fmt: skip
+    before = copy.deepcopy(chat)
+    reply = compacter.wrap(client).chat.completions.create(model=MODEL, messages=chat)
+    assert reply.choices[0].message.content == words
+    assert chat == before
+    check(openai_server, chat, events)
+
+
+def test_create_streaming(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    openai_server.refuse = refusing
+    stream = compacter.wrap(client).chat.completions.create(model=MODEL, messages=chat, stream=True)
+    assert isinstance(stream, openai.Stream)
+    with stream:
+        assert pieces(list(stream)) == words
+    check(openai_server, chat, events)
+
+
+def test_the_stream_helper(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    openai_server.refuse = refusing
+    with compacter.wrap(client).chat.completions.stream(model=MODEL, messages=chat) as stream:
+        seen = ""
+        for event in stream:
+            if event.type == "content.delta":
+                seen += event.delta
+                assert event.snapshot == seen
+        assert stream.get_final_completion().choices[0].message.content == words == seen
+    check(openai_server, chat, events)
+
+
+def test_parse(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any],
+) -> None:  # fmt: skip
+    reply = compacter.wrap(client).chat.completions.parse(model=MODEL, messages=chat, response_format=Colour)
+    assert reply.choices[0].message.parsed == Colour(colour="blue")
+    check(openai_server, chat, events)
+
+
+def test_the_raw_response(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str,
+) -> None:  # fmt: skip
+    raw = compacter.wrap(client).chat.completions.with_raw_response.create(model=MODEL, messages=chat)
+    assert raw.headers["content-type"] == "application/json"
+    assert raw.parse().choices[0].message.content == words
+    check(openai_server, chat, events)
+
+
+def test_the_streaming_response(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str,
+) -> None:  # fmt: skip
+    completions = compacter.wrap(client).with_streaming_response.chat.completions
+    with completions.create(model=MODEL, messages=chat) as response:
+        assert response.parse().choices[0].message.content == words
+    check(openai_server, chat, events)
+
+
+@pytest.mark.parametrize("copying", ["copy", "with_options"])
+def test_a_copy_of_a_wrapped_client_is_wrapped(
+    copying: str, client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str,
+) -> None:  # fmt: skip
+    again = getattr(getattr(compacter.wrap(client), copying)(timeout=30), copying)(max_retries=1)
+    assert type(again) is openai.OpenAI
+    assert (again.timeout, again.max_retries) == (30, 1)
+    assert again.chat.completions.create(model=MODEL, messages=chat).choices[0].message.content == words
+    check(openai_server, chat, events)
+
+
+async def test_the_async_client(
+    aclient: openai.AsyncOpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str,
+) -> None:  # fmt: skip
+    wrapped = compacter.wrap(aclient)
+    reply = await wrapped.chat.completions.create(model=MODEL, messages=chat)
+    assert reply.choices[0].message.content == words
+    check(openai_server, chat, events)
+    # With a record in force the quiet path is left: the same answer, in one request.
+    sent = len(openai_server.bodies)
+    reply = await wrapped.chat.completions.create(model=MODEL, messages=chat)
+    assert reply.choices[0].message.content == words
+    assert (len(openai_server.bodies), len(events)) == (sent + 1, 1)
+
+
+async def test_async_streams(
+    aclient: openai.AsyncOpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    openai_server.refuse = refusing
+    wrapped = compacter.wrap(aclient)
+    stream = await wrapped.chat.completions.create(model=MODEL, messages=chat, stream=True)
+    assert isinstance(stream, openai.AsyncStream)
+    assert pieces([chunk async for chunk in stream]) == words
+    check(openai_server, chat, events)
+    async with wrapped.chat.completions.stream(model=MODEL, messages=chat) as helper:
+        assert (await helper.get_final_completion()).choices[0].message.content == words
+
+
+async def test_async_raw_and_parsed(
+    aclient: openai.AsyncOpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str,
+) -> None:  # fmt: skip
+    wrapped = compacter.wrap(aclient)
+    raw = await wrapped.chat.completions.with_raw_response.create(model=MODEL, messages=chat)
+    assert raw.parse().choices[0].message.content == words
+    check(openai_server, chat, events)
+    async with wrapped.chat.completions.with_streaming_response.create(model=MODEL, messages=chat) as live:
+        assert (await live.parse()).choices[0].message.content == words
+    parsed = await wrapped.chat.completions.parse(model=MODEL, messages=chat, response_format=Colour)
+    assert parsed.choices[0].message.parsed == Colour(colour="blue")
+
+
+def test_responses(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    items: list[Any], words: str,
+) -> None:  # fmt: skip
+    reply = compacter.wrap(client).responses.create(model=MODEL, input=items, instructions="Be terse.")
+    assert reply.output_text == words
+    check(openai_server, items, events, "input")
+    assert "Be terse." not in str(openai_server.bodies[1])
+    assert openai_server.bodies[1]["max_output_tokens"]
+    assert openai_server.bodies[-1]["instructions"] == "Be terse."
+
+
+def test_responses_parse(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    items: list[Any],
+) -> None:  # fmt: skip
+    reply = compacter.wrap(client).responses.parse(model=MODEL, input=items, text_format=Colour)
+    assert reply.output_parsed == Colour(colour="blue")
+    check(openai_server, items, events, "input")
+
+
+def test_responses_streaming(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    items: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    openai_server.refuse = refusing
+    wrapped = compacter.wrap(client)
+    stream = wrapped.responses.create(model=MODEL, input=items, stream=True)
+    assert "".join(event.delta for event in stream if event.type == "response.output_text.delta") == words
+    check(openai_server, items, events, "input")
+    with wrapped.responses.stream(model=MODEL, input=items) as helper:
+        assert helper.get_final_response().output_text == words
+
+
+async def test_async_responses(
+    aclient: openai.AsyncOpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    items: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    openai_server.refuse = refusing
+    wrapped = compacter.wrap(aclient)
+    async with wrapped.responses.stream(model=MODEL, input=items) as helper:
+        assert (await helper.get_final_response()).output_text == words
+    check(openai_server, items, events, "input")
+    assert (await wrapped.responses.create(model=MODEL, input=items)).output_text == words
+
+
+@pytest.mark.parametrize("held", [{"previous_response_id": "resp_0"}, {"conversation": "conv_1"}])
+def test_a_history_that_the_server_keeps_is_named_as_the_reason(
+    held: dict[str, Any], client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+) -> None:  # fmt: skip
+    with pytest.raises(openai.BadRequestError) as caught:
+        compacter.wrap(client).responses.create(model=MODEL, input="And now?", **held)
+    assert next(iter(held)) in caught.value.__notes__[0]
+    assert (len(openai_server.bodies), events) == (1, [])
+
+
+def test_other_errors_come_as_they_are(client: openai.OpenAI, openai_server: Provider, compacter: Compacter) -> None:
+    with pytest.raises(TypeError, match="model"):
+        compacter.wrap(client).chat.completions.create(messages=[])  # type: ignore[call-overload]
+    assert openai_server.bodies == []
+
+
+def test_a_single_method_can_be_wrapped(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str,
+) -> None:  # fmt: skip
+    create = compacter.wrap(client.chat.completions.create)
+    assert create(model=MODEL, messages=chat).choices[0].message.content == words
+    check(openai_server, chat, events)
+    assert inspect.ismethod(create)
+    assert client.chat.completions.create != create
+
+
+def test_two_compacters_may_wrap_one_client(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    chat: list[Any], words: str,
+) -> None:  # fmt: skip
+    outer: list[CompactionEvent] = []
+    wrapped = Compacter(on_compaction=outer.append).wrap(compacter.wrap(client))
+    assert wrapped.chat.completions.create(model=MODEL, messages=chat).choices[0].message.content == words
+    assert (len(events), outer) == (1, [])
+
+
+def test_openais_own_models_get_the_output_limit_by_its_new_name(compacter: Compacter, openai_server: Provider) -> None:
+    from compacter.clients.openai import output_param
+
+    azure = openai.AzureOpenAI(
+        azure_endpoint="https://here.openai.azure.com", api_key="none", api_version="2025-01-01"
+    )
+    assert output_param(openai.OpenAI(api_key="none")) == output_param(azure) == "max_completion_tokens"
+    assert output_param(openai.OpenAI(api_key="none", base_url=openai_server.url)) == "max_tokens"
+    assert type(compacter.wrap(azure)) is openai.AzureOpenAI
