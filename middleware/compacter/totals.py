@@ -53,6 +53,22 @@ class Ledger:
         with self._lock:
             self._totals = _added(self._totals, event)
 
+    def asked(self) -> None:
+        """Count a request for a summary, whatever comes of it."""
+        with self._lock:
+            self._totals = replace(self._totals, summarizer_calls=self._totals.summarizer_calls + 1)
+
+    def answered(self, input_tokens: int, output_tokens: int, cost: float | None) -> None:
+        """Count what the answer to it took, also if it is refused then."""
+        with self._lock:
+            now = self._totals
+            self._totals = replace(
+                now,
+                input_tokens=now.input_tokens + input_tokens,
+                output_tokens=now.output_tokens + output_tokens,
+                cost=now.cost + (cost or 0.0),
+            )
+
     def snapshot(self) -> Totals:
         """The totals now."""
         with self._lock:
@@ -65,10 +81,6 @@ def _added(totals: Totals, event: Event) -> Totals:
         return replace(
             totals,
             rounds=totals.rounds + 1,
-            summarizer_calls=totals.summarizer_calls + event.summarizer_calls,
-            input_tokens=totals.input_tokens + event.input_tokens,
-            output_tokens=totals.output_tokens + event.output_tokens,
-            cost=totals.cost + (event.cost or 0.0),
             characters_saved=totals.characters_saved + event.original_data_size - event.compacted_data_size,
         )
     if isinstance(event, CompactionFailed):

@@ -262,6 +262,7 @@ class World:
         self, effect: AskSummarizer, *, asynchronous: bool
     ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
         """Which function to ask, and with what."""
+        self.engine.ledger.asked()
         summarizer = self.engine.options.summarizer
         messages = [dict(message) for message in effect.messages]
         if isinstance(summarizer, str):
@@ -307,6 +308,7 @@ class World:
             if answer.input_tokens
             else None
         )
+        self.engine.ledger.answered(answer.input_tokens, answer.output_tokens, cost)
         return Answer(
             answer.text,
             answer.input_tokens,
