@@ -1,0 +1,358 @@
+"""What hooks are told, in which order, and how it adds up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+from pydantic import ValidationError
+
+from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, Truncate
+from compacter.events import (
+    CompactionFailed,
+    CompactionReused,
+    CompactionSkipped,
+    CompactionStarted,
+    MaxTokensAdjusted,
+    RetriesExhausted,
+)
+from compacter.summaries import tag
+from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
+
+if TYPE_CHECKING:
+    from compacter.events import Event
+
+Chat = dict[str, Any]
+
+
+def talk(turns: int = 14, size: int = 160) -> list[Chat]:
+    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
+    for number in range(turns):
+        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
+        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
+
+
+def summarizer(**options: Any) -> ScriptedSummarizer:
+    return ScriptedSummarizer("They asked and answered.", returns="completion", **options)
+
+
+class TestTheCompactionEvent:
+    @pytest.fixture
+    def event(self) -> CompactionEvent:
+        told: list[CompactionEvent] = []
+        model = ScriptedModel(window=900)
+        Compacter(summarizer=summarizer(), on_compaction=told.append).wrap(model.completion)("m", talk())
+        (event,) = told
+        return event
+
+    def test_it_says_what_was_before_and_after(self, event: CompactionEvent) -> None:
+        history = talk()
+        assert event.original_data_size == sum(len(message["content"]) for message in history)
+        assert event.messages_before == len(history)
+        assert event.messages_after == len(history) - len(event.discarded) + 1
+        assert 0 < event.compacted_data_size < event.original_data_size
+        assert event.compacted_tokens < event.original_tokens
+        assert 0.5 < event.ratio <= 1
+
+    def test_it_says_what_the_provider_said(self, event: CompactionEvent) -> None:
+        assert event.limit == 900
+        assert event.requested is not None
+        assert event.requested > 900
+        assert (event.model, event.trigger, event.attempt) == ("m", "token_limit", 1)
+
+    def test_its_estimates_are_calibrated_by_that(self, event: CompactionEvent) -> None:
+        assert event.requested == pytest.approx(event.original_tokens, rel=0.02)
+
+    def test_it_is_json_without_the_discarded_messages(self, event: CompactionEvent) -> None:
+        read = json.loads(event.model_dump_json())
+        assert "discarded" not in read
+        assert read["summary"] == "They asked and answered."
+        assert CompactionEvent.model_validate(read) == event.model_copy(update={"discarded": ()})
+
+    def test_its_repr_holds_no_discarded_text(self, event: CompactionEvent) -> None:
+        assert "Question 1?" not in repr(event.model_copy(update={"ledger": ""}))
+
+    def test_it_is_frozen(self, event: CompactionEvent) -> None:
+        name = "attempt"
+        with pytest.raises(ValidationError):
+            setattr(event, name, 2)
+
+    def test_the_discarded_messages_are_the_callers_own_objects(self) -> None:
+        history = talk()
+        result = Compacter(summarizer=summarizer()).compact(history)
+
+        assert result.discarded
+        assert all(any(message is own for own in history) for message in result.discarded)
+
+    def test_all_calls_of_one_conversation_have_its_name(self) -> None:
+        told: list[CompactionEvent] = []
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer=summarizer(), on_compaction=told.append, memory=None).wrap(
+            model.completion
+        )
+
+        completion("m", talk())
+        completion("m", [*talk(), {"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}])
+        completion("m", [talk()[0], {"role": "user", "content": "Another beginning."}, *talk()[2:]])
+
+        names = [event.conversation for event in told]
+        assert names[0] == names[1] != names[2]
+        assert all(names)
+
+
+class TestOrder:
+    def run(self, **options: Any) -> tuple[list[str], ScriptedModel]:
+        told: list[Event] = []
+        model = options.pop("model", None) or ScriptedModel(window=900)
+        options.setdefault("summarizer", summarizer())
+        asked = options.pop("asked", {})
+        completion = Compacter(on_event=told.append, **options).wrap(model.completion)
+        for _ in range(options.pop("times", 1)):
+            completion("m", talk(), **asked)
+        return [type(event).__name__ for event in told], model
+
+    def test_a_call_that_fits_tells_nothing(self) -> None:
+        assert self.run(model=ScriptedModel())[0] == []
+
+    def test_a_round(self) -> None:
+        assert self.run()[0] == ["CompactionStarted", "CompactionEvent"]
+
+    def test_a_summary_that_fails(self) -> None:
+        names, _ = self.run(summarizer=summarizer(fail="raises"))
+        assert names == ["CompactionStarted", "CompactionFailed", "CompactionEvent"]
+
+    def test_a_veto(self) -> None:
+        told: list[Event] = []
+        completion = Compacter(
+            summarizer=summarizer(), on_event=told.append, before_compaction=lambda plan: False
+        ).wrap(ScriptedModel(window=900).completion)
+
+        with pytest.raises(TokenLimitError):
+            completion("m", talk())
+
+        assert [type(event).__name__ for event in told] == ["CompactionSkipped", "RetriesExhausted"]
+        assert isinstance(told[0], CompactionSkipped)
+        assert told[0].reason == "vetoed"
+
+    def test_a_lowered_output_limit(self) -> None:
+        model = ScriptedModel(window=1_400, counts_output=True)
+        names, _ = self.run(model=model, asked={"max_tokens": 1_000})
+        assert names == ["MaxTokensAdjusted"]
+        assert model.requests[-1].messages == tuple(talk())
+        assert 0 < (model.requests[-1].max_tokens or 0) < 400
+
+    def test_an_earlier_compaction_that_is_used_again_is_no_round(self) -> None:
+        told: list[CompactionEvent] = []
+        model = ScriptedModel(window=900)
+        compacter = Compacter(summarizer=summarizer(), on_compaction=told.append)
+        completion = compacter.wrap(model.completion)
+
+        for _ in range(5):
+            completion("m", talk())
+
+        assert len(told) == 1
+        assert model.rejected == 1
+
+
+class TestHooks:
+    async def test_async_hooks_are_awaited_before_the_retry(self) -> None:
+        order: list[str] = []
+        model = ScriptedModel(window=900)
+
+        async def completion(messages: list[Chat]) -> Any:
+            order.append("call")
+            return await model.acompletion("m", messages)
+
+        async def hook(event: CompactionEvent) -> None:
+            await asyncio.sleep(0)
+            order.append("hook")
+
+        await Compacter(summarizer=summarizer(), on_compaction=hook).wrap(completion)(messages=talk())
+
+        assert order == ["call", "hook", "call"]
+
+    def test_async_hooks_work_in_a_sync_program(self) -> None:
+        told: list[CompactionEvent] = []
+
+        async def hook(event: CompactionEvent) -> None:
+            await asyncio.sleep(0)
+            told.append(event)
+
+        Compacter(summarizer=summarizer(), on_compaction=hook).compact(talk())
+
+        assert len(told) == 1
+
+    async def test_and_where_a_loop_is_running_already(self) -> None:
+        told: list[CompactionEvent] = []
+
+        async def hook(event: CompactionEvent) -> None:
+            told.append(event)
+
+        Compacter(summarizer=summarizer(), on_compaction=hook).compact(talk())
+
+        assert len(told) == 1
+
+    def test_they_can_be_registered_later_and_stay_functions(self) -> None:
+        compacter, told = Compacter(summarizer=summarizer()), list[str]()
+
+        @compacter.on_compaction
+        def first(event: CompactionEvent) -> str:
+            told.append("compaction")
+            return "first"
+
+        @compacter.on_event
+        def second(event: Event) -> None:
+            told.append(type(event).__name__)
+
+        result = compacter.compact(talk())
+
+        assert result.event is not None
+        assert first(result.event) == "first"
+        assert told == ["CompactionStarted", "compaction", "CompactionEvent", "compaction"]
+
+
+class TestBeforeCompaction:
+    def test_it_sees_the_plan_and_may_move_the_cut(self) -> None:
+        from dataclasses import replace
+
+        seen: list[CompactionPlan] = []
+
+        def fewer(plan: CompactionPlan) -> CompactionPlan:
+            seen.append(plan)
+            return replace(plan, cut=5)
+
+        result = Compacter(summarizer=summarizer(), before_compaction=fewer).compact(talk())
+
+        assert seen[0].cut > 5
+        assert result.discarded == tuple(talk()[1:5])
+
+    @pytest.mark.parametrize("answer", [True, None, "yes"])
+    def test_any_other_answer_lets_the_plan_be(self, answer: Any) -> None:
+        plain = Compacter(summarizer=summarizer()).compact(talk())
+        asked = Compacter(summarizer=summarizer(), before_compaction=lambda plan: answer).compact(talk())
+        assert asked.discarded == plain.discarded
+
+    def test_a_veto_leaves_everything(self) -> None:
+        asked = summarizer()
+        result = Compacter(summarizer=asked, before_compaction=lambda plan: False).compact(talk())
+        assert not result.changed
+        assert not asked.requests
+
+    async def test_it_may_be_async(self) -> None:
+        async def veto(plan: CompactionPlan) -> bool:
+            await asyncio.sleep(0)
+            return False
+
+        result = await Compacter(summarizer=summarizer(), before_compaction=veto).acompact(talk())
+        assert not result.changed
+
+
+class TestTotals:
+    def test_a_new_compacter_has_done_nothing(self) -> None:
+        totals = Compacter().totals
+        assert (totals.calls, totals.rounds, totals.summarizer_calls, totals.cost) == (0, 0, 0, 0.0)
+
+    def test_calls_rounds_and_tokens_add_up(self) -> None:
+        asked, told = summarizer(), list[CompactionEvent]()
+        model = ScriptedModel(window=900)
+        compacter = Compacter(summarizer=asked, on_compaction=told.append, memory=None)
+        completion = compacter.wrap(model.completion)
+
+        for _ in range(3):
+            completion("m", talk())
+        completion("m", talk(2))
+
+        totals = compacter.totals
+        assert (totals.calls, totals.rounds) == (4, 3)
+        assert totals.summarizer_calls == len(asked.requests) == sum(event.summarizer_calls for event in told)
+        assert totals.input_tokens == asked.tokens == sum(event.input_tokens for event in told)
+        assert totals.output_tokens == sum(event.output_tokens for event in told)
+        assert totals.characters_saved == sum(
+            event.original_data_size - event.compacted_data_size for event in told
+        )
+
+    @pytest.mark.parametrize("failure", ["refusal", "too_large", "length", "raises"])
+    @pytest.mark.parametrize("fallback", ["truncate", None])
+    def test_tokens_count_also_when_their_summary_is_refused(
+        self, failure: Any, fallback: Any
+    ) -> None:  # M20, P10
+        asked = summarizer(fail=failure)
+        compacter = Compacter(summarizer=asked, fallback=fallback)
+
+        try:
+            compacter.compact(talk())
+        except CompactionError:
+            assert fallback is None
+
+        totals = compacter.totals
+        assert totals.failures == 1
+        assert totals.summarizer_calls == len(asked.requests)
+        answered = 0 if failure == "raises" else asked.tokens
+        assert totals.input_tokens == answered
+
+    def test_the_price_of_a_summary_is_told_where_it_is_known(self) -> None:
+        model = ScriptedModel(window=900, replies="They asked and answered.")
+        told: list[CompactionEvent] = []
+        compacter = Compacter(on_compaction=told.append)
+        compacter.wrap(model.completion)("gpt-4o-mini", talk())
+        unknown = Compacter(on_compaction=told.append)
+        unknown.wrap(model.completion)("a-model-of-ones-own", talk())
+
+        assert told[0].cost is not None
+        assert told[0].cost > 0
+        assert compacter.totals.cost == pytest.approx(told[0].cost)
+        assert told[1].cost is None
+
+    def test_no_summary_costs_nothing(self) -> None:
+        result = Compacter(strategy=Truncate()).compact(talk())
+        assert result.event is not None
+        assert (result.event.cost, result.event.summarizer_calls) == (0.0, 0)
+
+
+class TestLogs:
+    def test_events_reach_the_standard_logger_as_numbers(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO, logger="compacter")
+
+        Compacter(summarizer=summarizer()).compact(talk())
+
+        (record,) = caplog.records
+        assert record.name == "compacter"
+        assert record.getMessage() == "compacter.compaction_event"
+        assert record.__dict__["messages_before"] == len(talk())
+        assert "summary" not in record.__dict__
+
+    def test_a_logger_of_ones_own_gets_them(self) -> None:
+        logs = structlog.testing.LogCapture()
+        logger = structlog.wrap_logger(None, processors=[logs])
+        Compacter(summarizer=summarizer(), logger=logger).compact(talk())
+
+        assert [entry["event"] for entry in logs.entries] == [
+            "compacter.compaction_started",
+            "compacter.compaction_event",
+        ]
+        assert tag.TAG not in str(logs.entries)
+
+    def test_nothing_is_printed(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Compacter(summarizer=summarizer()).compact(talk())
+        assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        CompactionStarted,
+        CompactionFailed,
+        CompactionSkipped,
+        CompactionReused,
+        MaxTokensAdjusted,
+        RetriesExhausted,
+    ],
+)
+def test_no_event_but_the_compactions_has_room_for_text(kind: type[Event]) -> None:
+    texts = {name for name, member in kind.model_fields.items() if member.annotation is str}
+    assert texts <= {"conversation", "reason", "error"}
