@@ -48,7 +48,7 @@ class Cache:
 
 def speak(messages: tuple[Any, ...]) -> str:
     """A summary where one is asked for, else a short answer."""
-    if "Write a summary" in str(messages[-1]["content"]):
+    if "Constraints: the user" in str(messages[-1]["content"]):
         return "The user looks words up in the handbook; every look-up so far was answered. " * 8
     return "Here is what the handbook says. " * 6
 
