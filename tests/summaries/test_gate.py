@@ -31,7 +31,7 @@ def judge(text: str, **options: object) -> gate.Verdict:
         "SUMMARY: deploy rollback cluster latency budget schema migrate index",
         "A short summary of what came before.",
         "Task: move the billing job.\nState: moved to jobs-eu-7.\nOpen: alert, old worker.",
-        "The user asked for the billing job to be moved. The assistant first refused: \"I'm sorry, but I can't do that.\"",
+        "The user wants the billing job moved. The assistant refused: \"I'm sorry, but I can't do that.\"",
         "The user greeted the assistant ('Hello!') and asked to move a job.",
         "Hello-world service moved to another queue; alert missing.",
         "Sure! Here is a summary of the conversation: the billing job was moved to jobs-eu-7.",

@@ -35,7 +35,8 @@ _SUMMARY_WORD = re.compile(
 )
 _ANSWERING = re.compile(
     r"^\W*(?:(?:sure|certainly|absolutely|of course|great|no problem|got it|understood|thanks?(?: you)?|"
-    r"you['’]re welcome|hello|hi|hey|hi there|good (?:morning|evening|afternoon))(?:\s*[!,.—–]|\s+-|\s+there\b|$)"
+    r"you['’]re welcome|hello|hi|hey|hi there|good (?:morning|evening|afternoon))"
+    r"(?:\s*[!,.—–]|\s+-|\s+there\b|$)"
     r"|i['’]?d be (?:happy|glad) to|i(?:['’]ll| will) (?:now |go |start |begin |check |look |take |run |"
     r"help |get |be )|let me (?:check|run|look|see|try|know|start|help|find|take)|let['’]s (?:start|begin|"
     r"look|try|go|continue|see|proceed)|"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from compacter.history.entry import Entry
 from compacter.summaries import ledger as ledgers
@@ -53,13 +54,15 @@ def draft(
         return olds[0]
     cap = budget // _LEDGER_SHARE if ledger else 0
     scores: dict[str, float] = {}
-    ruled = ledgers.rules(talk, old.rules, scores)
-    kept = ledgers.essence(talk, old, ruled, cap, extractors) if ledger else []
     prose_lines = [line for parsed in olds for line in parsed.prose.splitlines() if line]
     told = [
         Entry("assistant", "summary", line) for line in [*prose_lines, *(old.references if ledger else ())]
     ]
     sources, pieces = units.cut([*told, *talk], scores)
+    gone = stale([*old.rules, *(piece.said for piece in pieces if sources[piece.entry].role == "user")])
+    pieces = [piece for piece in pieces if piece.said not in gone or sources[piece.entry].role != "user"]
+    ruled = [rule for rule in ledgers.rules(talk, old.rules, scores) if rule[0] not in gone]
+    kept = ledgers.essence(talk, old, ruled, cap, extractors) if ledger else []
     prose, listed = _select(sources, pieces, budget - len(tag.join("", "\n".join(kept))), cap, kept)
     return tag.Parsed(prose, "\n".join([*kept, *listed]))
 
@@ -69,21 +72,12 @@ def _select(
 ) -> tuple[str, list[str]]:
     """Return the prose, and the ledger's lines for references, that together fill ``room``."""
     known = vocabulary.learn(sources, pieces)
-    gone = stale(piece.said for piece in pieces if sources[piece.entry].role == "user")
     marks = [len(source.mark) for source in sources]
     covered = known.covered_by("\n".join(kept))
     times = Counter(piece.text for piece in pieces)
     offered = [
-        Piece(
-            known.words[place],
-            known.names[place],
-            len(piece.text) + 1,
-            piece.entry,
-            piece.salience / times[piece.text],
-        )
-        if piece.said not in gone
-        else Piece((), (), len(piece.text) + 1)
-        for place, piece in enumerate(pieces)
+        Piece(words, names, len(piece.text) + 1, piece.entry, piece.salience / times[piece.text])
+        for piece, words, names in zip(pieces, known.words, known.names, strict=True)
     ]
     cap -= sum(len(line) + 1 for line in kept)
     found = list(references.candidates(known, pieces, cap)) if cap > 0 else []
@@ -94,13 +88,27 @@ def _select(
         ledgers.REFERENCE + found[place - len(pieces)][0] for place in sorted(chosen) if place >= len(pieces)
     ]
     lines = [place for place in chosen if place < len(pieces)]
-    gap = room - sum(len(line) + 1 for line in listed) - len(_write(sources, pieces, lines))
+    room -= sum(len(line) + 1 for line in listed)
+    gap = room - len(_write(sources, pieces, lines))
     if gap > _SMALLEST_GAP:
         # Everything has been said once. What is said again often matters: take the best of the rest as well.
         rest = sorted(set(range(len(pieces))).difference(lines))
         again = choose([offered[place] for place in rest], known.weights, marks, (gap - 1,), set())
         lines += [rest[place] for place in again]
-    return _write(sources, pieces, lines)[: max(0, room - sum(len(line) + 1 for line in listed))], listed
+        pieces = _restored(pieces, lines, room - len(_write(sources, pieces, lines)))
+    return _write(sources, pieces, lines)[: max(0, room)], listed
+
+
+def _restored(pieces: Sequence[Unit], chosen: Sequence[int], room: int) -> list[Unit]:
+    """Return the pieces, as many of the chosen ones in their full wording as there is room for, newest first."""
+    restored = list(pieces)
+    for place in sorted(chosen, reverse=True):
+        piece = pieces[place]
+        longer = len(piece.said) - len(piece.text)
+        if longer <= room:
+            restored[place] = replace(piece, text=piece.said)
+            room -= longer
+    return restored
 
 
 def _write(sources: Sequence[Source], pieces: Sequence[Unit], chosen: Sequence[int]) -> str:

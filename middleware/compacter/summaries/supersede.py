@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from compacter.summaries.attributes import Governed, governed, replaces
 from compacter.summaries.identifiers import Found, identifiers
 from compacter.summaries.words import words
 
+_REMEMBERED = 50
 _VALUE = re.compile(
     r"[$€£¥]\s?\d[\d.,]*|\b\d[\d.,:/-]*\b|\b(?:january|february|march|april|may|june|july|august|september|"
     r"october|november|december|"
@@ -35,15 +37,20 @@ def stale(statements: Iterable[str], fewest: int = 2) -> set[str]:
     Only statements of at least ``fewest`` words besides the value are compared.
     """
     holding: dict[str, str] = {}
+    settings: dict[str, list[tuple[Governed, str]]] = {}
     gone: set[str] = set()
     known: dict[str, Found] = {}
     for statement in statements:
-        about = subject(statement, known, fewest)
-        if not about:
-            continue
-        before = holding.get(about)
-        if before is not None and before != statement:
-            gone.add(before)
         gone.discard(statement)
-        holding[about] = statement
+        for setting in governed(statement):
+            others = settings.setdefault(setting.attribute, [])
+            gone.update(text for other, text in others if text != statement and replaces(setting, other))
+            others[:] = [(other, text) for other, text in others[-_REMEMBERED:] if text not in gone]
+            others.append((setting, statement))
+        about = subject(statement, known, fewest)
+        if about:
+            before = holding.get(about)
+            if before is not None and before != statement:
+                gone.add(before)
+            holding[about] = statement
     return gone
