@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import litellm
 import openai
 import pytest
+from litellm.exceptions import ContextWindowExceededError
+from litellm.router import Router
 
 from compacter import Compacter, CompactionEvent
 
@@ -24,15 +26,16 @@ TOPICS = (
     "the customs house",
     "the pier",
 )
-OPTIONS: dict[str, Any] = {"max_tokens": 24, "temperature": 0.2, "timeout": 600}
+PROMPT = "{history}\n\nSummarize the transcript above in one short sentence."
+OPTIONS: dict[str, Any] = {"max_tokens": 16, "temperature": 0.2, "timeout": 600}
 
 
 def long_history() -> list[dict[str, Any]]:
-    """Far more than the window: a system prompt, sixty turns with a tool call here and there, a question."""
+    """More than the window: a system prompt, 46 turns with a tool call here and there, a question."""
     history: list[dict[str, Any]] = [
         {"role": "system", "content": "You answer questions about a small town."}
     ]
-    for number in range(60):
+    for number in range(46):
         topic = TOPICS[number % len(TOPICS)]
         history.append({"role": "user", "content": f"Entry {number}: what can you tell me about {topic}?"})
         if number % 5 == 0:
@@ -87,9 +90,9 @@ def through_litellm(model: EmbeddedModel) -> dict[str, Any]:
     return {"model": f"openai/{model.name}", "api_base": model.api_base, "api_key": "none", **OPTIONS}
 
 
-def router(model: EmbeddedModel) -> litellm.Router:
+def router(model: EmbeddedModel) -> Router:
     deployment = {"model_name": model.name, "litellm_params": through_litellm(model)}
-    return litellm.Router(model_list=[deployment])
+    return Router(model_list=[deployment])
 
 
 @pytest.fixture
@@ -148,7 +151,8 @@ def events() -> list[CompactionEvent]:
 
 @pytest.fixture
 def compacter(events: list[CompactionEvent]) -> Compacter:
-    return Compacter(max_summary_tokens=120, on_compaction=events.append)
+    # Short, because each token costs time here: what a summary is worth is tested elsewhere.
+    return Compacter(max_summary_tokens=60, summary_prompt=PROMPT, on_compaction=events.append)
 
 
 SHAPES = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -270,5 +274,5 @@ def test_the_second_call_with_the_full_history_reuses_the_summary(
 
 def test_giving_up_raises_litellms_own_exception(model: EmbeddedModel) -> None:
     completion = Compacter(max_retries=0).wrap(litellm.completion)
-    with pytest.raises(litellm.ContextWindowExceededError):
+    with pytest.raises(ContextWindowExceededError):
         completion(messages=long_history(), **through_litellm(model))
