@@ -12,9 +12,10 @@ from compacter.config import Fallback, PlanHook, Summarizer, validated
 from compacter.engine import Engine
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent
-from compacter.flow.compaction import Compaction, Job, compact, plan
+from compacter.flow.compaction import Compaction, compact
 from compacter.flow.drive import adrive, drive
 from compacter.flow.effects import Flow
+from compacter.flow.planning import Job, plan
 from compacter.flow.recover import pinned
 from compacter.history.cut import CompactionPlan
 from compacter.history.message import Message

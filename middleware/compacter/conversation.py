@@ -7,7 +7,7 @@ from collections.abc import Iterable, MutableSequence
 from typing import TYPE_CHECKING, Any, overload
 
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
-from compacter.flow.compaction import prior_summary
+from compacter.flow.planning import prior_summary
 from compacter.history.fields import plain
 from compacter.history.message import Message
 from compacter.history.recognise import recognise

@@ -10,8 +10,9 @@ from tenacity import DoAttempt, DoSleep, RetryCallState
 
 from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted
 from compacter.flow.calibration import Calibration
-from compacter.flow.compaction import Job, compact, plan, target_characters
+from compacter.flow.compaction import compact
 from compacter.flow.effects import Call, Claim, Flow, Recall, Remember, Sleep, Tell
+from compacter.flow.planning import Job, plan, target_characters
 from compacter.flow.policy import Policy
 from compacter.history.message import Message
 from compacter.history.wire import Wire

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 from compacter.history.message import Message
 from compacter.history.wire import Wire
 
-FILLERS = {"user": "Continue.", "assistant": "Understood."}
+FILLERS: Final[Mapping[Literal["user", "assistant"], str]] = {"user": "Continue.", "assistant": "Understood."}
 """The short messages that stand between two messages of one role where turns must alternate."""
 
 
@@ -21,8 +22,8 @@ def assemble(
 ) -> list[Message]:
     """The messages at the indexes ``keep`` in order, ``summary`` after the whole system prefix.
 
-    Where turns must ``alternate``, a filler goes between two neighbours of one role that were no neighbours before, and
-    before a first message that is not the user's.
+    Where turns must ``alternate``, a filler goes between two neighbours of one role that were no neighbours before,
+    and before a first message that is not the user's.
     """
     prefix = 0
     while prefix < len(keep) and keep[prefix] == prefix and wire.speaker(messages[prefix]) == "system":
@@ -46,8 +47,8 @@ def assemble(
                 ):
                     out.append(wire.say("user", FILLERS["user"]))
                 elif role == speaker and role in FILLERS and not _neighbours(wire, messages, before, index):
-                    other = "assistant" if role == "user" else "user"
-                    out.append(wire.say(other, FILLERS[other]))  # type: ignore[arg-type]
+                    other: Literal["user", "assistant"] = "assistant" if role == "user" else "user"
+                    out.append(wire.say(other, FILLERS[other]))
                 speaker, before = role, index
         out.append(message)
     return out

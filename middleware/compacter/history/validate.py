@@ -1,13 +1,16 @@
-"""Is a compacted list one that the provider accepts, and does it keep what it must? (DESIGN, "What must always hold")."""
+"""Whether a compacted list is one that the provider accepts, and keeps what it must."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
+from compacter.history.assemble import FILLERS
 from compacter.history.message import Message
-from compacter.history.outline import Kind
+from compacter.history.outline import Kind, Outline
 from compacter.history.wire import Wire
+from compacter.summaries import tag
 
 
 def violations(
@@ -21,8 +24,8 @@ def violations(
 ) -> list[str]:
     """What is wrong with ``after`` as a compaction of ``before``; empty when nothing is.
 
-    ``protected`` marks the messages of ``before`` that must come out verbatim. ``edited`` allows messages that stand for
-    one original each (a cleared tool result, a shortened message) beside summaries and fillers.
+    ``protected`` marks the messages of ``before`` that must come out verbatim. ``edited`` allows messages that stand
+    for one original each (a cleared tool result, a shortened message) beside one summary and fillers.
     """
     if not after:
         return ["nothing is left"]
@@ -45,41 +48,126 @@ def violations(
     found.extend(f"{what} {call_id!r}" for what, call_id in halves)
     if new.open is not None and old.open is None:
         found.append("a call lost its results")
-    strangers = positions.count(None)
-    if not edited and strangers > _allowed(wire, positions, alternate=alternate):
-        found.append(f"{strangers} messages are neither original nor the summary")
+    made = {place for place, position in enumerate(positions) if position is None}
+    if edited:
+        made -= _edits(wire, before, after, positions)
+    found.extend(
+        _strangers(
+            wire, before, after, positions, made=made, new=new, protected=protected, alternate=alternate
+        )
+    )
     if alternate:
         found.extend(_turns(wire, after, positions))
-    if _system_after_start(new.kinds, positions):
-        found.append("the summary stands before the system prompt")
     return found
-
-
-def _positions(before: Sequence[Message], after: Sequence[Message]) -> list[int | None]:
-    """Where each message of ``after`` was in ``before``, by identity, the same object's occurrences in order."""
-    places: dict[int, list[int]] = {}
-    for index in range(len(before) - 1, -1, -1):
-        places.setdefault(id(before[index]), []).append(index)
-    return [places[id(message)].pop() if places.get(id(message)) else None for message in after]
 
 
 def kept_and_discarded(
     before: Sequence[Message], after: Sequence[Message]
 ) -> tuple[list[int | None], tuple[Message, ...]]:
-    """Origins of the messages of ``after`` (by identity), and the messages of ``before`` that are not among them."""
+    """Origins of the messages of ``after``, by identity; the messages of ``before`` that are not among them."""
     positions = _positions(before, after)
     kept = {position for position in positions if position is not None}
     return positions, tuple(message for index, message in enumerate(before) if index not in kept)
 
 
-def _allowed(wire: Wire, positions: Sequence[int | None], *, alternate: bool) -> int:
-    gaps = 1
-    last = -1
+def _positions(before: Sequence[Message], after: Sequence[Message]) -> list[int | None]:
+    """Where each message of ``after`` was in ``before``, by identity.
+
+    One object may stand at several places. Read from the end, each takes the last place that is in order yet:
+    what is folded is old.
+    """
+    places: dict[int, list[int]] = {}
+    for index, message in enumerate(before):
+        places.setdefault(id(message), []).append(index)
+    found: list[int | None] = [None] * len(after)
+    bound = len(before)
+    for place in range(len(after) - 1, -1, -1):
+        left = places.get(id(after[place]))
+        if left:
+            index = left.pop(bisect_left(left, bound) - 1)
+            found[place] = index
+            bound = min(bound, index)
+    return found
+
+
+def _edits(
+    wire: Wire, before: Sequence[Message], after: Sequence[Message], positions: Sequence[int | None]
+) -> set[int]:
+    """Places of ``after`` whose message stands for one original of its speaker, between the same neighbours."""
+    found: set[int] = set()
+    following = len(before)
+    place = len(after) - 1
+    while place >= 0:
+        position = positions[place]
+        if position is not None:
+            following = position
+        else:
+            before_it = next((p for p in reversed(positions[:place]) if p is not None), -1)
+            origin = following - 1
+            while origin > before_it and wire.speaker(before[origin]) != wire.speaker(after[place]):
+                origin -= 1
+            if origin > before_it:
+                found.add(place)
+                following = origin
+        place -= 1
+    return found
+
+
+def _strangers(
+    wire: Wire,
+    before: Sequence[Message],
+    after: Sequence[Message],
+    positions: Sequence[int | None],
+    *,
+    made: set[int],
+    new: Outline,
+    protected: Sequence[bool],
+    alternate: bool,
+) -> list[str]:
+    """What is wrong with the messages that are no originals: one summary, fillers where turns alternate."""
+    texts = {place: wire.plain_text(after[place]) for place in made}
+    fillers = {place for place in made if alternate and _is_filler(wire, after[place])}
+    notes = sorted(made - fillers)
+    found: list[str] = []
+    if len(notes) > 1 or len(fillers) > _gaps(positions):
+        found.append(f"{len(made)} messages are neither original nor the summary")
+    prefix = next((place for place, kind in enumerate(new.kinds) if kind is not Kind.SYSTEM), len(after))
+    tagged = [place for place in notes if tag.parse(texts[place] or "") is not None]
+    if any(place != prefix for place in tagged):
+        found.append("the summary does not stand right after the system prompt")
+    elif _before_system(new.kinds, positions, made):
+        found.append("a message stands before the system prompt")
+    if any(new.kinds[place] is Kind.SYSTEM for place in made):
+        found.append("a made message speaks as the system")
+    if len(after) - 1 in made and any(position is not None for position in positions[prefix:]):
+        found.append("the newest message is none of the conversation's")
+    if tagged and _kept_prior(wire, before, positions, protected):
+        found.append("the prior summary stands beside the new one")
+    return found
+
+
+def _is_filler(wire: Wire, message: Message) -> bool:
+    return any(message == wire.say(role, text) for role, text in FILLERS.items())
+
+
+def _kept_prior(
+    wire: Wire, before: Sequence[Message], positions: Sequence[int | None], protected: Sequence[bool]
+) -> bool:
+    """Whether the summary message at the head of ``before`` was kept, though nobody pinned it."""
+    first = next((index for index, message in enumerate(before) if wire.speaker(message) != "system"), None)
+    if first is None or protected[first] or first not in positions:
+        return False
+    return tag.parse(wire.plain_text(before[first]) or "") is not None
+
+
+def _gaps(positions: Sequence[int | None]) -> int:
+    """Places where neighbours are new to each other, and the beginning."""
+    gaps, last = 1, -1
     for position in positions:
         if position is not None:
             gaps += position > last + 1
             last = position
-    return 1 + (gaps if alternate else 0)
+    return gaps
 
 
 def _turns(wire: Wire, after: Sequence[Message], positions: Sequence[int | None]) -> list[str]:
@@ -97,14 +185,14 @@ def _turns(wire: Wire, after: Sequence[Message], positions: Sequence[int | None]
     return found
 
 
-def _system_after_start(kinds: Sequence[Kind], positions: Sequence[int | None]) -> bool:
+def _before_system(kinds: Sequence[Kind], positions: Sequence[int | None], made: set[int]) -> bool:
     """A made message before a system message of the prefix."""
-    made = next((place for place, position in enumerate(positions) if position is None), None)
-    if made is None:
+    first = min(made, default=None)
+    if first is None:
         return False
     prefix = 0
-    while positions.count(prefix) and kinds[positions.index(prefix)] is Kind.SYSTEM:
-        if positions.index(prefix) > made:
+    while prefix in positions and kinds[positions.index(prefix)] is Kind.SYSTEM:
+        if positions.index(prefix) > first:
             return True
         prefix += 1
     return False

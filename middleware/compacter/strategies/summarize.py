@@ -11,8 +11,8 @@ from compacter.events import CompactionFailed
 from compacter.flow.effects import Effect, Tell
 from compacter.history.message import Message
 from compacter.strategies.base import CompactionTask
-from compacter.strategies.folding import NoSummaryError, extracted, summarized
-from compacter.strategies.truncate import Truncate
+from compacter.strategies.fallback import fall_back
+from compacter.strategies.folding import NoSummaryError, summarized
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,4 @@ class Summarize:
         if task.settings.summary is not None or not task.settings.fallback:
             told = f": {failure.cause}" if failure.cause else ""
             raise CompactionError(f"no summary could be had: {failure}{told}") from failure.cause
-        task.tally.fallback = True
-        for fallback in task.settings.fallback:
-            task.tally.names.append(fallback)
-            if fallback == "truncate":
-                return Truncate().compact(task)
-            try:
-                summary = extracted(task)
-            except NoSummaryError:
-                task.tally.names.pop()
-                continue
-            return task.fold(summary.prose, summary.ledger)
-        return list(task.messages)
+        return fall_back(task) or list(task.messages)

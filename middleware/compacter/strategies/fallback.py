@@ -1,0 +1,25 @@
+"""What stands in for a summary that could not be had, and for a strategy that broke its promise."""
+
+from __future__ import annotations
+
+from compacter.history.message import Message
+from compacter.strategies.base import CompactionTask
+from compacter.strategies.folding import NoSummaryError, extracted
+from compacter.strategies.truncate import Truncate
+
+
+def fall_back(task: CompactionTask) -> list[Message] | None:
+    """The result of the first fallback that works, in their order; ``None`` where there is none."""
+    for fallback in task.settings.fallback:
+        if fallback == "truncate":
+            result = Truncate().compact(task)
+        else:
+            try:
+                summary = extracted(task)
+            except NoSummaryError:
+                continue
+            result = task.fold(summary.prose, summary.ledger)
+        task.tally.fallback = True
+        task.tally.names.append(fallback)
+        return result
+    return None
