@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -84,13 +86,29 @@ def wrap_client(engine: Engine, client: T) -> T:
     """A copy of a ``Client`` or of its ``aio``; chats made by it compact too, as they send through its models."""
     moved: Moved = {}
     copy = twin(client, moved)
-    # A client that is garbage collected closes its connections, which the copy uses too.
-    copy.__dict__[_ORIGINAL] = client
     for path in (("_models",), ("_aio", "_models")):
         models = reach(client, copy, path, moved)
         if models is not None:
             _patch(engine, models)
+            models.__dict__[_ORIGINAL] = client
+    if hasattr(copy, "close"):
+        graft(copy, "close", _closing(taking_self(copy.close)))
     return copy
+
+
+def _closing(close: Callable[..., None]) -> Callable[..., None]:
+    """``close`` of a copy, which shares its connections.
+
+    A client closes itself when it is garbage collected. So the original is kept (it may be of no other use), and a
+    copy that is merely dropped must not close what the original still needs.
+    """
+
+    @functools.wraps(close)
+    def closed(self: object) -> None:
+        if sys._getframe(1).f_code.co_name != "__del__":  # noqa: SLF001 - nothing else tells the two apart
+            close(self)
+
+    return closed
 
 
 def wrap_method(engine: Engine, models: Any, name: str) -> Callable[..., Any] | None:

@@ -16,16 +16,21 @@ Moved = dict[int, Any]
 def twin(thing: T, moved: Moved) -> T:
     """A shallow copy whose references to what has been copied already lead to the copies.
 
-    Cached properties are left out: the copy makes its own from itself when they are asked for. Nothing of the
-    class's is called: clients have a ``__getattr__`` that is not ready for a half-made object.
+    Cached parts that were made from the original are left out: the copy makes its own when they are asked for. Nothing
+    of the class's is called: clients have a ``__getattr__`` that is not ready for a half-made object.
     """
     kind = type(thing)
     copy = object.__new__(kind)
     moved[id(thing)] = copy
     for name, value in vars(thing).items():
-        if not isinstance(inspect.getattr_static(kind, name, None), functools.cached_property):
+        cached = isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)
+        if not (cached and _made_from(value, moved)):
             copy.__dict__[name] = _rebound(value, moved)
     return copy
+
+
+def _made_from(value: object, moved: Moved) -> bool:
+    return any(id(member) in moved for member in getattr(value, "__dict__", {}).values())
 
 
 def _rebound(value: Any, moved: Moved) -> Any:

@@ -1,0 +1,132 @@
+"""boto3's bedrock-runtime client, wrapped whole: against botocore's own stubber, and against wire bytes."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.eventstream import EventStream
+from botocore.exceptions import ClientError, EventStreamError
+from botocore.stub import Stubber
+
+from compacter import Compacter, CompactionEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.clients.loopback import Provider
+
+MODEL = "anthropic.claude-test-v1:0"
+OPTIONS: dict[str, Any] = {
+    "modelId": MODEL,
+    "system": [{"text": "Be terse."}],
+    "inferenceConfig": {"maxTokens": 50, "temperature": 0.5, "stopSequences": ["END"]},
+    "toolConfig": {"tools": [{"toolSpec": {"name": "look_up", "inputSchema": {"json": {"type": "object"}}}}]},
+}
+
+
+def made(**options: Any) -> Any:
+    return boto3.client(
+        "bedrock-runtime", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none",
+        config=Config(retries={"total_max_attempts": 1}), **options,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def client(bedrock_server: Provider) -> Iterator[Any]:
+    client = made(endpoint_url=bedrock_server.url)
+    yield client
+    client.close()
+
+
+def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -> None:
+    refused, *summaries, answered = server.bodies
+    assert refused["messages"] == history
+    assert answered["messages"][-1] == history[-1]
+    assert len(answered["messages"]) < len(history)
+    assert {name: answered[name] for name in answered if name != "messages"} == {
+        name: refused[name] for name in refused if name != "messages"
+    }
+    assert [event.trigger for event in events] == ["token_limit"]
+    assert (events[0].fallback, events[0].summarizer_calls) == (False, len(summaries))
+    assert (events[0].input_tokens, events[0].output_tokens) == (90 * len(summaries), 9 * len(summaries))
+    for body in summaries:
+        assert body["inferenceConfig"] == {"temperature": 0.5, "maxTokens": 200}
+        assert "toolConfig" not in body
+
+
+def test_converse(
+    client: Any, bedrock_server: Provider, compacter: Compacter, events: list[CompactionEvent], converse: list[Any], words: str
+) -> None:
+    before = copy.deepcopy(converse)
+    reply = compacter.wrap(client).converse(messages=converse, **OPTIONS)
+    assert reply["output"]["message"]["content"][0]["text"] == words
+    assert converse == before
+    check(bedrock_server, converse, events)
+
+
+def test_converse_stream(
+    client: Any, bedrock_server: Provider, compacter: Compacter, events: list[CompactionEvent], converse: list[Any], words: str,
+    refusing: Any,
+) -> None:  # fmt: skip
+    bedrock_server.refuse = refusing
+    reply = compacter.wrap(client).converse_stream(messages=converse, **OPTIONS)
+    assert reply["ResponseMetadata"]["HTTPStatusCode"] == 200
+    assert isinstance(reply["stream"], EventStream)
+    seen = list(reply["stream"])
+    assert [next(iter(event)) for event in (seen[0], seen[-1])] == ["messageStart", "metadata"]
+    deltas = [event["contentBlockDelta"]["delta"]["text"] for event in seen if "contentBlockDelta" in event]
+    assert "".join(deltas) == words
+    reply["stream"].close()
+    check(bedrock_server, converse, events)
+
+
+def test_giving_up_raises_botocores_own_exception(
+    client: Any, bedrock_server: Provider, converse: list[Any], refusing: Any
+) -> None:
+    bedrock_server.refuse = refusing
+    wrapped = Compacter(max_retries=0).wrap(client)
+    with pytest.raises(ClientError, match="Input is too long") as caught:
+        wrapped.converse_stream(messages=converse, **OPTIONS)
+    assert isinstance(caught.value, EventStreamError) == (refusing == "event")
+    assert len(bedrock_server.bodies) == 1
+
+
+def test_a_single_method_can_be_wrapped(
+    client: Any, bedrock_server: Provider, compacter: Compacter, events: list[CompactionEvent], converse: list[Any], words: str
+) -> None:
+    reply = compacter.wrap(client.converse)(messages=converse, **OPTIONS)
+    assert reply["output"]["message"]["content"][0]["text"] == words
+    check(bedrock_server, converse, events)
+
+
+def test_a_stubbed_client_stays_stubbed(compacter: Compacter, converse: list[Any], words: str) -> None:
+    client = made()
+    usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+    message = {"role": "assistant", "content": [{"text": words}]}
+    reply = {
+        "output": {"message": message},
+        "stopReason": "end_turn",
+        "usage": usage,
+        "metrics": {"latencyMs": 1},
+    }
+    with Stubber(client) as stubber:
+        stubber.add_client_error(
+            "converse", "ValidationException", "Input is too long for requested model.", 400
+        )
+        stubber.add_response("converse", reply)
+        stubber.add_response("converse", reply)
+        wrapped = compacter.wrap(client)
+        assert wrapped.converse(messages=converse, **OPTIONS)["output"]["message"] == message
+        stubber.assert_no_pending_responses()
+
+
+def test_clients_of_other_services_are_refused(compacter: Compacter) -> None:
+    other = boto3.client(
+        "s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none"
+    )
+    with pytest.raises(TypeError, match="bedrock-runtime"):
+        compacter.wrap(other)

@@ -1,0 +1,209 @@
+"""google-genai's clients, sync and aio, wrapped whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google import genai
+from google.genai import errors, types
+
+from compacter import Compacter, CompactionEvent, History
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.clients.loopback import Provider
+
+# The SDK's own, as it makes its first async session.
+pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
+
+MODEL = "gemini-test"
+CONFIGS: dict[str, Any] = {
+    "dict": {
+        "system_instruction": "Be terse.",
+        "max_output_tokens": 50,
+        "temperature": 0.5,
+        "response_mime_type": "application/json",
+    },
+    "object": types.GenerateContentConfig(
+        system_instruction="Be terse.",
+        max_output_tokens=50,
+        temperature=0.5,
+        response_mime_type="application/json",
+    ),
+}
+
+
+@pytest.fixture
+def client(gemini_server: Provider) -> Iterator[genai.Client]:
+    options = types.HttpOptions(base_url=gemini_server.url)
+    with genai.Client(api_key="none", http_options=options) as made:
+        yield made
+
+
+def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -> None:
+    refused, *summaries, answered = server.bodies
+    assert len(refused["contents"]) == len(history)
+    assert answered["contents"][-1] == refused["contents"][-1]
+    assert len(answered["contents"]) < len(history)
+    assert answered["contents"][0]["role"] == "user"
+    assert [event.trigger for event in events] == ["token_limit"]
+    assert (events[0].fallback, events[0].summarizer_calls) == (False, len(summaries))
+    assert not any("stream" in path for path in server.paths[1:-1])
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+def test_generate_content(
+    config: Any, client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    contents: list[Any], words: str,
+) -> None:  # fmt: skip
+    reply = compacter.wrap(client).models.generate_content(model=MODEL, contents=contents, config=config)
+    assert reply.text == words
+    check(gemini_server, contents, events)
+    refused, summary, answered = (gemini_server.bodies[at] for at in (0, 1, -1))
+    assert answered["generationConfig"] == refused["generationConfig"]
+    assert answered["systemInstruction"] == refused["systemInstruction"]
+    assert summary["generationConfig"] == {"temperature": 0.5, "maxOutputTokens": 200}
+    assert "Be terse." not in str(summary)
+
+
+def test_contents_as_objects(
+    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    contents: list[Any], words: str,
+) -> None:  # fmt: skip
+    objects = [types.Content.model_validate(content) for content in contents]
+    before = [content.model_copy(deep=True) for content in objects]
+    assert compacter.wrap(client).models.generate_content(model=MODEL, contents=objects).text == words  # type: ignore[arg-type]
+    assert objects == before
+    check(gemini_server, contents, events)
+
+
+def test_a_history_with_pins(
+    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    contents: list[Any], words: str,
+) -> None:  # fmt: skip
+    history: Any = History(contents, wire_format="gemini")
+    history.pin(2)
+    assert compacter.wrap(client).models.generate_content(model=MODEL, contents=history).text == words
+    assert contents[2] in list(history)
+    assert len(history) < len(contents)
+    assert len(events) == 1
+
+
+def test_streaming(
+    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    contents: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    gemini_server.refuse = refusing
+    stream = compacter.wrap(client).models.generate_content_stream(model=MODEL, contents=contents)
+    assert gemini_server.bodies == []
+    assert "".join(chunk.text or "" for chunk in stream) == words
+    check(gemini_server, contents, events)
+
+
+async def test_aio(
+    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    contents: list[Any], words: str,
+) -> None:  # fmt: skip
+    wrapped = compacter.wrap(client)
+    reply = await wrapped.aio.models.generate_content(model=MODEL, contents=contents)
+    assert reply.text == words
+    check(gemini_server, contents, events)
+    alone = Compacter().wrap(client.aio)
+    assert type(alone) is type(client.aio)
+    assert (await alone.models.generate_content(model=MODEL, contents=contents)).text == words
+    await client.aio.aclose()
+
+
+async def test_aio_streaming(
+    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    contents: list[Any], words: str, refusing: Any,
+) -> None:  # fmt: skip
+    gemini_server.refuse = refusing
+    wrapped = compacter.wrap(client)
+    stream = await wrapped.aio.models.generate_content_stream(model=MODEL, contents=contents)
+    assert "".join([chunk.text or "" async for chunk in stream]) == words
+    check(gemini_server, contents, events)
+    await client.aio.aclose()
+
+
+def test_chats_compact_and_keep_their_whole_history(
+    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    contents: list[Any], words: str,
+) -> None:  # fmt: skip
+    past = contents[:-1]
+    chat = compacter.wrap(client).chats.create(model=MODEL, history=past)
+    assert chat.send_message("Which colour has the harbour?").text == words
+    check(gemini_server, contents, events)
+    history = list(chat.get_history())
+    assert len(history) == len(past) + 2
+    sent = len(gemini_server.bodies)
+    assert "".join(chunk.text or "" for chunk in chat.send_message_stream("Still?")) == words
+    assert chat.get_history()[: len(history)] == history
+    # The chat sends its whole history again, and the summary stands for the old part of it.
+    assert (len(gemini_server.bodies), len(events)) == (sent + 1, 1)
+
+
+def test_functions_that_the_sdk_calls_are_called_once(
+    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    contents: list[Any], words: str,
+) -> None:  # fmt: skip
+    calls: list[int] = []
+
+    def count_ships() -> str:
+        """How many ships are in the harbour."""
+        calls.append(1)
+        return "many ships and boats " * 150
+
+    # The first request fits; with the function's result it does not.
+    fitting = contents[-41:]
+    config = types.GenerateContentConfig(tools=[count_ships])
+    reply = compacter.wrap(client).models.generate_content(model=MODEL, contents=fitting, config=config)
+    assert reply.text == words
+    assert (len(calls), len(events)) == (1, 1)
+    assert "functionResponse" in str(gemini_server.bodies[-1]["contents"][-1])
+
+
+@pytest.mark.parametrize("contents", ["What?", [types.Part(text="What?")], ["What?", "And why?"], types.Content(role="user", parts=[types.Part(text="What?")])])  # fmt: skip
+def test_contents_in_every_form(
+    contents: Any, client: genai.Client, compacter: Compacter, gemini_server: Provider, words: str
+) -> None:
+    assert compacter.wrap(client).models.generate_content(model=MODEL, contents=contents).text == words
+    assert len(gemini_server.bodies) == 1
+
+
+def test_a_single_text_that_is_too_long_is_refused_by_the_sdks_own_exception(
+    client: genai.Client, compacter: Compacter, gemini_server: Provider
+) -> None:
+    with pytest.raises(errors.ClientError, match="exceeds the maximum number of tokens"):
+        compacter.wrap(client).models.generate_content(model=MODEL, contents="word " * 5_000)
+    assert len(gemini_server.bodies) == 1
+
+
+def test_a_single_method_can_be_wrapped(
+    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    contents: list[Any], words: str,
+) -> None:  # fmt: skip
+    generate = compacter.wrap(client.models.generate_content)
+    assert generate(model=MODEL, contents=contents).text == words
+    check(gemini_server, contents, events)
+
+
+def test_a_wrapped_client_outlives_the_one_it_was_made_from(
+    gemini_server: Provider, compacter: Compacter, words: str
+) -> None:
+    import gc
+
+    options = types.HttpOptions(base_url=gemini_server.url)
+    wrapped = compacter.wrap(genai.Client(api_key="none", http_options=options))
+    gc.collect()
+    assert wrapped.models.generate_content(model=MODEL, contents="What?").text == words
+    wrapped.close()
+
+
+def test_a_wrapped_client_that_is_dropped_leaves_the_original_open(
+    client: genai.Client, compacter: Compacter, words: str
+) -> None:
+    compacter.wrap(client)
+    assert client.models.generate_content(model=MODEL, contents="What?").text == words

@@ -1,0 +1,150 @@
+"""A wrapped client looks like the one it was made from, and leaves that one alone."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import subprocess
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import boto3
+import litellm
+import openai
+import pytest
+from google import genai
+
+from compacter import Compacter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CLIENTS: dict[str, Callable[[], Any]] = {
+    "OpenAI": lambda: openai.OpenAI(api_key="none"),
+    "AsyncOpenAI": lambda: openai.AsyncOpenAI(api_key="none"),
+    "AzureOpenAI": lambda: openai.AzureOpenAI(
+        api_key="none", azure_endpoint="https://x.openai.azure.com", api_version="1"
+    ),
+    "AsyncAzureOpenAI": lambda: openai.AsyncAzureOpenAI(
+        api_key="none", azure_endpoint="https://x.openai.azure.com", api_version="1"
+    ),
+    "Anthropic": lambda: anthropic.Anthropic(api_key="none"),
+    "AsyncAnthropic": lambda: anthropic.AsyncAnthropic(api_key="none"),
+    "AnthropicBedrock": lambda: anthropic.AnthropicBedrock(
+        aws_region="us-east-1", aws_access_key="none", aws_secret_key="none"
+    ),
+    "AnthropicVertex": lambda: anthropic.AnthropicVertex(
+        region="us-east1", project_id="none", access_token="none"
+    ),
+    "genai.Client": lambda: genai.Client(api_key="none"),
+    "bedrock-runtime": lambda: boto3.client(
+        "bedrock-runtime", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none"
+    ),
+    "litellm.Router": lambda: litellm.Router(model_list=[]),
+}
+PARTS: dict[str, tuple[str, ...]] = {
+    "OpenAI": ("chat", "chat.completions", "responses", "chat.completions.with_raw_response", "with_streaming_response.responses"),
+    "AsyncOpenAI": ("chat.completions", "responses", "responses.with_streaming_response"),
+    "Anthropic": ("messages", "beta", "beta.messages", "messages.with_raw_response"),
+    "AsyncAnthropic": ("messages", "beta.messages"),
+    "AnthropicBedrock": ("messages", "beta.messages"),
+    "AnthropicVertex": ("messages", "beta.messages"),
+    "genai.Client": ("models", "aio", "aio.models", "chats"),
+}  # fmt: skip
+ALL = pytest.mark.parametrize("name", CLIENTS)
+
+
+def kind(member: object) -> str:
+    """What sort of thing a member is."""
+    if inspect.ismethod(member):
+        return "method"
+    if inspect.isroutine(member):
+        return "function"
+    return type(member).__qualname__
+
+
+@functools.cache
+def surface(thing: Any) -> dict[str, str]:
+    """Public names of an object -> the sort of each. What cannot be read on the original cannot on the copy either."""
+    found = {}
+    for name in dir(thing):
+        if not name.startswith("_"):
+            try:
+                found[name] = kind(getattr(thing, name))
+            except Exception as error:  # noqa: BLE001 - a property may need what is not configured
+                found[name] = type(error).__name__
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@ALL
+def test_each_public_member_is_still_there_and_of_the_same_kind(name: str) -> None:
+    client = CLIENTS[name]()
+    wrapped = Compacter().wrap(client)
+    assert type(wrapped) is type(client)
+    assert wrapped is not client
+    for part in ("", *PARTS.get(name, ())):
+        mine, theirs = (
+            functools.reduce(getattr, part.split(".") if part else (), one) for one in (wrapped, client)
+        )
+        assert type(mine) is type(theirs)
+        assert surface(mine) == surface(theirs), part
+
+
+@ALL
+def test_the_original_and_its_parts_are_untouched(name: str) -> None:
+    client = CLIENTS[name]()
+    for part in PARTS.get(name, ()):
+        functools.reduce(getattr, part.split("."), client)
+    before = {key: (id(value), dict(getattr(value, "__dict__", {}))) for key, value in vars(client).items()}
+    Compacter().wrap(client)
+    after = {key: (id(value), dict(getattr(value, "__dict__", {}))) for key, value in vars(client).items()}
+    assert before == after
+
+
+@ALL
+def test_wrapping_does_not_fill_the_originals_cached_properties(name: str) -> None:
+    client = CLIENTS[name]()
+    before = set(vars(client))
+    Compacter().wrap(client)
+    assert set(vars(client)) == before
+
+
+def test_the_resources_lead_back_to_the_copy() -> None:
+    client = openai.OpenAI(api_key="none")
+    assert client.chat.completions.with_raw_response
+    wrapped = Compacter().wrap(client)
+    assert wrapped.chat.completions._client is wrapped
+    assert wrapped.chat.completions._post.__self__ is wrapped
+    assert client.chat.completions._client is client
+    raw = wrapped.chat.completions.with_raw_response
+    assert raw._completions is wrapped.chat.completions
+
+
+@pytest.mark.parametrize(
+    "stranger", [object(), 7, "text", types.ModuleType("other"), openai.OpenAI, None], ids=repr
+)
+def test_a_stranger_gets_an_error_that_tells_what_is_supported(stranger: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        Compacter().wrap(stranger)
+    for word in ("openai", "anthropic", "google.genai", "bedrock-runtime", "litellm", "messages_param", "wire_format"):
+        assert word in str(caught.value)  # fmt: skip
+
+
+def test_so_does_a_vendors_method_that_sends_no_messages() -> None:
+    client = openai.OpenAI(api_key="none")
+    for method in (client.embeddings.create, client.chat.completions.retrieve, client.files.list):
+        with pytest.raises(TypeError, match="messages_param"):
+            Compacter().wrap(method)
+
+
+def test_wrapping_a_function_imports_no_sdk() -> None:
+    program = (
+        "import sys, compacter\n"
+        "compacter.Compacter().wrap(lambda messages: None)\n"
+        "print([name for name in ('openai', 'anthropic', 'google.genai', 'boto3', 'botocore', 'litellm') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
