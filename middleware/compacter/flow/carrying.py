@@ -155,7 +155,7 @@ def _apply(
 
 
 def _asked(strategy: CompactionStrategy, task: CompactionTask) -> Flow[list[Message]]:
-    """A plan that a hook changed, brought back to what holds: the cut at a step, what stays held."""
+    """What the strategy answers. Raises what it raises; ``ValueError`` if it changed a message in place."""
     untouched = Untouched(() if isinstance(strategy, _OURS) else task.messages)
     outcome = strategy.compact(task)
     if untouched.restored():

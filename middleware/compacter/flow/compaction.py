@@ -9,7 +9,7 @@ from typing import Literal
 from compacter.events import CompactionEvent, CompactionSkipped, CompactionStarted
 from compacter.flow.carrying import carry_out, links_of
 from compacter.flow.effects import AskPlan, Clock, Flow, Tell
-from compacter.flow.planning import Job, plan
+from compacter.flow.planning import Job, plan, satisfied
 from compacter.flow.policy import Policy
 from compacter.history.cut import CompactionPlan, free_size, protect
 from compacter.history.message import Message
@@ -34,6 +34,8 @@ def compact(policy: Policy, job: Job) -> Flow[Compaction | None]:
     """
     started = yield from Clock()
     planned = plan(policy, job)
+    if satisfied(policy, job, planned.original_data_size):
+        return None
     approved = planned
     if policy.asks_plan and (planned.cut or job.must or _edits(policy)):
         answer = yield from AskPlan(planned)

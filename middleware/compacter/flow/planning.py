@@ -53,6 +53,8 @@ def plan(policy: Policy, job: Job) -> CompactionPlan:
     prior = prior_summary(job.wire, job.messages, history)
     protected = protect(history, job.pinned)
     total = sum(history.sizes)
+    if satisfied(policy, job, total):
+        return describe(policy, job, history, protected, cut=0, prior=prior)
     free = free_size(history, protected)
     need = 0
     if job.target is not None:
@@ -60,17 +62,25 @@ def plan(policy: Policy, job: Job) -> CompactionPlan:
             0, free - (room := max(job.target - (total - free), 0)) + _for_summary(policy, job, free, room)
         )
     turns = [index for index, kind in enumerate(history.kinds) if kind is Kind.USER and index != prior]
+    worth = min(max(need, _WORTH_FOLDING), free)
     cut = choose_cut(
         history,
         protected,
         ratio=policy.ratio,
-        need=min(max(need, _WORTH_FOLDING), free),
+        need=worth,
         turns=turns,
         keep_turns=policy.keep_turns,
+        keep_need=worth if job.must else min(need, free),
         prior=prior,
         must=job.must,
     )
     return describe(policy, job, history, protected, cut=cut, prior=prior)
+
+
+def satisfied(policy: Policy, job: Job, size: int) -> bool:
+    """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
+    by_hand = job.trigger == "manual" and policy.settings.summary is None
+    return by_hand and job.target is not None and size <= job.target
 
 
 def _for_summary(policy: Policy, job: Job, free: int, room: int) -> int:

@@ -82,7 +82,7 @@ def truncated(request: Request, expected: int, tokens: int) -> Tell:
 
 
 def threshold_of(policy: Policy, calibration: Calibration, output_tokens: int | None) -> int | None:
-    """Input tokens at which the trigger fires; room for the output is left. ``None`` without a known window."""
+    """Input tokens at which the trigger fires; room for the output is left. ``None``: no window is known."""
     trigger, window = policy.trigger, calibration.window
     if trigger is None or (isinstance(trigger, float) and not window):
         return None

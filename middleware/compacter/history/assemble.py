@@ -22,7 +22,7 @@ def assemble(
 ) -> list[Message]:
     """The messages at the indexes ``keep`` in order, ``summary`` after the whole system prefix.
 
-    Where turns must ``alternate``, a filler goes between two neighbours of one role that were no neighbours before,
+    Where turns must ``alternate``, a filler goes between two neighbours of one role that were none before,
     and before a first message that is not the user's.
     """
     prefix = 0

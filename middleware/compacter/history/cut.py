@@ -90,14 +90,15 @@ def choose_cut(
     need: int = 0,
     turns: Sequence[int] = (),
     keep_turns: int = 0,
+    keep_need: int = 0,
     prior: int | None = None,
     must: bool = False,
 ) -> int:
     """The cut: the oldest steps until ``ratio`` of the compactable size, or ``need`` characters if that is more.
 
-    ``turns`` are the indexes where turns begin; the newest ``keep_turns`` of them stay as long as the head then still has
-    ``need`` characters (and, where something ``must`` be folded, is not empty). Never inside a step, never past an open
-    step, never so far that nothing is left. 0 when nothing can be folded.
+    ``turns`` are the indexes where turns begin; the newest ``keep_turns`` of them stay as long as the head then
+    still has ``keep_need`` characters (and, where something ``must`` be folded, is not empty). Never inside a step,
+    never past an open step, never so far that nothing is left. 0 when nothing can be folded.
     """
     steps, sizes = history.steps, history.sizes
     count = len(sizes)
@@ -119,7 +120,11 @@ def choose_cut(
     elif cut:
         cut = _finish_turn(history, protected, cut, min(end, newest), int(total * _TURN_REST))
     if keep_turns and turns:
-        cut = _respect_turns(cut, sizes, protected, turns, keep_turns, need=need, must=must)
+        kept = _respect_turns(cut, sizes, protected, turns, keep_turns, need=keep_need, must=must)
+        if kept < cut and not must and not keep_need and _only_prior(kept, protected, prior):
+            # Nothing has to become smaller, and a prior summary alone is not made again.
+            return 0
+        cut = kept
     cut = _past_prior(_leave_something(cut, steps, protected, count), steps, end, protected, prior)
     return 0 if all(protected[:cut]) else cut
 

@@ -24,8 +24,8 @@ def violations(
 ) -> list[str]:
     """What is wrong with ``after`` as a compaction of ``before``; empty when nothing is.
 
-    ``protected`` marks the messages of ``before`` that must come out verbatim. ``edited`` allows messages that stand
-    for one original each (a cleared tool result, a shortened message) beside one summary and fillers.
+    ``protected`` marks the messages of ``before`` that must come out verbatim. ``edited`` allows such
+    as stand for one original each (a cleared tool result, a shortened message) beside summary and fillers.
     """
     if not after:
         return ["nothing is left"]
@@ -64,7 +64,7 @@ def violations(
 def kept_and_discarded(
     before: Sequence[Message], after: Sequence[Message]
 ) -> tuple[list[int | None], tuple[Message, ...]]:
-    """Origins of the messages of ``after``, by identity; the messages of ``before`` that are not among them."""
+    """Origins of the messages of ``after``, by identity; the messages of ``before`` that are not in it."""
     positions = _positions(before, after)
     kept = {position for position in positions if position is not None}
     return positions, tuple(message for index, message in enumerate(before) if index not in kept)
@@ -93,7 +93,7 @@ def _positions(before: Sequence[Message], after: Sequence[Message]) -> list[int 
 def _edits(
     wire: Wire, before: Sequence[Message], after: Sequence[Message], positions: Sequence[int | None]
 ) -> set[int]:
-    """Places of ``after`` whose message stands for one original of its speaker, between the same neighbours."""
+    """Places of ``after`` whose message stands for one original of its speaker, between the same others."""
     found: set[int] = set()
     following = len(before)
     place = len(after) - 1
