@@ -181,7 +181,7 @@ class History(MutableSequence[Message]):
         result = self._own().compact(
             self, model=self._model, wire_format=self._wire_format, budget=budget, summary=summary
         )
-        return self._installed(version, _forced(result))
+        return self._installed(version, result if budget is not None and result.fits else _forced(result))
 
     async def acompact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
         """As ``compact``."""
@@ -189,7 +189,7 @@ class History(MutableSequence[Message]):
         result = await self._own().acompact(
             self, model=self._model, wire_format=self._wire_format, budget=budget, summary=summary
         )
-        return self._installed(version, _forced(result))
+        return self._installed(version, result if budget is not None and result.fits else _forced(result))
 
     @property
     def version(self) -> int:
