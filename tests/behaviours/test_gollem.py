@@ -61,8 +61,9 @@ def test_g4_the_message_that_reaches_the_target_goes_to_the_head(ratio: float, t
 
     plan = Compacter(compact_ratio=ratio).plan(history)
 
+    # A tail may begin with its turn, so at most the rest of that turn goes along.
     assert plan.head_size >= ratio * compactable
-    assert plan.head_size - 100 < ratio * compactable
+    assert plan.head_size - 200 < ratio * compactable
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.7, 1.0])
