@@ -149,10 +149,6 @@ class Options(BaseModel):
 
     def settings(self) -> str:
         """What makes two summaries comparable: settings that share no memory record when they differ."""
-        summarizer = self.summarizer
-        if callable(summarizer):
-            summarizer = f"{getattr(summarizer, '__module__', '')}.{getattr(summarizer, '__qualname__', type(summarizer).__qualname__)}"
-        pinned = getattr(self.pin, "__qualname__", "") if self.pin else ""
         names = "+".join(
             f"{part.name}:{part!r}" if hasattr(part, "__dataclass_fields__") else part.name
             for part in self.strategy
@@ -160,18 +156,30 @@ class Options(BaseModel):
         return repr(
             (
                 self.compact_ratio,
-                summarizer,
+                _known_as(self.summarizer),
                 self.summary_prompt,
                 self.max_summary_tokens,
                 names,
                 self.preserve_recent_turns,
-                pinned,
+                _known_as(self.pin),
                 self.alternate_roles,
                 self.ledger_share,
                 self.summary_request,
-                bool(self.redact),
+                _known_as(self.redact),
+                [_known_as(extractor) for extractor in self.extractors],
             )
         )
+
+
+def _known_as(value: object) -> str:
+    """What a function, or an object that is called, is told from others by; the same after a restart."""
+    if not callable(value):
+        return repr(value)
+    named = value if hasattr(value, "__qualname__") else type(value)
+    line = getattr(getattr(value, "__code__", None), "co_firstlineno", 0)
+    # Only a function without a name of its own is told by its line: the others may move.
+    where = f":{line}" if "<lambda>" in named.__qualname__ else ""
+    return f"{getattr(named, '__module__', '')}.{named.__qualname__}{where}"
 
 
 def validated(options: dict[str, object]) -> Options:

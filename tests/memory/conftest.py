@@ -92,7 +92,7 @@ def openai() -> Wire:
 
 
 @pytest.fixture
-def talk() -> Callable[[int], list[dict[str, Any]]]:
+def talk() -> Callable[..., list[dict[str, Any]]]:
     """A system prompt and so many messages, by user and assistant in turn, each different."""
 
     def make(length: int, about: str = "trains") -> list[dict[str, Any]]:

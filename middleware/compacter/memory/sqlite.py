@@ -187,8 +187,8 @@ class SQLiteMemory:
 
 
 @contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
-    connection.execute("BEGIN IMMEDIATE")
+def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
+    connection.execute(f"BEGIN {kind}")
     try:
         yield
     except BaseException:
@@ -203,7 +203,10 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
     with contextlib.suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    if _ours(connection, path):
+    # One snapshot of all that is asked: another process may be making the tables right now.
+    with _transaction(connection, "DEFERRED"):
+        ready = _ours(connection, path)
+    if ready:
         return
     with _transaction(connection):
         if _ours(connection, path):

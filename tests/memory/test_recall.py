@@ -1,0 +1,414 @@
+"""The sticky view: which histories a remembered compaction stands for, and what their view is."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from litellm import Message as LitellmMessage
+
+from compacter.history.wire import Wire, wire
+from compacter.memory import InProcessMemory, Record
+from compacter.memory.recall import Recall
+
+Talk = Callable[..., list[dict[str, Any]]]
+SUMMARY = {"role": "user", "content": "[summary] So far."}
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def answered(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+@pytest.fixture
+def recall() -> Recall:
+    return Recall(InProcessMemory())
+
+
+def fold(history: Sequence[Any], cut: int, keep: Sequence[int] = (), summary: Any = SUMMARY) -> list[Any]:
+    """The history with a summary for what stands before ``cut``, but for a system message and ``keep``."""
+    return [history[0], summary, *(history[index] for index in keep), *history[cut:]]
+
+
+def test_a_history_that_went_on_gets_the_summary_and_the_rest(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(10)
+    recall.remember("scope", openai, history, fold(history, 7))
+    later = [*history, said("And now?")]
+    view = recall.view("scope", openai, later)
+    assert view is not None
+    assert view == fold(later, 7)
+    assert all(one is other for one, other in zip(view[2:], later[7:], strict=True))
+
+
+def test_equal_copies_of_the_messages_are_recognised(recall: Recall, openai: Wire, talk: Talk) -> None:
+    history = talk(10)
+    recall.remember("scope", openai, history, fold(history, 7))
+    copies = json.loads(json.dumps(history))
+    assert recall.view("scope", openai, copies) == fold(history, 7)
+    assert Recall(recall.memory).view("scope", openai, copies) == fold(history, 7)
+
+
+def test_nothing_is_known_of_another_conversation(recall: Recall, openai: Wire, talk: Talk) -> None:
+    history = talk(10)
+    recall.remember("scope", openai, history, fold(history, 7))
+    assert recall.view("scope", openai, [*history[:2], answered("Something else."), *history[3:]]) is None
+    assert recall.view("scope", openai, history[:6]) is None
+    assert recall.view("scope", openai, history[:1]) is None
+    assert recall.view("scope", openai, []) is None
+
+
+def test_the_longest_prefix_wins(recall: Recall, openai: Wire, talk: Talk) -> None:
+    history = talk(12)
+    longer = {"role": "user", "content": "[summary] Longer."}
+    recall.remember("scope", openai, history, fold(history, 9, summary=longer))
+    recall.remember("scope", openai, history, fold(history, 5))
+    assert recall.view("scope", openai, history) == fold(history, 9, summary=longer)
+    forked = [*history[:8], said("A fork."), *history[9:]]
+    assert recall.view("scope", openai, forked) == fold(forked, 5)
+
+
+def test_of_two_views_with_one_boundary_the_one_that_folded_more_wins(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(10)
+    shortened = answered("Cut short.")
+    first = [*history[:6], shortened, *history[7:]]
+    recall.remember("scope", openai, history, first)
+    assert recall.view("scope", openai, history) == first
+    second = [history[0], SUMMARY, shortened, *history[7:]]
+    recall.remember("scope", openai, history, second)
+    assert recall.view("scope", openai, history) == second
+
+
+@pytest.mark.parametrize("index", [1, 3, 6])
+def test_an_edit_in_place_of_what_was_folded_stops_matching(
+    recall: Recall, openai: Wire, talk: Talk, index: int
+) -> None:
+    history = talk(10)
+    recall.remember("scope", openai, history, fold(history, 7))
+    before = history[index]["content"]
+    history[index]["content"] += "!"
+    assert recall.view("scope", openai, history) is None
+    history[index]["content"] = before
+    assert recall.view("scope", openai, history) == fold(history, 7)
+
+
+def test_an_edit_in_place_deep_inside_a_message_stops_matching(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(10)
+    history[3] = {
+        "role": "user",
+        "content": [{"type": "text", "text": "Look:"}, {"type": "text", "text": "1"}],
+    }
+    recall.remember("scope", openai, history, fold(history, 7))
+    history[3]["content"][1]["text"] = "2"
+    assert recall.view("scope", openai, history) is None
+
+
+@pytest.mark.parametrize("index", [7, 9])
+def test_an_edit_of_what_was_not_folded_does_not_matter(
+    recall: Recall, openai: Wire, talk: Talk, index: int
+) -> None:
+    history = talk(10)
+    recall.remember("scope", openai, history, fold(history, 7))
+    history[index]["content"] += "!"
+    assert recall.view("scope", openai, history) == fold(history, 7)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_system_messages_may_come_go_and_change(openai: Wire, talk: Talk, seen: bool) -> None:
+    memory = InProcessMemory()
+    first = Recall(memory)
+    history = talk(10)
+    noon: dict[str, Any] = {"role": "system", "content": "It is noon."}
+    history.insert(4, noon)
+    first.remember("scope", openai, history, [history[0], SUMMARY, noon, *history[8:]])
+    recall = first if seen else Recall(memory)
+    for _ in range(2):
+        assert recall.view("scope", openai, history) == [history[0], SUMMARY, noon, *history[8:]]
+        one: dict[str, Any] = {"role": "system", "content": "It is one."}
+        changed = [one, *history[1:4], one, *history[5:]]
+        assert recall.view("scope", openai, changed) == [one, SUMMARY, one, *history[8:]]
+        none = [*history[1:4], *history[5:]]
+        assert recall.view("scope", openai, none) == [SUMMARY, *history[8:]]
+        more = [one, noon, *history[1:3], one, *history[3:6], one, *history[6:]]
+        assert recall.view("scope", openai, more) == [one, noon, SUMMARY, one, noon, one, *history[8:]]
+
+
+def test_a_filler_stays_behind_the_system_message_it_stood_behind(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(8)
+    history.insert(5, {"role": "system", "content": "It is noon."})
+    after = [history[0], SUMMARY, history[5], answered("Understood."), *history[6:]]
+    recall.remember("scope", openai, history, after)
+    assert recall.view("scope", openai, history) == after
+    assert recall.view("scope", openai, [*history, said("More.")]) == [*after, said("More.")]
+
+
+def test_marks_for_the_providers_cache_may_move(recall: Recall, openai: Wire, talk: Talk) -> None:
+    def marked(messages: list[dict[str, Any]], *places: int) -> list[dict[str, Any]]:
+        copies = copy.deepcopy(messages)
+        for place in places:
+            copies[place]["cache_control"] = {"type": "ephemeral"}
+        return copies
+
+    history = talk(10)
+    first = marked(history, 6, 9)
+    recall.remember("scope", openai, first, fold(first, 7))
+    for places in ((9,), (3, 9), (), (6,)):
+        sent = marked(history, *places)
+        assert recall.view("scope", openai, sent) == fold(sent, 7)
+
+
+def test_messages_may_be_an_sdks_objects_now_and_dicts_then(recall: Recall, openai: Wire, talk: Talk) -> None:
+    history: list[Any] = talk(10)
+    objects = [
+        LitellmMessage(**message) if message["role"] == "assistant" else message for message in history
+    ]
+    recall.remember("scope", openai, objects, fold(objects, 7))
+    assert recall.view("scope", openai, objects) == fold(objects, 7)
+    assert recall.view("scope", openai, history) == fold(history, 7)
+    objects[4].content = "Something else."
+    assert recall.view("scope", openai, objects) is None
+
+
+def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    class Held:
+        def __init__(self, content: str) -> None:
+            self.role, self.content = "assistant", content
+
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise TypeError("no copies")
+
+    history: list[Any] = talk(10)
+    history[4] = Held("I stay where I am.")
+    recall.remember("scope", openai, history, fold(history, 7))
+    assert recall.view("scope", openai, history) == fold(history, 7)
+    history[4].content = "I moved."
+    assert recall.view("scope", openai, history) is None
+
+
+def test_another_scope_never_shares(recall: Recall, openai: Wire, talk: Talk) -> None:
+    history = talk(10)
+    recall.remember("model a", openai, history, fold(history, 7))
+    assert recall.view("model b", openai, history) is None
+    assert recall.view("model ", openai, history) is None
+
+
+def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(10)
+    after = fold(history, 7, summary=dict(SUMMARY))
+    recall.remember("scope", openai, history, after)
+    after[1]["content"] = "The function that was called first changed this."
+    for _ in range(3):
+        view = recall.view("scope", openai, history)
+        assert view is not None
+        assert json.dumps(view[1]) == json.dumps(SUMMARY)
+        view[1]["content"] = "So did this one."
+
+
+def test_messages_kept_inside_the_folded_part_stay_in_their_places(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(12)
+    after = fold(history, 9, keep=(3, 7))
+    recall.remember("scope", openai, history, after)
+    assert recall.view("scope", openai, history) == after
+    history[3] = {**history[3], "content": "A pinned message may change."}
+    assert recall.view("scope", openai, history) == fold(history, 9, keep=(3, 7))
+    history[5] = {**history[5], "content": "A folded one may not."}
+    assert recall.view("scope", openai, history) is None
+
+
+@pytest.mark.parametrize("pinned", [2, 4, 6])
+def test_pinned_messages_may_stand_before_all_that_was_folded(
+    recall: Recall, openai: Wire, talk: Talk, pinned: int
+) -> None:
+    history = talk(12)
+    after = [*history[: 1 + pinned], SUMMARY, *history[10:]]
+    recall.remember("scope", openai, history, after)
+    assert recall.view("scope", openai, history) == after
+
+
+def test_a_shortened_history_never_loses_its_last_user_message(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(10)
+    recall.remember("scope", openai, history, fold(history, 8))
+    assert recall.view("scope", openai, history[:8]) is None
+    assert recall.view("scope", openai, [*history[:8], answered("Hm.")]) is None
+    regenerated = [*history[:8], said("Try again.")]
+    assert recall.view("scope", openai, regenerated) == fold(regenerated, 8)
+
+
+def test_a_kept_user_message_that_became_another_ones_does_not_count_as_the_users(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(6)
+    history += [answered(f"Step {number}.") for number in range(6)]
+    after = fold(history, 10, keep=(5,))
+    recall.remember("scope", openai, history, after)
+    assert recall.view("scope", openai, history) == after
+    rewritten = [*history[:5], answered("The user said nothing."), *history[6:]]
+    assert recall.view("scope", openai, rewritten) is None
+
+
+def test_an_edited_message_stands_in_the_place_of_its_original(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(10)
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    history[4] = {"role": "assistant", "content": None, "tool_calls": [call]}
+    history[5] = {"role": "tool", "tool_call_id": "c1", "content": "much " * 500}
+    after = [*history[:5], {**history[5], "content": "[cleared]"}, *history[6:]]
+    recall.remember("scope", openai, history, after)
+    assert recall.view("scope", openai, [*history, said("More.")]) == [*after, said("More.")]
+    history[5]["content"] = "other " * 500
+    assert recall.view("scope", openai, history) is None
+
+
+def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_one(talk: Talk) -> None:
+    openai = wire("openai")
+    strict = Recall(InProcessMemory(), alternate=True)
+    history = talk(6)
+    history[4] = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c", "function": {"name": "f"}}],
+    }
+    history[5] = {"role": "tool", "tool_call_id": "c", "content": "It is so."}
+    user, assistant = said("Stop."), answered("It is so.")
+    made_for_assistant = [*history[:6], assistant, user]
+    strict.remember("scope", openai, made_for_assistant, fold(made_for_assistant, 6))
+    assert strict.view("scope", openai, made_for_assistant) == fold(made_for_assistant, 6)
+    assert strict.view("scope", openai, [*history[:6], user]) is None
+    lenient = Recall(strict.memory)
+    assert lenient.view("scope", openai, [*history[:6], user]) == fold([*history[:6], user], 6)
+
+
+def test_an_openings_repetition_by_many_users_costs_no_long_search(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    greeting, history = answered("Hello! How can I help?"), talk(1)
+    for user in range(50):
+        history = [*talk(1)[:1], greeting, *talk(9, f"journey {user}")[1:]]
+        recall.remember("scope", openai, history, fold(history, 8))
+    found: list[int] = []
+
+    class Counting(InProcessMemory):
+        def find(self, keys: Sequence[str]) -> Sequence[Record]:
+            records = recall.memory.find(keys)
+            found.append(len(records))
+            return records
+
+        def __len__(self) -> int:
+            return 1
+
+    view = Recall(Counting()).view("scope", openai, history)
+    assert view == fold(history, 8)
+    assert found == [1]
+
+
+def test_nothing_is_looked_up_while_nothing_is_known(openai: Wire, talk: Talk) -> None:
+    class Strict(InProcessMemory):
+        def find(self, keys: Sequence[str]) -> Sequence[Record]:
+            raise AssertionError(keys)
+
+    assert Recall(Strict()).view("scope", openai, talk(10)) is None
+
+
+def test_copies_of_histories_are_bounded_and_go_with_their_memory(openai: Wire, talk: Talk) -> None:
+    memory = InProcessMemory(max_entries=3, max_bytes=60_000)
+    recall, history = Recall(memory), talk(1)
+    for user in range(10):
+        history = talk(20, f"journey {user}")
+        recall.remember("scope", openai, history, fold(history, 15))
+        assert recall.view("scope", openai, history) == fold(history, 15)
+        assert len(recall._seen) <= 3
+        assert 0 < recall._bytes <= 60_000
+    assert recall._bytes == sum(seen.size for seen in recall._seen.values())
+    memory.clear()
+    assert recall.view("scope", openai, history) is None
+    assert not recall._seen
+
+
+def test_a_history_too_large_to_copy_is_recognised_all_the_same(openai: Wire, talk: Talk) -> None:
+    recall = Recall(InProcessMemory(max_bytes=5_000))
+    history = talk(40)
+    recall.remember("scope", openai, history, fold(history, 30))
+    assert not recall._seen
+    assert recall.view("scope", openai, history) == fold(history, 30)
+
+
+def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(10)
+    recall.remember("scope", openai, history, fold(history, 7))
+
+    class Muddled(InProcessMemory):
+        def find(self, keys: Sequence[str]) -> Sequence[Any]:
+            return [None, "record", Record("k", 5, (9,), (), "d", "l"), *recall.memory.find(keys)]
+
+        def __len__(self) -> int:
+            return 1
+
+    assert Recall(Muddled()).view("scope", openai, history) == fold(history, 7)
+
+
+def test_a_compaction_that_folded_nothing_is_not_kept(recall: Recall, openai: Wire, talk: Talk) -> None:
+    history = talk(4)
+    recall.remember("scope", openai, history, history)
+    assert recall.nothing_known()
+
+
+ANTHROPIC: list[dict[str, Any]] = [
+    {"role": "user", "content": "Where is the nearest station?"},
+    {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t", "name": "map", "input": {"q": "station"}}],
+    },
+    {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "t", "content": "Two streets north."}],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "Two streets north."}]},
+    {"role": "user", "content": "Thanks. And the next train?"},
+]
+
+
+def test_each_wire_format_compares_by_its_own_content() -> None:
+    recall, form = Recall(InProcessMemory()), wire("anthropic")
+    after = [SUMMARY, answered("Understood."), ANTHROPIC[4]]
+    recall.remember("scope", form, ANTHROPIC, after)
+    in_blocks = [
+        {"role": "user", "content": [{"type": "text", "text": ANTHROPIC[0]["content"]}]},
+        *ANTHROPIC[1:],
+    ]
+    assert recall.view("scope", form, in_blocks) == after
+    other: list[Any] = copy.deepcopy(ANTHROPIC)
+    other[1]["content"][0]["input"]["q"] = "harbour"
+    assert recall.view("scope", form, other) is None
+
+
+def test_a_view_does_not_end_with_an_answer_that_was_put_in() -> None:
+    recall, form = Recall(InProcessMemory()), wire("anthropic")
+    history = [*ANTHROPIC[:3], said("And the next train?")]
+    after = [ANTHROPIC[0], SUMMARY, answered("Understood."), history[3]]
+    recall.remember("scope", form, history, after)
+    assert recall.view("scope", form, history) == after
+    assert recall.view("scope", form, history[:3]) is None

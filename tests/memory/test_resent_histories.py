@@ -1,0 +1,216 @@
+"""Stateless callers pay once: whole programs that resend their history, with each memory there is."""
+
+from __future__ import annotations
+
+import copy
+import sqlite3
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compacter import Compacter, InProcessMemory, SQLiteMemory
+from compacter.memory import Memory, Record
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+Talk = Callable[..., list[dict[str, Any]]]
+PIN = "Never book a night train."
+
+
+def talk_on(completion: Callable[..., Any], history: list[Any], turns: int) -> None:
+    """Resend the whole history at each turn, as most programs do."""
+    for number in range(turns):
+        history.append({"role": "user", "content": f"Question {len(history)}, {number}. " * 8})
+        history.append(completion("model", history)["choices"][0]["message"])
+
+
+def answering(messages: Sequence[Any]) -> str:
+    return f"Answer to {messages[-1]['content'][:14]}. " * 8
+
+
+def test_p8_between_two_compactions_each_request_begins_with_the_one_before_it(memory: Memory) -> None:
+    model = ScriptedModel(window=3_000, replies=answering)
+    compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer())
+    history: list[Any] = [{"role": "system", "content": "Be brief."}]
+    talk_on(compacter.wrap(model.completion), history, 120)
+    answered = [request.messages for request in model.requests if not request.refused]
+    broken = sum(later[: len(earlier)] != earlier for earlier, later in pairwise(answered))
+    assert 2 <= compacter.totals.rounds == broken <= 10
+    assert model.invalid == 0
+
+
+def test_a11_the_callers_own_record_stays_complete(memory: Memory) -> None:
+    model = ScriptedModel(window=1_000, replies=answering)
+    history: list[Any] = [{"role": "system", "content": "Be brief."}]
+    completion = Compacter(memory=memory, summarizer=ScriptedSummarizer()).wrap(model.completion)
+    seen: list[Any] = []
+    for _ in range(30):
+        talk_on(completion, history, 1)
+        assert history[: len(seen)] == seen
+        seen = copy.deepcopy(history)
+    assert len(history) == 61
+
+
+def test_m21_after_a_restart_the_conversation_goes_on_and_is_compacted_again(tmp_path: Path) -> None:
+    model = ScriptedModel(window=2_000, replies=answering)
+    history: list[Any] = [{"role": "system", "content": "Be brief."}]
+
+    def program(turns: int) -> tuple[int, int]:
+        """One life of the program: rounds made and requests rejected in it."""
+        rejected = model.rejected
+        compacter = Compacter(memory=SQLiteMemory(tmp_path / "m.db"), summarizer=ScriptedSummarizer())
+        talk_on(compacter.wrap(model.completion), history, turns)
+        return compacter.totals.rounds, model.rejected - rejected
+
+    assert program(30)[0] > 0
+    assert program(1) == (0, 0)
+    assert program(30)[0] > 0
+    heads = [
+        sum("Answer" not in str(message) and "Question" not in str(message) for message in request.messages)
+        for request in model.requests
+        if not request.refused
+    ]
+    assert max(heads) <= 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "model", "shared"),
+    [
+        ({}, "model", True),
+        ({"max_retries": 5, "timeout": 9.0}, "model", True),
+        ({}, "another model", False),
+        ({"compact_ratio": 0.5}, "model", False),
+        ({"summary_prompt": "Sum it up: {history}"}, "model", False),
+        ({"max_summary_tokens": 100}, "model", False),
+        ({"preserve_recent_turns": 2}, "model", False),
+        ({"summarizer": "extractive"}, "model", False),
+        ({"alternate_roles": True}, "model", False),
+        ({"redact": str.lower}, "model", False),
+        ({"redact": str.upper}, "model", False),
+        ({"extractors": str.split}, "model", False),
+    ],
+    ids=str,
+)
+def test_only_calls_that_would_have_the_same_summary_share_it(
+    memory: Memory, talk: Talk, changes: dict[str, Any], model: str, shared: bool
+) -> None:
+    history = [*talk(60), {"role": "user", "content": "And now?"}]
+    scripted = ScriptedModel(window=2_000)
+    options: dict[str, Any] = {"memory": memory, "summarizer": ScriptedSummarizer()}
+    Compacter(**options).wrap(scripted.completion)("model", history)
+    if changes.get("redact") is str.upper:
+        Compacter(**options, redact=str.lower).wrap(scripted.completion)("model", history)
+    compacter = Compacter(**{**options, **changes})
+    compacter.wrap(scripted.completion)(model, copy.deepcopy(history))
+    assert compacter.totals.rounds == (0 if shared else 1)
+
+
+def test_pinned_messages_are_in_every_view(memory: Memory) -> None:
+    model = ScriptedModel(window=1_500, replies=answering)
+    compacter = Compacter(
+        memory=memory, summarizer=ScriptedSummarizer(), pin=lambda message: message["content"] == PIN
+    )
+    history: list[Any] = [{"role": "system", "content": "Be brief."}]
+    completion = compacter.wrap(model.completion)
+    talk_on(completion, history, 3)
+    history += [{"role": "user", "content": PIN}, {"role": "assistant", "content": "I won't."}]
+    talk_on(completion, history, 40)
+    assert compacter.totals.rounds > 1
+    with_pin = [
+        sum(message["content"] == PIN for message in request.messages)
+        for request in model.requests
+        if not request.refused
+    ]
+    assert with_pin == [0] * 3 + [1] * 40
+
+
+class Failing(InProcessMemory):
+    """A memory of which one method raises."""
+
+    def __init__(self, method: str, *, blocking: bool) -> None:
+        super().__init__()
+        self.blocking = blocking
+        self.failed = 0
+
+        def fail(*_: Any) -> Any:
+            self.failed += 1
+            raise OSError("the disk is gone")
+
+        setattr(self, method, fail)
+
+    def __len__(self) -> int:
+        return 1
+
+
+METHODS = ["find", "save", "claim", "release"]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_memory_that_fails_never_breaks_a_call(method: str, blocking: bool) -> None:
+    memory = Failing(method, blocking=blocking)
+    model = ScriptedModel(window=1_000, replies=answering)
+    completion = Compacter(memory=memory, summarizer=ScriptedSummarizer()).wrap(model.completion)
+    history: list[Any] = [{"role": "system", "content": "Be brief."}]
+    talk_on(completion, history, 20)
+    assert len(history) == 41
+    assert model.rejected > 0
+    assert bool(memory.failed) is (blocking or method in ("find", "save"))
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_memory_that_fails_never_breaks_an_async_call(method: str, blocking: bool) -> None:
+    memory = Failing(method, blocking=blocking)
+    model = ScriptedModel(window=1_000, replies=answering)
+    completion = Compacter(memory=memory, summarizer=ScriptedSummarizer().acall).wrap(model.acompletion)
+    history: list[Any] = [{"role": "system", "content": "Be brief."}]
+    for number in range(20):
+        history.append({"role": "user", "content": f"Question {number}. " * 10})
+        history.append((await completion("model", history))["choices"][0]["message"])
+    assert len(history) == 41
+    assert model.rejected > 0
+
+
+def test_corrupt_records_are_as_good_as_none(tmp_path: Path, talk: Talk) -> None:
+    path = tmp_path / "memory.db"
+    history = [*talk(60), {"role": "user", "content": "And now?"}]
+    model = ScriptedModel(window=2_000)
+
+    def rounds() -> int:
+        compacter = Compacter(memory=SQLiteMemory(path), summarizer=ScriptedSummarizer())
+        compacter.wrap(model.completion)("model", history)
+        return compacter.totals.rounds
+
+    assert [rounds(), rounds()] == [1, 0]
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE records SET body = substr(body, 1, 100)")
+    connection.commit()
+    connection.close()
+    assert [rounds(), rounds()] == [1, 0]
+
+
+def test_a_memory_of_ones_own_needs_four_methods_and_nothing_else() -> None:
+    class Shelf:
+        def __init__(self) -> None:
+            self.records: dict[str, Record] = {}
+
+        def find(self, keys: Sequence[str]) -> list[Record]:
+            return [record for record in self.records.values() if record.key in keys]
+
+        def save(self, record: Record) -> None:
+            self.records[record.id] = record
+
+        def claim(self, key: str, seconds: float) -> bool:
+            return True
+
+        def release(self, key: str) -> None:
+            """Nothing is held."""
+
+    model = ScriptedModel(window=2_000, replies=answering)
+    compacter = Compacter(memory=Shelf(), summarizer=ScriptedSummarizer())
+    history: list[Any] = [{"role": "system", "content": "Be brief."}]
+    talk_on(compacter.wrap(model.completion), history, 60)
+    assert 1 <= compacter.totals.rounds <= 10
