@@ -63,7 +63,11 @@ def converse(policy: Policy, request: Request, calibration: Calibration, pulse: 
 
 def cut_silently(request: Request, calibration: Calibration, tokens: int) -> int | None:
     """The tokens that this request must have had, if a server that read ``tokens`` cut it; else ``None``."""
-    if not tokens or expected_tokens(_size(request), tokens, calibration) is None:
+    return None if not tokens else _cut(request, _size(request), tokens, calibration)
+
+
+def _cut(request: Request, size: int, tokens: int, calibration: Calibration) -> int | None:
+    if expected_tokens(size, tokens, calibration) is None:
         return None
     # A second look, at words alone: what media weigh is a guess, and old reasoning is not always read.
     return expected_tokens(_readable(request), tokens, calibration)
@@ -189,9 +193,10 @@ def _checked(
     tokens = yield from Usage(outcome.reply)
     if not tokens:
         return outcome.reply
-    expected = cut_silently(request, calibration, tokens)
+    size = _size(request)  # Once: with a long history it is most of what such a call costs.
+    expected = _cut(request, size, tokens, calibration)
     if expected is None:
-        _learn(calibration, pulse, _size(request), tokens)
+        _learn(calibration, pulse, size, tokens)
         return outcome.reply
     yield from truncated(request, expected, tokens)
     if policy.trigger is None:
