@@ -148,7 +148,7 @@ class Provider:
         if tokens > self.window:
             self.rejected += 1
             raise token_limit_error("openai", limit=self.window, input_tokens=tokens)
-        return REPLY
+        return {**REPLY, "usage": {"prompt_tokens": tokens, "completion_tokens": 1}}
 
 
 def milliseconds(function: Callable[..., object], each: Sequence[Sequence[Message]]) -> float:
