@@ -9,17 +9,28 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from importlib import import_module
+from typing import Literal, Protocol
 
 from compacter.history.entry import Entry
 from compacter.summaries import tag
 from compacter.summaries.extractive import draft
 
-if TYPE_CHECKING:
-    from compaction_kit.compacted import CompactedContext
-    from compaction_kit.session import Turn
-
 _UNLIMITED = 1_000_000
+
+
+class Turn(Protocol):
+    """A turn of the kit's sessions."""
+
+    @property
+    def role(self) -> Literal["system", "user", "assistant", "tool"]:
+        """Who speaks."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What is said."""
+        ...
 
 
 class Adapter:
@@ -27,31 +38,26 @@ class Adapter:
 
     name = "compacter"
 
-    def compact(
-        self, turns: Sequence[Turn], round_num: int = 1, budget_chars: int | None = None
-    ) -> CompactedContext:
+    def compact(self, turns: Sequence[Turn], round_num: int = 1, budget_chars: int | None = None) -> object:
         """Return the summary of ``turns`` in at most ``budget_chars`` characters, tag included."""
-        from compaction_kit.compacted import CompactedContext
-
         budget = _UNLIMITED if budget_chars is None else budget_chars
         drafted = draft(
             [_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - len(tag.TAG) - 1
         )
         text = tag.compose(drafted.prose, drafted.ledger)
-        return CompactedContext(text=text, compactor_name=self.name, round_num=round_num)
+        context = import_module("compaction_kit.compacted").CompactedContext
+        return context(text=text, compactor_name=self.name, round_num=round_num)
 
 
 def _entry(turn: Turn, place: int) -> Entry:
     if tag.parse(turn.text) is not None:
         return Entry("assistant", "summary", turn.text, index=place)
-    return Entry(
-        cast("Literal['system', 'user', 'assistant', 'tool']", turn.role), "text", turn.text, index=place
-    )
+    return Entry(turn.role, "text", turn.text, index=place)
 
 
 def main() -> None:
     """Run the kit's budget benchmark on the adapter."""
-    from compaction_kit.benchmark import budget_benchmark_to_markdown, run_budget_benchmark
+    kit = import_module("compaction_kit.benchmark")
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--budgets", default="10%,20%", help="shares of the transcript, e.g. 10%%,20%%")
@@ -62,10 +68,10 @@ def main() -> None:
         float(share.rstrip("%")) / 100 if share.endswith("%") else float(share)
         for share in options.budgets.split(",")
     ]
-    payload = run_budget_benchmark(
+    payload = kit.run_budget_benchmark(
         {Adapter.name: Adapter}, budgets, range(1, options.seeds + 1), options.rounds
     )
-    print(budget_benchmark_to_markdown(payload))
+    print(kit.budget_benchmark_to_markdown(payload))
     print(json.dumps([
         {
             "budget": entry["budget_fraction"],

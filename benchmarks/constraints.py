@@ -1,7 +1,7 @@
 """How many standing constraints survive a model-free compaction of real conversations, word for word.
 
-Constraints in several languages are said by the user at the top, in the middle and near the end of each conversation
-(``COMPACTER_DATA``, default ``../shared/data``), which is then compacted to a share of its size.
+Constraints in several languages are said by the user at the top, in the middle and near the end of each
+conversation (``COMPACTER_DATA``, default ``../shared/data``), which is then compacted to a share of its size.
 
 Run: ``python benchmarks/constraints.py --share 0.2``. Prints a table and ends with one JSON line.
 """
@@ -76,7 +76,7 @@ def kept_by_compacter(
     said = [*messages[:at], shape.say("user", constraint), *messages[at:]]
     budget = int(sum(shape.outline(said).sizes) * share)
     compacter = Compacter(summarizer="extractive", memory=None)
-    result = compacter.compact(said, wire_format=wire_name, budget=budget)  # type: ignore[arg-type]
+    result = compacter.compact(said, wire_format=wire_name, budget=budget)
     return constraint in json.dumps(list(result.messages), ensure_ascii=False)
 
 

@@ -127,7 +127,10 @@ def test_code_is_not_shortened_word_by_word() -> None:
 @pytest.mark.parametrize(
     ("sentence", "short"),
     [
-        ("The server was not restarted and we could not reach Oslo.", "server not restarted and we could not reach Oslo."),
+        (
+            "The server was not restarted and we could not reach Oslo.",
+            "server not restarted and we could not reach Oslo.",
+        ),
         ("It is really great, I think it's a bug.", "great, think bug."),
         ("Never do that!", "Never"),
         ("Das ist ein Test für Köln.", "Das ist ein Test für Köln."),
@@ -139,7 +142,10 @@ def test_shortening_leaves_out_fillers_and_keeps_negations(sentence: str, short:
 
 def test_sentences_are_shortened_only_where_space_is_short() -> None:
     entries = [Entry("user", "text", "I moved to Oslo."), Entry("user", "text", "I was a baker in Turin.")]
-    assert extractive.extract(entries, budget=400, ledger=False) == "U: I moved to Oslo.\nU: I was a baker in Turin."
+    assert (
+        extractive.extract(entries, budget=400, ledger=False)
+        == "U: I moved to Oslo.\nU: I was a baker in Turin."
+    )
     assert extractive.extract(entries, budget=36, ledger=False) == "U: moved Oslo.\nU: baker in Turin."
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compacter.history.entry import Entry
@@ -21,8 +23,8 @@ TALK = [
 ]
 
 
-def judge(text: str, **options: object) -> gate.Verdict:
-    return gate.judge(text, **{"limit_chars": 10_000, "entries": TALK, **options})  # type: ignore[arg-type]
+def judge(text: str, **options: Any) -> gate.Verdict:
+    return gate.judge(text, **{"limit_chars": 10_000, "entries": TALK, **options})
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def judge(text: str, **options: object) -> gate.Verdict:
         "User: wants the billing job moved.\nThe assistant did it; the alert is missing.",
         "Der Benutzer möchte den Billing-Job verschieben; der Alarm fehlt noch.",
         "Nothing of note happened so far.",
-        "- billing job moved\n- Sorry state of the alerts: none exist\n- cannot switch off the old worker before Friday",
+        "- billing job moved\n- Sorry state of the alerts: none\n- cannot switch off the old worker yet",
         "1. Moved job\n2. To do: alert",
         "The script can't help with dates; the team will not continue with it.",
         "They cannot provide access yet. Access is asked for in ticket OPS-17.",
@@ -144,7 +146,7 @@ CHINESE = [Entry("user", "text", "请把计费任务移到新的队列，并且�
 
 @pytest.mark.parametrize("entries", [RUSSIAN, CHINESE])
 def test_a_summary_in_another_script_is_refused(entries: list[Entry]) -> None:
-    text = "The billing job is to be moved to the new queue, and it has to be checked that it really runs once an hour from now on."
+    text = "The billing job is to be moved to the new queue. " * 3
     assert judge(text, entries=entries).reason == "the summary is in another language than the conversation"
 
 
@@ -156,7 +158,7 @@ def test_a_summary_in_another_script_is_refused(entries: list[Entry]) -> None:
         (RUSSIAN, "Задача биллинга переносится в очередь jobs-eu-7." * 3),
         (
             [Entry("tool", "result", "日志" * 500), *TALK],
-            "The billing job was moved to another queue, the alert is missing. " * 2,
+            "The billing job was moved, the alert is missing. " * 3,
         ),
     ],
 )

@@ -91,7 +91,7 @@ def test_what_is_merely_told_or_asked_is_none(sentence: str) -> None:
 
 @pytest.mark.parametrize("sentence", RULES)
 def test_a_rule_is_found_word_for_word_inside_a_longer_message(sentence: str) -> None:
-    message = f"Here is the log of last night's run. It failed after two hours.\n{sentence}\nThanks, and tell me when it runs."
+    message = f"Here is the log of the last run. It failed after two hours.\n{sentence}\nThanks, Jo"
     assert sentence in [text for text, _ in instructions.find([Entry("user", "text", message)])]
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compacter.history.entry import Entry
@@ -9,8 +11,8 @@ ENTRIES = [Entry("user", "text", "Fix the parser."), Entry("assistant", "text", 
 RECORD = transcript.render(ENTRIES)
 
 
-def content(**options: object) -> str:
-    messages = prompts.build(ENTRIES, **{"max_tokens": 1000, **options})  # type: ignore[arg-type]
+def content(**options: Any) -> str:
+    messages = prompts.build(ENTRIES, **{"max_tokens": 1000, **options})
     assert [message["role"] for message in messages] == ["user"]
     return messages[0]["content"]
 

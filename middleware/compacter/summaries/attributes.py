@@ -1,8 +1,8 @@
 """What a statement governs: a limit, a date, a name, a time zone, a duty, a branch, a secret, a tone.
 
-Two statements about the same attribute of the same thing cannot both hold; the words differ, so they are compared
-by what they mean: "trip costs stay below 400 dollars" replaces "field-trip expenses: at most $650", and leaves
-the conference budget alone.
+Two statements about the same attribute of the same thing cannot both hold. The words differ, so they are
+compared by what they mean: "trip costs stay below 400 dollars" replaces "field-trip expenses: at most $650",
+and leaves the conference budget alone.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _TIME_WORDS = frozenset(
 _ADDRESSED = frozenset(["answer", "answers", "reply", "replies", "response", "responses", "tone", "style"])
 _OPEN_WORDS = frozenset(["playful", "warm", "light", "chatty", "casual", "friendly", "detailed"])
 _CHANGE_LINE = """
-    new now changed changes moved update updated switched instead rotated rotation rebased replaced rather longer
-    previously retired anymore revised raised lowered postponed
+    new now changed changes moved update updated switched instead rotated rotation rebased replaced rather
+    longer previously retired anymore revised raised lowered postponed
 """
 _CHANGE = frozenset(_CHANGE_LINE.split())
 _ORDERS = frozenset(["never", "always", "don", "only", "forbidden"])

@@ -14,6 +14,8 @@ from compacter.summaries.supersede import stale
 from compacter.summaries.units import Source, Unit
 
 _LEDGER_SHARE = 3
+_PHRASE = 3
+_RULES_IN_PROSE = 3
 _SMALLEST_GAP = 24
 """Characters not worth another search for something to put there."""
 
@@ -75,19 +77,26 @@ def _select(
     marks = [len(source.mark) for source in sources]
     covered = known.covered_by("\n".join(kept))
     times = Counter(piece.text for piece in pieces)
-    offered = [
-        Piece(words, names, len(piece.text) + 1, piece.entry, piece.salience / times[piece.text])
-        for piece, words, names in zip(pieces, known.words, known.names, strict=True)
-    ]
+    offered = []
+    for piece, words, names in zip(pieces, known.words, known.names, strict=True):
+        # What people keep saying in the same words is a phrase; tools repeat what still matters.
+        phrase = times[piece.text] >= _PHRASE and sources[piece.entry].kind == "text"
+        boost = piece.salience / times[piece.text]
+        offered.append(Piece(words, () if phrase else names, len(piece.text) + 1, piece.entry, boost))
     cap -= sum(len(line) + 1 for line in kept)
     found = list(references.candidates(known, pieces, cap)) if cap > 0 else []
     if found and not kept:
         room -= len(tag.join("", "-")) - 1
+    first = _unlisted_rules(pieces, marks, "\n".join(kept), room // _RULES_IN_PROSE)
+    for place in first:
+        covered.update(offered[place].words, offered[place].names)
+        room -= offered[place].cost + marks[pieces[place].entry]
     chosen = choose([*offered, *(piece for _, piece in found)], known.weights, marks, (room, cap), covered)
     listed = [
         ledgers.REFERENCE + found[place - len(pieces)][0] for place in sorted(chosen) if place >= len(pieces)
     ]
-    lines = [place for place in chosen if place < len(pieces)]
+    lines = [*first, *(place for place in chosen if place < len(pieces) and place not in first)]
+    room += sum(offered[place].cost + marks[pieces[place].entry] for place in first)
     room -= sum(len(line) + 1 for line in listed)
     gap = room - len(_write(sources, pieces, lines))
     if gap > _SMALLEST_GAP:
@@ -99,8 +108,24 @@ def _select(
     return _write(sources, pieces, lines)[: max(0, room)], listed
 
 
+def _unlisted_rules(pieces: Sequence[Unit], marks: Sequence[int], kept: str, room: int) -> list[int]:
+    """Return where the surest rules stand that the ledger had no room for."""
+    chosen: list[int] = []
+    said: set[str] = set()
+    for place in sorted(range(len(pieces)), key=lambda place: (-pieces[place].rule, -place)):
+        piece = pieces[place]
+        if not piece.rule:
+            break
+        cost = len(piece.text) + 1 + marks[piece.entry]
+        if piece.text not in kept and piece.text not in said and cost <= room:
+            chosen.append(place)
+            said.add(piece.text)
+            room -= cost
+    return chosen
+
+
 def _restored(pieces: Sequence[Unit], chosen: Sequence[int], room: int) -> list[Unit]:
-    """Return the pieces, as many of the chosen ones in their full wording as there is room for, newest first."""
+    """Return the pieces, the chosen ones in their full wording as far as there is room, newest first."""
     restored = list(pieces)
     for place in sorted(chosen, reverse=True):
         piece = pieces[place]

@@ -64,7 +64,7 @@ def build(
 
 
 def instruction(*, prior: bool, template: str | None = None, max_tokens: int) -> str:
-    """Return the request that stands at the end of the conversation itself, instead of below a transcript of it.
+    """Return the request that stands at the end of the conversation itself, not below a transcript of it.
 
     ``prior`` tells whether the conversation begins with a summary of what came before.
     """

@@ -30,4 +30,9 @@ def salience(sentence: str) -> float:
         value *= _NUMBER
     if _CAPITAL.search(sentence):
         value *= _NAME
-    return value * _LABELLED if _LABEL.match(sentence) else value
+    return value
+
+
+def labelled(text: str) -> float:
+    """Return the factor on all sentences of ``text``: larger where it begins with a label in capitals."""
+    return _LABELLED if _LABEL.match(text) else 1.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from compacter.history.entry import Entry
 from compacter.summaries import instructions
-from compacter.summaries.salience import salience
+from compacter.summaries.salience import labelled, salience
 from compacter.summaries.sentences import lines, sentences, tells
 from compacter.summaries.shorten import shorten
 
@@ -33,6 +33,8 @@ class Unit:
     """The piece before it was shortened."""
     salience: float = 1.0
     """How likely it states a fact, judged by its form."""
+    rule: float = 0.0
+    """Its score as a standing instruction of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ def cut(entries: Sequence[Entry], scores: dict[str, float] | None = None) -> tup
         mark, rest = _mark(entry, named=named)
         role = "user" if entry.kind == "summary" and mark == _MARKS["user"] else entry.role
         sources.append(Source(role, entry.kind, mark))
+        one_line = "\n" not in rest.strip()
+        whole = labelled(rest) if one_line else 1.0
         if entry.kind == "text":
             passages = (
                 instructions.passages(rest, scores)
@@ -68,9 +72,16 @@ def cut(entries: Sequence[Entry], scores: dict[str, float] | None = None) -> tup
             for passage, rule in passages:
                 short = passage if rule or _looks_like_code(passage) else shorten(passage)
                 if tells(short):
-                    units.append(Unit(short, place, passage, salience(passage) * (_RULE if rule else 1)))
+                    worth = (
+                        salience(passage)
+                        * (whole if one_line else labelled(passage))
+                        * (_RULE if rule else 1)
+                    )
+                    units.append(Unit(short, place, passage, worth, rule))
         elif entry.kind == "summary":
-            units.extend(Unit(sentence, place, sentence, salience(sentence)) for sentence in sentences(rest))
+            units.extend(
+                Unit(sentence, place, sentence, salience(sentence) * whole) for sentence in sentences(rest)
+            )
         else:
             units.extend(Unit(line, place, line) for line in lines(rest))
     return sources, units
