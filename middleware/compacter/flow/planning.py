@@ -55,8 +55,6 @@ def plan(policy: Policy, job: Job) -> CompactionPlan:
     total = sum(history.sizes)
     if satisfied(policy, job, total):
         return describe(policy, job, history, protected, cut=0, prior=prior)
-    if satisfied(policy, job, total):
-        return describe(policy, job, history, protected, cut=0, prior=prior)
     free = free_size(history, protected)
     need = 0
     if job.target is not None:
@@ -77,12 +75,6 @@ def plan(policy: Policy, job: Job) -> CompactionPlan:
         must=job.must,
     )
     return describe(policy, job, history, protected, cut=cut, prior=prior)
-
-
-def satisfied(policy: Policy, job: Job, size: int) -> bool:
-    """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
-    by_hand = job.trigger == "manual" and policy.settings.summary is None
-    return by_hand and job.target is not None and size <= job.target
 
 
 def satisfied(policy: Policy, job: Job, size: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -16,6 +17,10 @@ from compacter.summaries import tag
 
 if TYPE_CHECKING:
     from compacter.flow.effects import Effect
+
+_NOTED = "[note] "
+_NOTE = re.compile(r"\A\[note\] [^\n]*(?:\n\n|\Z)")
+"""What ``keep`` has written before, so that notes never pile up."""
 
 Steps = Generator["Effect[Any]", Any, "list[Message]"]
 """A strategy that needs a model is a generator of effects that returns the compacted list."""
@@ -92,7 +97,7 @@ class CompactionTask:
         return self.target is None or self.size(messages) <= self.target
 
     def entries(self, messages: Sequence[Message] | None = None) -> list[Entry]:
-        """What can be read in the head (or in ``messages``): reasoning left out, a prior summary as such, secrets redacted."""
+        """What can be read in the head, or in ``messages``; no reasoning, no prior summary, secrets redacted."""
         redact = self.settings.redact
         chosen = self.plan.folded if messages is None else range(len(messages))
         source = self.plan.messages if messages is None else messages
@@ -123,19 +128,29 @@ class CompactionTask:
         )
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
-        """The compacted list of the messages at ``indexes``, what must stay, and an optional note in a summary message.
+        """The compacted list of the messages at ``indexes``, what must stay, and a note in a summary message.
 
-        Tool partners of a kept message are kept too, so no pair is ever broken.
+        Tool partners of a kept message are kept too, so no pair is ever broken. A prior summary is kept:
+        below the note, whose place is taken by the note of the next time, or as it is where there is no note.
         """
         wanted = set(indexes)
+        prose, ledger, prior = "", "", self.prior()
+        if prior is not None and self.plan.prior is not None:
+            wanted.add(self.plan.prior)
+            if note:
+                wanted.remove(self.plan.prior)
+                prose, ledger = _NOTE.sub("", prior.prose), prior.ledger
         history = self.wire.outline(self.messages)
         ends = [*history.steps[1:], len(self.messages)]
         keep: list[int] = []
         for start, end in zip(history.steps, ends, strict=True):
             whole = any(index in wanted for index in range(start, end))
             keep.extend(index for index in range(start, end) if whole or self.protected[index])
-        self.tally.summary = note
-        summary = self.wire.say("user", tag.compose(note)) if note else None
+        if note:
+            told = f"{_NOTED}{' '.join(note.split())}"
+            prose = f"{told}\n\n{prose}" if prose else told
+        self.tally.summary, self.tally.ledger = prose, ledger
+        summary = self.wire.say("user", tag.compose(prose, ledger)) if note else None
         return assemble(self.wire, self.messages, keep, summary, alternate=self.alternate)
 
 
@@ -143,9 +158,10 @@ class CompactionTask:
 class CompactionStrategy(Protocol):
     """A way to compact. A class with a ``name`` and this one method is enough.
 
-    ``compact`` returns the compacted list, made of the task's own message objects and what ``task.fold`` or ``task.keep``
-    put beside them; or the list unchanged when there is nothing it can do. What breaks a promise is caught before anything
-    is sent, and the fallback is used instead.
+    ``compact`` returns the compacted list, made of the task's own message objects and what ``task.fold`` or
+    ``task.keep`` put beside them; or the list unchanged when there is nothing it can do. Messages are read
+    only: one that returns changed copies of them, one for one, has an attribute ``edits = True``. What
+    breaks a promise, or raises, is caught before anything is sent, and the fallback is used instead.
     """
 
     @property

@@ -12,17 +12,18 @@ from compacter.strategies.base import CompactionStrategy, CompactionTask
 
 @dataclass(frozen=True, slots=True, init=False)
 class Chain:
-    """Tries its strategies in order, each on what the one before it left, and stops as soon as the request fits.
+    """Tries its strategies in order, each on what the one before it left, and stops when the request fits.
 
-    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``. Where the provider has not said how large a
-    request may be, the goal is the size that folding ``compact_ratio`` would leave.
+    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``. Where the provider has not said how
+    large a request may be, the goal is the size that folding ``compact_ratio`` would leave.
     """
 
     strategies: tuple[CompactionStrategy, ...]
     name: str = "chain"
 
     def __init__(self, *strategies: CompactionStrategy) -> None:
-        for strategy in strategies:
+        given: tuple[object, ...] = strategies
+        for strategy in given:
             if not isinstance(strategy, CompactionStrategy) or isinstance(strategy, type):
                 raise ConfigurationError(f"Chain takes strategies such as Summarize(), not {strategy!r}")
         if not strategies:

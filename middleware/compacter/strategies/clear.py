@@ -9,6 +9,7 @@ from typing import ClassVar
 from compacter.errors import ConfigurationError
 from compacter.history.message import Message
 from compacter.history.outline import Kind
+from compacter.strategies.arguments import whole_number
 from compacter.strategies.base import CompactionTask
 
 _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
@@ -16,7 +17,7 @@ _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
 @dataclass(frozen=True, slots=True, init=False)
 class ClearToolResults:
-    """Puts a short receipt in place of each tool result larger than ``min_size`` characters, calls and pairs untouched.
+    """Puts a receipt in place of each tool result larger than ``min_size`` characters, calls and pairs untouched.
 
     The ``keep_recent`` newest result messages stay, and so do the results of the tools named in ``exclude``.
     """
@@ -29,14 +30,12 @@ class ClearToolResults:
     """Its results hold changed copies of messages, one for one."""
 
     def __init__(self, *, keep_recent: int = 3, min_size: int = 400, exclude: Iterable[str] = ()) -> None:
-        if isinstance(keep_recent, bool) or not isinstance(keep_recent, int) or keep_recent < 0:
-            raise ConfigurationError(f"keep_recent takes a number of results from 0 on, not {keep_recent!r}")
-        if isinstance(min_size, bool) or not isinstance(min_size, int) or min_size < 0:
-            raise ConfigurationError(f"min_size takes a number of characters from 0 on, not {min_size!r}")
+        kept = whole_number("keep_recent", keep_recent, least=0, of="results")
+        least = whole_number("min_size", min_size, least=0, of="characters")
         if isinstance(exclude, str):
             raise ConfigurationError(f'exclude takes several tool names, such as ("{exclude}",)')
-        object.__setattr__(self, "keep_recent", keep_recent)
-        object.__setattr__(self, "min_size", max(min_size, len(_RECEIPT) + 12))
+        object.__setattr__(self, "keep_recent", kept)
+        object.__setattr__(self, "min_size", max(least, len(_RECEIPT) + 12))
         object.__setattr__(self, "exclude", frozenset(exclude))
         object.__setattr__(self, "name", "clear_tool_results")
 

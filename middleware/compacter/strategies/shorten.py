@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from compacter.errors import ConfigurationError
 from compacter.history.message import Message
+from compacter.strategies.arguments import whole_number
 from compacter.strategies.base import CompactionTask
 from compacter.summaries import excerpt, tag
 
@@ -25,9 +25,8 @@ class Shorten:
     """Its results hold changed copies of messages, one for one."""
 
     def __init__(self, *, min_size: int = 400) -> None:
-        if isinstance(min_size, bool) or not isinstance(min_size, int) or min_size < 100:
-            raise ConfigurationError(f"min_size takes a number of characters from 100 on, not {min_size!r}")
-        object.__setattr__(self, "min_size", min_size)
+        whole = whole_number("min_size", min_size, least=100, of="characters")
+        object.__setattr__(self, "min_size", whole)
         object.__setattr__(self, "name", "shorten")
 
     def compact(self, task: CompactionTask) -> list[Message]:
@@ -62,13 +61,18 @@ class Shorten:
     def _shortened(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:
         """All texts of a message, each to its share of what the message may have."""
         texts: list[int] = []
-        task.wire.rewrite(message, lambda kind, text, name: (texts.append(len(text)), text)[1])  # type: ignore[func-returns-value]
+
+        def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
+            texts.append(0 if kind == "call" else len(text))
+            return text
+
+        task.wire.rewrite(message, measure)
         words = sum(texts)
         room = ceiling - (size - words)
         if words <= 0 or room <= 0:
             return message
 
-        def edit(kind: str, text: str, name: str) -> str:
+        def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)
             return text if kind == "call" or len(text) <= share else excerpt.shorten(text, share)
 

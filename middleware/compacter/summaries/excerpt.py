@@ -4,42 +4,95 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from compacter.summaries.chunks import boundary
 
-_DATA_URL = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=]*")
+_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*,[^\s\"'<>()\\]*")
+_OPENING = re.compile(r"(?:^|(?<=[\s:=`(>]))[\[{]")
+"""Where a JSON value inside prose may begin."""
+_MOST_ATTEMPTS = 50
 _RECEIPT = " […{left:,} characters left out…] "
 _RECEIPT_SIZE = 44
 _SHORTEST = 40
 _HEAD_SHARE = 0.6
+_LEAST_VALUE = 400
+"""A JSON value smaller than this is kept or left out whole."""
+
+Span = tuple[int, int]
 
 
 def shorten(text: str, size: int) -> str:
     """``text`` in at most ``size`` characters (or a little over where a JSON structure alone is larger).
 
-    Cut between characters as people see them, never inside a data URL. A text that is a JSON value stays one: its long
-    strings are shortened, its long lists lose their middle.
+    Cut between characters as people see them, never inside a data URL or a JSON value. A value that is too
+    large stays a value: its long strings are shortened, its long lists lose their middle.
     """
     if len(text) <= size:
         return text
-    if text.lstrip()[:1] in ("{", "["):
+    whole = _parsed(text)
+    if whole is not None:
+        short = _json(whole, size)
+        if len(short) < len(text):
+            return short
+    spans = _values(text)
+    shorter = _values_shortened(text, spans, size)
+    if shorter != text:
+        if len(shorter) <= size:
+            return shorter
+        text, spans = shorter, _values(shorter)
+    short = _words(text, size, spans)
+    return short if len(short) < len(text) else text
+
+
+def _parsed(text: str) -> dict[str, object] | list[object] | None:
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, (dict, list)) else None
+
+
+def _values(text: str) -> list[Span]:
+    """Where JSON values stand in a text: lines of JSON, a value below a heading, in a code block."""
+    decoder, found, start, attempts = json.JSONDecoder(), list[Span](), 0, 0
+    while attempts < _MOST_ATTEMPTS and (opening := _OPENING.search(text, start)):
+        begin = opening.start()
         try:
-            value = json.loads(text)
-        except ValueError:
-            value = None
-        if isinstance(value, (dict, list)):
-            short = _json(value, size)
-            if len(short) < len(text):
-                return short
-    return _words(text, size)
+            _, end = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            attempts += 1
+            end = begin + 1
+        else:
+            found.append((begin, end))
+        start = end
+    return found
 
 
-def _words(text: str, size: int) -> str:
+def _values_shortened(text: str, spans: Sequence[Span], size: int) -> str:
+    """The text with its large JSON values shortened, each to its share of ``size``."""
+    large = [span for span in spans if span[1] - span[0] > _LEAST_VALUE]
+    if not large:
+        return text
+    held = sum(end - begin for begin, end in large)
+    room = max(size - (len(text) - held), size // 2)
+    out, at = list[str](), 0
+    for begin, end in large:
+        share = max((end - begin) * room // held, _LEAST_VALUE)
+        value = json.loads(text[begin:end])
+        short = text[begin:end] if end - begin <= share else _json(value, share)
+        out += [text[at:begin], short if len(short) < end - begin else text[begin:end]]
+        at = end
+    return "".join([*out, text[at:]])
+
+
+def _words(text: str, size: int, whole: Sequence[Span] = ()) -> str:
     room = max(size - _RECEIPT_SIZE, _SHORTEST)
     head = boundary(text, int(room * _HEAD_SHARE))
     tail = len(text) - boundary_back(text, room - head)
-    for match in _DATA_URL.finditer(text):
-        start, end = match.span()
+    for start, end in (*whole, *(match.span() for match in _DATA_URL.finditer(text))):
         if start < head < end:
             head = start
         if start < tail < end:
