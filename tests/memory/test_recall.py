@@ -144,6 +144,17 @@ def test_system_messages_may_come_go_and_change(openai: Wire, talk: Talk, seen: 
         assert recall.view("scope", openai, more) == [one, noon, SUMMARY, one, noon, one, *history[8:]]
 
 
+def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_messages(
+    recall: Recall, openai: Wire, talk: Talk
+) -> None:
+    history = talk(10)
+    history.insert(4, {"role": "system", "content": "It is noon."})
+    recall.remember("scope", openai, history, [*history[:3], SUMMARY, history[4], *history[7:]])
+    for length in range(1, 7):
+        assert recall.view("scope", openai, history[:length]) is None
+    assert recall.view("scope", openai, history[:9]) is not None
+
+
 def test_a_filler_stays_behind_the_system_message_it_stood_behind(
     recall: Recall, openai: Wire, talk: Talk
 ) -> None:

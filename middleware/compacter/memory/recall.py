@@ -197,7 +197,7 @@ def _compared(seen: _Seen, sent: _Sent) -> Literal["same", "verbatim", "shifted"
             # Only marks have moved; the next comparison is a plain one again.
             seen.prefix[offset] = _frozen(new)
     if len(now) < len(seen.prefix):
-        return "shifted" if sent.matches(seen.record) else None
+        return None
     return "verbatim" if changed else "same"
 
 
