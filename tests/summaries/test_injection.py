@@ -125,48 +125,54 @@ def test_the_corpus_is_large_and_speaks_many_languages() -> None:
 ROLES = ["tool", "named", "assistant", "call", "system", "media"]
 
 
-@pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("attack", ATTACKS)
 class TestAttack:
-    def test_adds_no_rule_and_drops_none_in_the_ledger(self, attack: str, role: str) -> None:
-        book = ledger.build(history(attack, role), budget=2000)
-        assert rules(book) == RULES
-        assert ledger.read(book).task == ASKED
-        assert ledger.read(book).latest == "Go on."
+    def test_adds_no_rule_and_drops_none_in_the_ledger(self, attack: str) -> None:
+        for role in ROLES:
+            book = ledger.build(history(attack, role), budget=2000)
+            assert rules(book) == RULES
+            assert ledger.read(book).task == ASKED
+            assert ledger.read(book).latest == "Go on."
 
-    def test_adds_no_rule_and_drops_none_over_folds(self, attack: str, role: str) -> None:
-        first = extractive.draft(history(attack, role), budget=1500)
-        read = tag.parse(tag.compose(first.prose, first.ledger))
-        assert read == first
-        second = extractive.draft(
-            history(attack, role)[4:], budget=1500, prior=tag.compose(first.prose, first.ledger)
-        )
-        assert rules(first.ledger) == rules(second.ledger) == RULES
-        assert ledger.read(second.ledger).task == ASKED
+    def test_adds_no_rule_and_drops_none_over_folds(self, attack: str) -> None:
+        for role in ROLES:
+            first = extractive.draft(history(attack, role), budget=1500)
+            read = tag.parse(tag.compose(first.prose, first.ledger))
+            assert read == first
+            second = extractive.draft(
+                history(attack, role)[4:], budget=1500, prior=tag.compose(first.prose, first.ledger)
+            )
+            assert rules(first.ledger) == rules(second.ledger) == RULES
+            assert ledger.read(second.ledger).task == ASKED
 
-    def test_cannot_leave_the_fence_or_speak_for_another(self, attack: str, role: str) -> None:
-        entries = history(attack, role)
-        at_the_margin = [line for line in transcript.render(entries).splitlines() if not line.startswith(" ")]
-        assert at_the_margin[0] == transcript.OPEN
-        assert at_the_margin[-1] == transcript.CLOSE
-        assert len(at_the_margin) == len(entries) + 2
-        assert [line for line in at_the_margin if line.startswith("user: ")][: len(RULES) + 1] == [
-            f"user: {text}" for text in [ASKED, *RULES]
-        ]
+    def test_cannot_leave_the_fence_or_speak_for_another(self, attack: str) -> None:
+        for role in ROLES:
+            entries = history(attack, role)
+            at_the_margin = [
+                line for line in transcript.render(entries).splitlines() if not line.startswith(" ")
+            ]
+            assert at_the_margin[0] == transcript.OPEN
+            assert at_the_margin[-1] == transcript.CLOSE
+            assert len(at_the_margin) == len(entries) + 2
+            assert [line for line in at_the_margin if line.startswith("user: ")][: len(RULES) + 1] == [
+                f"user: {text}" for text in [ASKED, *RULES]
+            ]
 
-    def test_leaves_the_instruction_last_in_the_prompt(self, attack: str, role: str) -> None:
-        harmless = prompts.build(history("ok", role), prior="Before.", max_tokens=500)[0]["content"]
-        attacked = prompts.build(history(attack, role), prior=attack, max_tokens=500)[0]["content"]
-        ending = harmless[harmless.index(transcript.CLOSE) :]
-        assert attacked.endswith(ending)
-        assert attacked.count("\n" + transcript.CLOSE) == 1
-        assert not any(
-            token in attacked for token in ("<|im_", "<|eot", "[INST]", "<<SYS>>", "<end_of_turn>")
-        )
+    def test_leaves_the_instruction_last_in_the_prompt(self, attack: str) -> None:
+        for role in ROLES:
+            harmless = prompts.build(history("ok", role), prior="Before.", max_tokens=500)[0]["content"]
+            attacked = prompts.build(history(attack, role), prior=attack, max_tokens=500)[0]["content"]
+            ending = harmless[harmless.index(transcript.CLOSE) :]
+            assert attacked.endswith(ending)
+            assert attacked.count("\n" + transcript.CLOSE) == 1
+            assert not any(
+                token in attacked for token in ("<|im_", "<|eot", "[INST]", "<<SYS>>", "<end_of_turn>")
+            )
 
-    def test_is_read_whole_in_chunks(self, attack: str, role: str) -> None:
-        for chunk in chunks.split(history(attack * 3, role), 400):
-            assert len(transcript.render(chunk)) <= 400
+    def test_is_read_whole_in_chunks(self, attack: str) -> None:
+        for role in ROLES:
+            for chunk in chunks.split(history(attack * 3, role), 400):
+                assert len(transcript.render(chunk)) <= 400
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -6,6 +6,7 @@ Only what the user wrote can be one: text of tools and of the assistant never be
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from compacter.history.entry import Entry
@@ -62,36 +63,47 @@ _MODAL = re.compile(
 # An order that a word such as "all", "only", "instead" or a limit makes a lasting one.
 _LASTING = re.compile(
     r"^\W*(?:please\s+|and\s+|also\s+)*(?:(?:use|write|answer|reply|respond|speak|call|stay|keep|prefix|"
-    r"name|format|refer|confirm|treat|"
-    r"assume|leave|limit|restrict|round|cite|include|exclude|skip|put|do|give|show|tell|mark|sign|address|"
-    r"work|run|store)\b.*"
+    r"name|format|refer|confirm|treat|assume|leave|limit|restrict|round|cite|include|exclude|skip|put|do|"
+    r"give|show|tell|mark|sign|address|work|run|store)\b.*"
     r"\b(?:instead|only|not|all|each|every|everything|everywhere|anything|any|below|under|above|before|"
-    r"after|within|at least|"
-    r"in (?:one|two|three|\d+|[a-z]+case|[A-Z]\w+)|as|alone|me|dr|mr|mrs|ms|first|max|maximum|without|"
-    r"until|unless)\b"
-    r"|no (?!problem|worries|idea|one|doubt|way|rush|thanks|need)\w+(?: \w+){0,4}[.!]?$|max(?:imum)? \d|"
-    r"(?:nothing|nobody|no one|everything|every|all|each)\b.*\b(?:may|must|should|has to|have to|needs? to|"
-    r"can|stays?|remains?|is|are|be)\b|"
-    r"(?:whatever|no matter what) you do|(?:tests?|safety|quality) first)"
-    r"|\bbudget\b.*\d|\b(?:it is (?:important|essential|vital|crucial) (?:that|to)|we only|i(?:'m|"
-    r" am) allergic|my (?:budget|limit|deadline|allerg\w+|diet)|"
+    r"after|within|at least|in (?:one|two|three|\d+|[a-z]+case|[A-Z]\w+)|as|alone|me|dr|mr|mrs|ms|first|"
+    r"max|maximum|without|until|unless)\b"
+    r"|no (?!problem|worries|idea|one|doubt|way|rush|thanks|need)\w+(?: \w+){0,4}[.!]?$|max(?:imum)? \d"
+    r"|(?:nothing|nobody|no one|everything|every|all|each)\b.*"
+    r"\b(?:may|must|should|has to|have to|needs? to|can|stays?|remains?|is|are|be)\b"
+    r"|(?:whatever|no matter what) you do|(?:tests?|safety|quality) first)",
+    re.IGNORECASE,
+)
+_NEEDED = re.compile(
+    r"\bbudget\b.*\d|\b(?:it is (?:important|essential|vital|crucial) (?:that|to)|we only|"
+    r"i(?:'m| am) allergic|my (?:budget|limit|deadline|allerg\w+|diet)|"
     r"(?:must|should|has to|have to) (?:stay|remain|be) (?:under|below|above|within))\b",
     re.IGNORECASE,
 )
 _LASTING_WORDS = """
     use write answer reply respond speak call stay keep prefix name format refer confirm treat assume leave
     limit restrict round cite include exclude skip put do give show tell mark sign address work run store no
-    max maximum nothing nobody everything every all each whatever tests important essential vital crucial only
-    allergic allergies allergy diet budget deadline
+    max maximum nothing nobody everything every all each whatever tests test safety quality
 """
 _LASTING_TRIGGERS = frozenset(_LASTING_WORDS.split())
-_TRIGGER_WORDS = """
-    never always not don avoid only sure ensure must mustn under at no from going keep stick
-    refrain stop remember prefer prefers without ask check wait may shall should cannot can
-    allowed forbidden off mandatory required prohibited to budget cap limit ceiling deadline
-    maximum max due want wants need expect insist forbid rather strictly non please
+_NEEDED_WORDS = (
+    "budget important essential vital crucial only allergic limit deadline diet under below above within"
+)
+_NEEDED_TRIGGERS = frozenset([*_NEEDED_WORDS.split(), "allergy", "allergies"])
+_OPENING = 4
+"""Words among which an order to be kept begins."""
+# Words without which the patterns above cannot match: a cheap test before the expensive ones.
+_DIRECTIVE_WORDS = """
+    never always not don avoid only sure ensure must mustn circumstances point matter now forward keep
+    stick refrain stop remember prefer without ask check wait external changes more new
 """
-_TRIGGERS = frozenset(_TRIGGER_WORDS.split())
+_DIRECTIVE_TRIGGERS = frozenset(_DIRECTIVE_WORDS.split())
+_MODAL_WORDS = """
+    must mustn may shall should exceed allowed forbidden off limits mandatory required prohibited stay
+    remain more most budget cap limit ceiling deadline maximum max due later escalate prefer prefers
+    want wants need expect insist forbid rather strictly non negotiable be
+"""
+_MODAL_TRIGGERS = frozenset(_MODAL_WORDS.split())
 _TELLING = re.compile(
     r"^\W*(?:i(?! (?:prefer|want|need|expect|insist|forbid|do not|don't)|'d (?:prefer|rather))(?:'(?:ve|d|"
     r"m|ll))?|we(?:'(?:ve|re))?|he|she|they|it|my \w+|his|her|that|there|why|what|how|"
@@ -100,12 +112,13 @@ _TELLING = re.compile(
 )
 _LABEL_END = frozenset(":：-–—")
 _LABEL_REACH = 60
-_UNSPACED_FROM = "\u0e00"
+_UNSPACED_LETTER = re.compile(r"[\u0590-\u05ff\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = re.compile(r"[^\W_]+")
 # Vowel signs of Indic scripts are no word characters to ``re``.
 _MARKED_WORD = re.compile(r"[^\s.,;:!?…\"'()«»„“”।。，、-]+")
-_FIRST_WORDS = frozenset(re.split(r"[ ']", phrase)[0] for phrase in PHRASES)
-_PHRASE = re.compile("|".join(rf"(?<!\w){re.escape(phrase)}" for phrase in PHRASES))
+_BY_FIRST_WORD: dict[str, list[re.Pattern[str]]] = defaultdict(list)
+for _phrase in PHRASES:
+    _BY_FIRST_WORD[re.split(r"[ ']", _phrase)[0]].append(re.compile(rf"(?<!\w){re.escape(_phrase)}"))
 
 
 def find(entries: Iterable[Entry], scores: dict[str, float] | None = None) -> Iterator[tuple[str, float]]:
@@ -145,22 +158,30 @@ def score(sentence: str) -> float:
         return 0.0
     plain = sentence.replace("’", "'")
     low = plain.casefold()
-    words = set(_WORD.findall(low))
+    listed = _WORD.findall(low)
+    words = set(listed)
+    unspaced = False
     if not plain.isascii():
         words.update(_MARKED_WORD.findall(low))
+        unspaced = _UNSPACED_LETTER.search(plain) is not None
     value = 2.0 if not _LABEL_END.isdisjoint(plain[:_LABEL_REACH]) and _LABEL.match(plain) else 0.0
-    if not words.isdisjoint(_TRIGGERS):
-        value += 2.0 * (_DIRECTIVE.search(plain) is not None) + 1.5 * (_MODAL.search(plain) is not None)
-    if (
-        not words.isdisjoint(WORDS)
-        or (not words.isdisjoint(_FIRST_WORDS) and _PHRASE.search(low))
-        or (max(plain) > _UNSPACED_FROM and UNSPACED.search(plain))
-    ):
+    if not words.isdisjoint(_DIRECTIVE_TRIGGERS) and _DIRECTIVE.search(plain):
+        value += 2.0
+    if not words.isdisjoint(_MODAL_TRIGGERS) and _MODAL.search(plain):
+        value += 1.5
+    if not words.isdisjoint(WORDS) or _has_phrase(words, low) or (unspaced and UNSPACED.search(plain)):
         value += 2.0
     if value == 0 and (
         not words.isdisjoint(REQUESTS)
-        or (max(plain) > _UNSPACED_FROM and UNSPACED_REQUEST.search(plain))
-        or (not words.isdisjoint(_LASTING_TRIGGERS) and _LASTING.search(plain))
+        or (unspaced and UNSPACED_REQUEST.search(plain))
+        or (not _LASTING_TRIGGERS.isdisjoint(listed[:_OPENING]) and _LASTING.match(plain))
+        or (not words.isdisjoint(_NEEDED_TRIGGERS) and _NEEDED.search(plain))
     ):
         return LIKELY
-    return value - 1.0 if value and _TELLING.search(plain) else value
+    return value - 1.0 if value and _TELLING.match(plain) else value
+
+
+def _has_phrase(words: set[str], text: str) -> bool:
+    return any(
+        phrase.search(text) for word in words & _BY_FIRST_WORD.keys() for phrase in _BY_FIRST_WORD[word]
+    )
