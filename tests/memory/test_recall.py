@@ -149,10 +149,11 @@ def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_m
 ) -> None:
     history = talk(10)
     history.insert(4, {"role": "system", "content": "It is noon."})
-    recall.remember("scope", openai, history, [*history[:3], SUMMARY, history[4], *history[7:]])
-    for length in range(1, 7):
+    after = [*history[:2], SUMMARY, *history[3:5], *history[6:]]
+    recall.remember("scope", openai, history, after)
+    for length in range(1, 6):
         assert recall.view("scope", openai, history[:length]) is None
-    assert recall.view("scope", openai, history[:9]) is not None
+    assert recall.view("scope", openai, history[:9]) == after[:7]
 
 
 def test_a_filler_stays_behind_the_system_message_it_stood_behind(
