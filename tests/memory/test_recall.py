@@ -153,7 +153,7 @@ def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_m
     recall.remember("scope", openai, history, after)
     for length in range(1, 6):
         assert recall.view("scope", openai, history[:length]) is None
-    assert recall.view("scope", openai, history[:9]) == after[:7]
+    assert recall.view("scope", openai, history[:9]) == after[:8]
 
 
 def test_a_filler_stays_behind_the_system_message_it_stood_behind(
