@@ -112,10 +112,9 @@ def _unlisted_rules(pieces: Sequence[Unit], marks: Sequence[int], kept: str, roo
     """Return where the surest rules stand that the ledger had no room for."""
     chosen: list[int] = []
     said: set[str] = set()
-    for place in sorted(range(len(pieces)), key=lambda place: (-pieces[place].rule, -place)):
+    ruled = [place for place, piece in enumerate(pieces) if piece.rule]
+    for place in sorted(ruled, key=lambda place: (-pieces[place].rule, -place)):
         piece = pieces[place]
-        if not piece.rule:
-            break
         cost = len(piece.text) + 1 + marks[piece.entry]
         if piece.text not in kept and piece.text not in said and cost <= room:
             chosen.append(place)

@@ -7,17 +7,19 @@ from collections.abc import Iterable
 
 from compacter.summaries.attributes import Governed, governed, replaces
 from compacter.summaries.identifiers import Found, identifiers
-from compacter.summaries.words import words
+from compacter.summaries.words import stem, words
 
 _REMEMBERED = 50
-_VALUE = re.compile(
-    r"[$€£¥]\s?\d[\d.,]*|\b\d[\d.,:/-]*\b|\b(?:january|february|march|april|may|june|july|august|september|"
-    r"october|november|december|"
-    r"monday|tuesday|wednesday|thursday|friday|saturday|sunday|today|tomorrow|one|two|three|four|five|six|"
-    r"seven|eight|nine|ten|eleven|twelve|"
-    r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million)\b",
-    re.IGNORECASE,
-)
+_VALUE_WORDS = """
+    january february march april may june july august september october november december monday tuesday
+    wednesday thursday friday saturday sunday today tomorrow one two three four five six seven eight
+    nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty ninety hundred thousand
+    million
+"""
+_SPELLED = frozenset(_VALUE_WORDS.split())
+_STEMS = frozenset(stem(word) for word in _SPELLED)
+_NUMBER = re.compile(r"[$€£¥]\s?\d[\d.,]*|\b\d[\d.,:/-]*\b")
+_MAY_HOLD = re.compile(r"[\d/_@]|[a-z][A-Z]|\w[.-]\w|[A-Z]{4}")
 
 
 def subject(sentence: str, known: dict[str, Found] | None = None, fewest: int = 2) -> str:
@@ -25,10 +27,14 @@ def subject(sentence: str, known: dict[str, Found] | None = None, fewest: int = 
 
     ``known`` is what ``identifiers`` remembers; a subject has at least ``fewest`` words.
     """
-    plain = [" 0" if any(identifiers(run, known)) else run for run in sentence.split()]
-    bare, values = _VALUE.subn(" ", " ".join(plain))
-    about = list(words(bare))
-    return " ".join(about) if values and len(about) >= fewest else ""
+    runs = sentence.split()
+    if not _MAY_HOLD.search(sentence) and _SPELLED.isdisjoint(run.strip(".,;:!").lower() for run in runs):
+        return ""
+    plain = ["0" if any(identifiers(run, known)) else run for run in runs]
+    bare, values = _NUMBER.subn(" ", " ".join(plain))
+    said = list(words(bare))
+    about = [word for word in said if word not in _STEMS]
+    return " ".join(about) if (values or len(about) < len(said)) and len(about) >= fewest else ""
 
 
 def stale(statements: Iterable[str], fewest: int = 2) -> set[str]:
