@@ -1,0 +1,33 @@
+"""Wrap a whole client: the copy has the same type and methods, and the original is left as it was."""
+
+from __future__ import annotations
+
+from openai import OpenAI
+from openai.types.chat import ChatCompletionMessageParam
+
+from compacter import Compacter
+from pretend_provider import MODEL, pretend_provider
+
+
+def main() -> None:
+    """Forty questions, through the client and through one with other options."""
+    compacter = Compacter()
+    with pretend_provider(window=800) as (address, provider):
+        plain = OpenAI(base_url=address, api_key="none")
+        client = compacter.wrap(plain)
+        print(f"{type(client).__name__}, and the same object as before: {client is plain}")
+
+        history: list[ChatCompletionMessageParam] = [{"role": "system", "content": "You plan journeys."}]
+        for day in range(40):
+            history.append(
+                {"role": "user", "content": f"Day {day + 1}: what do we see, and where do we eat?"}
+            )
+            chosen = client if day % 2 else client.with_options(timeout=30)  # which stays wrapped
+            reply = chosen.chat.completions.create(model=MODEL, messages=history)
+            history.append({"role": "assistant", "content": reply.choices[0].message.content})
+        print(f"{len(history)} messages, {provider.rejected} refused, {compacter.totals.rounds} compactions")
+        plain.close()
+
+
+if __name__ == "__main__":
+    main()
