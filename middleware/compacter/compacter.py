@@ -8,10 +8,12 @@ from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from tenacity.stop import stop_base
 
+from compacter.clients.litellm import window
 from compacter.config import Fallback, PlanHook, Summarizer, validated
 from compacter.engine import Engine
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent
+from compacter.flow.carrying import links_of
 from compacter.flow.compaction import Compaction, compact
 from compacter.flow.drive import adrive, drive
 from compacter.flow.effects import Flow
@@ -22,9 +24,10 @@ from compacter.history.message import Message
 from compacter.history.recognise import recognise
 from compacter.history.wire import WIRE_FORMATS, wire
 from compacter.memory import Memory
+from compacter.memory.digest import conversation_digest
 from compacter.overflow import TokenLimit
 from compacter.result import CompactionResult
-from compacter.strategies import CompactionStrategy
+from compacter.strategies import CompactionStrategy, Summarize
 from compacter.totals import Totals
 
 F = TypeVar("F")
@@ -180,7 +183,7 @@ class Compacter:
                     "summary takes the text of a summary; it is empty. Leave it out to have one made"
                 )
             policy = replace(policy, settings=replace(policy.settings, summary=summary))
-        elif self._engine.options.summarizer is None and model is None and self._needs_model():
+        elif self._engine.options.summarizer is None and model is None and self._needs_model(job):
             raise ConfigurationError(
                 'nobody can summarise: pass model="..." (a litellm model), summary="...", or set Compacter(summarizer=...); '
                 'summarizer="extractive" needs no model'
@@ -191,8 +194,10 @@ class Compacter:
         world = World(self._engine, job.wire, model, None, None, (), {})
         return world, compact(policy, job)
 
-    def _needs_model(self) -> bool:
-        return any(strategy.name in ("summarize", "chain") for strategy in self._engine.policy.strategies)
+    def _needs_model(self, job: Job) -> bool:
+        policy = self._engine.policy
+        summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(policy.strategies))
+        return summarizes and plan(policy, job).cut > 0
 
     def _job(
         self, messages: Sequence[Message], model: str | None, wire_format: str | None, budget: int | None
@@ -202,14 +207,18 @@ class Compacter:
             raise ConfigurationError(f"budget takes a number of characters from 1 on, not {budget!r}")
         _check_wire_format(wire_format)
         form = wire(wire_format or recognise(held))
+        calibration = self._engine.calibration(model)
+        if calibration.window is None:
+            calibration.window = window(model)
         by_history = messages.pinned_ids() if hasattr(messages, "pinned_ids") else frozenset()
         return Job(
             wire=form,
             messages=held,
             trigger="manual",
-            calibration=self._engine.calibration(model),
+            calibration=calibration,
             pinned=pinned(self._engine.policy, held, by_history),
             model=model,
+            conversation=conversation_digest(form, held),
             target=budget,
             must=budget is not None,
         )

@@ -1,334 +1,239 @@
-"""One call with a proactive trigger, as a conversation with the flow."""
+"""The proactive trigger: when it fires, when it is held back, and what it counts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from compacter.events import CompactionEvent, CompactionSkipped, SilentTruncation
-from compacter.flow.calibration import Calibration
-from compacter.flow.effects import AskSummarizer, Call, Outcome, Usage
-from compacter.flow.recover import Request
-from compacter.flow.trigger import Pulse, converse, estimate, expected_tokens, threshold_of
-from compacter.history.wire import wire
-from compacter.overflow import TokenLimit
+from compacter import Compacter, CompactionEvent
+from compacter.events import CompactionFailed, CompactionSkipped
+from compacter.memory import InProcessMemory
+from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.flow.conftest import Chat, Dialogue
-
-    from compacter.flow.effects import Answer
-    from compacter.flow.policy import Policy
-
-OPENAI = wire("openai")
-SIZE = 14 + 20 * 100 + 8
-"""Characters of the default talk; 4 a token before anything is learnt."""
+Chat = dict[str, Any]
 
 
-class TooLongError(Exception):
-    pass
+class Talk:
+    """A program that keeps its whole history and resends it; each turn adds about ``2 * size`` characters."""
+
+    def __init__(self, model: ScriptedModel | None = None, **options: Any) -> None:
+        self.model = model or ScriptedModel(window=1_000_000, replies=lambda _: "a" * 400)
+        self.told: list[Any] = []
+        options.setdefault("summarizer", ScriptedSummarizer("They talked."))
+        self.compacter = Compacter(on_event=self.told.append, **options)
+        self.completion = self.compacter.wrap(self.model.completion)
+        self.history: list[Chat] = [{"role": "system", "content": "You are terse."}]
+
+    def turn(self, size: int = 400, **options: Any) -> list[Any]:
+        """The events of one more turn."""
+        self.told.clear()
+        self.history.append({"role": "user", "content": f"{len(self.history)} ".ljust(size, "q")})
+        reply: Any = self.completion("m", self.history, **options)
+        self.history.append(reply["choices"][0]["message"])
+        return list(self.told)
+
+    def compacted(self, size: int = 400, **options: Any) -> bool:
+        return any(isinstance(event, CompactionEvent) for event in self.turn(size, **options))
 
 
-@pytest.fixture
-def call(
-    begin: type[Dialogue], policy: Callable[..., Policy], talk: Callable[..., list[Chat]]
-) -> Callable[..., Dialogue]:
-    """A dialogue with one call; of a conversation that had one before unless a pulse is given."""
-
-    def make(
-        *,
-        messages: list[Chat] | None = None,
-        pulse: Pulse | None = None,
-        calibration: Calibration | None = None,
-        **options: Any,
-    ) -> Dialogue:
-        names = ("overhead", "output_tokens")
-        asked = {name: options.pop(name) for name in names if name in options}
-        history = talk() if messages is None else messages
-        request = Request(wire=OPENAI, original=history, messages=history, **asked)
-        made = policy(**options)
-        return begin(converse(made, request, calibration or Calibration(), pulse or Pulse(calls=1)))
-
-    return make
+def reasons(events: list[Any]) -> list[str]:
+    return [event.reason for event in events if isinstance(event, CompactionSkipped)]
 
 
-def test_without_a_trigger_a_call_is_made_and_its_usage_read(call: Callable[..., Dialogue]) -> None:
-    calibration = Calibration()
-    dialogue = call(calibration=calibration)
-
-    dialogue.expect(Call)
-    dialogue.answer(Outcome("the reply"))
-    dialogue.expect(Usage)
-    dialogue.answer(500)
-
-    assert dialogue.end() == "the reply"
-    assert dialogue.effects == ["Call", "Usage"]
-    assert calibration.chars_per_token == pytest.approx(SIZE / 500)
+def test_m1_the_first_call_never_triggers_whatever_its_size() -> None:
+    talk = Talk(trigger_tokens=100)
+    talk.history += [{"role": role, "content": "x" * 4_000} for role in ("user", "assistant") * 3]
+    assert not talk.compacted()
+    assert talk.compacted()
 
 
-def test_at_the_threshold_it_compacts_and_one_below_it_does_not(call: Callable[..., Dialogue]) -> None:  # M3
-    tokens = round(SIZE / 4)
-
-    call(trigger=tokens).expect(AskSummarizer)
-    call(trigger=tokens + 1).expect(Call)
-
-
-def test_known_usage_counts_more_than_an_estimate(
-    call: Callable[..., Dialogue], talk: Callable[..., list[Chat]]
-) -> None:  # M3
-    said = Pulse(calls=1, tokens=9_000, characters=SIZE - 108)
-
-    call(trigger=9_000, pulse=said).expect(AskSummarizer)
-    call(trigger=9_000, pulse=Pulse(calls=1)).expect(Call)
+@pytest.mark.parametrize("between", [0, 1, 3, 5])
+def test_m2_the_cool_down_blocks_as_many_calls_as_it_says(between: int) -> None:
+    talk = Talk(trigger_tokens=1_000, min_calls_between=between, token_counter=lambda _: 1_000)
+    fired = [number for number in range(1, 31) if talk.compacted(4_000)]
+    gaps = {later - earlier - 1 for earlier, later in zip(fired, fired[1:], strict=False)}
+    assert fired[0] == 2
+    assert gaps == {between}
 
 
-def test_the_first_call_is_never_compacted_ahead(call: Callable[..., Dialogue]) -> None:  # M1
-    call(trigger=1, pulse=Pulse()).expect(Call)
+def test_m2_a_failed_try_counts() -> None:
+    asked = ScriptedSummarizer(fail="raises")
+    talk = Talk(trigger_tokens=1_000, fallback=None, summarizer=asked)
+    for _ in range(5):
+        assert not any(isinstance(event, CompactionFailed) for event in talk.turn())
+    failed = [bool([e for e in talk.turn(8) if isinstance(e, CompactionFailed)]) for _ in range(4)]
+    assert failed == [True, False, False, False]
 
 
-@pytest.mark.parametrize(("tried", "compacts"), [(9, False), (7, False), (6, True), (None, True)])
-def test_the_cool_down_counts_calls(
-    tried: int | None, compacts: bool, call: Callable[..., Dialogue]
-) -> None:  # M2
-    tokens = round(SIZE / 4)
-    dialogue = call(trigger=tokens, pulse=Pulse(calls=9, tried=tried), min_calls_between=3)
-
-    dialogue.expect(AskSummarizer if compacts else Call)
-
-    assert ("CompactionSkipped" in dialogue.told()) is not compacts
+@pytest.mark.parametrize(("more", "fires"), [(0, True), (-1, False)])
+def test_m3_the_threshold_itself_fires_and_one_less_does_not(more: int, fires: bool) -> None:
+    counted = [500]
+    talk = Talk(trigger_tokens=1_000, token_counter=lambda _: counted[0])
+    talk.turn()
+    talk.turn()
+    counted[0] = 1_000 + more
+    assert talk.compacted() is fires
 
 
-def test_far_over_its_limit_a_history_is_not_held_back(call: Callable[..., Dialogue]) -> None:  # M5
-    call(trigger=100, pulse=Pulse(calls=9, tried=9)).expect(AskSummarizer)
+def test_m3_the_estimate_alone_fires_where_no_usage_is_known() -> None:
+    talk = Talk(ScriptedModel(window=10**6, usage=False, replies="a" * 400), trigger_tokens=1_000)
+    assert [number for number in range(1, 8) if talk.compacted()] == [6]
 
 
-def test_a_real_token_limit_ignores_the_cool_down(call: Callable[..., Dialogue], summary: Answer) -> None:
-    found = TokenLimit(limit=None, requested=None, kind="input")
-    dialogue = call(trigger=round(SIZE / 4), pulse=Pulse(calls=9, tried=9), detect=lambda error: found)
-
-    dialogue.expect(Call)
-    dialogue.fail(TooLongError())
-    dialogue.expect(AskSummarizer)
-
-
-def test_a_failed_try_starts_the_cool_down_too(call: Callable[..., Dialogue]) -> None:  # M2
-    pulse = Pulse(calls=1)
-    dialogue = call(trigger=round(SIZE / 4), pulse=pulse)
-
-    dialogue.expect(AskSummarizer)
-    dialogue.fail(ConnectionError())
-    dialogue.expect(Call)
-
-    assert pulse.tried == 2
+def test_usage_with_cache_reads_counts() -> None:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 900, "output_tokens": 1}
+    talk = Talk(ScriptedModel(window=10**6, usage=usage, replies="ok"), trigger_tokens=1_000)
+    assert not talk.compacted(40)
+    assert not talk.compacted(40)
+    assert talk.compacted(800)
 
 
-def test_without_a_fallback_the_turn_goes_on_with_what_it_has(
-    call: Callable[..., Dialogue], talk: Callable[..., list[Chat]], policy: Callable[..., Policy]
-) -> None:  # M17
-    from compacter.strategies.base import Settings
-
-    history = talk()
-    dialogue = call(trigger=round(SIZE / 4), messages=history, settings=Settings(fallback=()))
-
-    dialogue.expect(AskSummarizer)
-    dialogue.fail(ConnectionError())
-    asked = dialogue.expect(Call)
-
-    assert list(asked.messages) == history
-    assert dialogue.told().count("CompactionFailed") >= 1
+def test_m4_tools_count() -> None:
+    tools = [{"type": "function", "function": {"name": "look", "description": "d" * 3_000, "parameters": {}}}]
+    bare, loaded = Talk(trigger_tokens=1_000), Talk(trigger_tokens=1_000)
+    bare.turn()
+    loaded.turn(tools=tools)
+    assert not bare.compacted()
+    assert loaded.compacted(tools=tools)
 
 
-def test_what_stands_beside_the_messages_counts(call: Callable[..., Dialogue]) -> None:  # M4
-    tokens = round(SIZE / 4) + 100
-
-    call(trigger=tokens).expect(Call)
-    call(trigger=tokens, overhead=400).expect(AskSummarizer)
-
-
-def test_the_event_says_that_a_threshold_was_the_reason(
-    call: Callable[..., Dialogue], summary: Answer
-) -> None:
-    dialogue = call(trigger=round(SIZE / 4))
-
-    dialogue.expect(AskSummarizer)
-    dialogue.answer(summary)
-    dialogue.expect(Call)
-
-    (event,) = [event for event in dialogue.events if isinstance(event, CompactionEvent)]
-    assert event.trigger == "threshold"
-    assert event.compacted_tokens < round(SIZE / 4)
+def test_m4_tools_count_beside_a_counter_of_the_users_own() -> None:
+    tools = [{"type": "function", "function": {"name": "look", "description": "d" * 3_000, "parameters": {}}}]
+    talk = Talk(trigger_tokens=1_000, token_counter=lambda messages: 600)
+    talk.turn(tools=tools)
+    assert talk.compacted(tools=tools)
 
 
-def test_what_cannot_be_reduced_does_not_trigger_on_every_call(
-    call: Callable[..., Dialogue],
-) -> None:
-    history = [{"role": "system", "content": "s" * 4_000}, {"role": "user", "content": "u"}]
-    pulse = Pulse(calls=1)
-
-    first = call(trigger=100, messages=history, pulse=pulse, min_calls_between=0)
-    first.expect(Call)
-    second = call(trigger=100, messages=history, pulse=pulse, min_calls_between=0)
-    second.expect(Call)
-
-    assert "CompactionSkipped" in first.told()
-    assert second.told() == []
+def test_max_tokens_lowers_the_threshold_of_a_known_window() -> None:
+    talk = Talk(trigger_tokens=0.9)
+    talk.compacter._engine.calibration("m").window = 2_000
+    fired = [talk.compacted(max_tokens=1_000) for _ in range(7)]
+    assert fired.index(True) == 5  # 1,000 tokens, not 1,800
 
 
-class TestThreshold:
-    @pytest.mark.parametrize(
-        ("trigger", "window", "output", "threshold"),
-        [
-            (0.8, 1_000, None, 800),
-            (0.8, 1_000, 400, 600),  # A8: a reserve lowers the threshold.
-            (0.8, 1_000, 5_000, 500),  # A8: one above the window leaves half of it.
-            (0.8, None, None, None),
-            (500, None, 100, 500),
-            (5_000, 1_000, None, 1_000),
-        ],
+def test_m5_far_over_the_limit_is_not_held_back() -> None:
+    talk = Talk(trigger_tokens=600, min_calls_between=50)
+    while not talk.compacted():
+        pass
+    assert not talk.compacted()
+    assert talk.compacted(6_000)
+
+
+def test_a7_the_users_counter_is_used_not_characters() -> None:
+    talk = Talk(trigger_tokens=4, token_counter=len, min_calls_between=0)
+    assert [number for number in range(1, 5) if talk.compacted(2_000)] == [2, 3, 4]
+    silent = Talk(trigger_tokens=100, token_counter=len)
+    assert not any(silent.compacted(2_000) for _ in range(5))
+
+
+def test_a_counter_that_raises_breaks_nothing() -> None:
+    def broken(messages: Any) -> int:
+        raise RuntimeError("no table")
+
+    talk = Talk(trigger_tokens=1_000, token_counter=broken)
+    events = [event for _ in range(7) for event in talk.turn()]
+    assert any(isinstance(event, CompactionEvent) for event in events)
+    assert {event.reason for event in events if isinstance(event, CompactionFailed)} == {
+        "token_counter raised"
+    }
+
+
+def test_a8_an_output_limit_above_the_window_does_not_fold_everything_away() -> None:
+    talk = Talk(trigger_tokens=0.8)
+    talk.compacter._engine.calibration("m").window = 2_000
+    fired = [talk.compacted(max_tokens=100_000) for _ in range(6)]
+    assert fired.index(True) == 5
+
+
+def test_a_share_of_an_unknown_window_is_told_once_and_learnt_from_an_error() -> None:
+    talk = Talk(ScriptedModel(window=2_000, replies="a" * 400), trigger_tokens=0.5)
+    events = [event for _ in range(12) for event in talk.turn()]
+    assert reasons(events) == ["unknown_window"]
+    triggers = [event.trigger for event in events if isinstance(event, CompactionEvent)]
+    assert triggers == ["token_limit"]
+    later = [event for _ in range(6) for event in talk.turn()]
+    assert "threshold" in [event.trigger for event in later if isinstance(event, CompactionEvent)]
+    assert talk.model.rejected == 1
+
+
+def test_a_real_token_limit_ignores_the_cool_down() -> None:
+    talk = Talk(ScriptedModel(window=900, replies="a" * 400), trigger_tokens=800, min_calls_between=100)
+    for _ in range(30):
+        talk.turn()
+    assert talk.model.rejected > 1
+    assert talk.compacter.totals.rounds > talk.model.rejected
+
+
+def test_a_history_that_cannot_shrink_is_not_tried_on_every_call() -> None:
+    asked = ScriptedSummarizer("They talked.")
+    talk = Talk(trigger_tokens=1_000, min_calls_between=0, summarizer=asked, pin=lambda message: True)
+    kinds = [type(event).__name__ for _ in range(30) for event in talk.turn(100)]
+    assert not asked.requests
+    assert 0 < kinds.count("CompactionSkipped") < 12
+
+
+def test_a_history_whose_rest_is_too_long_is_not_summarised_on_every_call() -> None:
+    asked = ScriptedSummarizer("They talked.")
+    talk = Talk(
+        trigger_tokens=1_000,
+        min_calls_between=0,
+        summarizer=asked,
+        memory=InProcessMemory(),
+        pin=lambda message: message["content"].startswith("RULES"),
     )
-    def test_a_share_of_the_window_or_a_number_less_the_output(
-        self,
-        trigger: float,
-        window: int | None,
-        output: int | None,
-        threshold: int | None,
-        policy: Callable[..., Policy],
-    ) -> None:
-        assert threshold_of(policy(trigger=trigger), Calibration(window=window), output) == threshold
-
-    def test_without_a_known_window_a_share_warns_once(self, call: Callable[..., Dialogue]) -> None:
-        calibration = Calibration()
-
-        first = call(trigger=0.5, calibration=calibration)
-        first.expect(Call)
-        second = call(trigger=0.5, calibration=calibration)
-        second.expect(Call)
-
-        (event,) = first.events
-        assert isinstance(event, CompactionSkipped)
-        assert event.reason == "unknown_window"
-        assert second.events == []
-
-    def test_a_reserve_does_not_change_the_estimate(
-        self, policy: Callable[..., Policy], talk: Callable[..., list[Chat]]
-    ) -> None:  # A8
-        history = talk()
-        sizes = {
-            estimate(
-                policy(trigger=0.5),
-                Request(wire=OPENAI, original=history, messages=history, output_tokens=output),
-                Calibration(window=1_000),
-                Pulse(),
-            )
-            for output in (None, 10, 5_000)
-        }
-        assert sizes == {round(SIZE / 4)}
-
-    def test_the_users_own_counter_is_asked(
-        self, policy: Callable[..., Policy], talk: Callable[..., list[Chat]]
-    ) -> None:  # A7
-        history = talk()
-        request = Request(wire=OPENAI, original=history, messages=history)
-        counted = policy(trigger=5, token_counter=len)
-
-        assert estimate(counted, request, Calibration(), Pulse(tokens=9_000, characters=1)) == len(history)
+    talk.history.append({"role": "user", "content": "RULES " * 1_000})
+    talk.history.append({"role": "assistant", "content": "I see."})
+    for _ in range(20):
+        talk.turn(100)
+    assert 0 < len(asked.requests) <= 8
 
 
-class TestSilentTruncation:
-    @pytest.mark.parametrize(
-        ("characters", "tokens", "cut"),
-        [(4_000, 1_000, False), (4_000, 600, False), (4_000, 390, True), (4_000, 4_000, False)],
-    )
-    def test_more_characters_a_token_than_any_text_has_were_not_read(
-        self, characters: int, tokens: int, cut: bool
-    ) -> None:
-        assert (expected_tokens(characters, tokens, Calibration()) is not None) is cut
-
-    def test_what_was_learnt_makes_it_sharper(self) -> None:
-        learnt = Calibration()
-        learnt.learn(4_000, 1_000)
-        assert expected_tokens(4_000, 500, learnt) == 1_000
-        assert expected_tokens(4_000, 700, learnt) is None
-
-    def test_it_is_told_and_answered_by_compacting_and_calling_again(
-        self, call: Callable[..., Dialogue], summary: Answer, talk: Callable[..., list[Chat]]
-    ) -> None:
-        dialogue = call(trigger=10_000)
-
-        dialogue.expect(Call)
-        dialogue.answer(Outcome("cut"))
-        dialogue.expect(Usage)
-        dialogue.answer(150)
-        dialogue.expect(AskSummarizer)
-        dialogue.answer(summary)
-        again = dialogue.expect(Call)
-        dialogue.answer(Outcome("whole"))
-        dialogue.expect(Usage)
-        dialogue.answer(100)
-
-        assert dialogue.end() == "whole"
-        assert sum(map(OPENAI.size, again.messages)) < SIZE
-        (event,) = [event for event in dialogue.events if isinstance(event, SilentTruncation)]
-        assert (event.prompt_tokens, event.expected_tokens) == (150, round(SIZE / 4))
-
-    @pytest.mark.parametrize("outcome", ["raises", "too long"])
-    def test_a_reply_that_is_had_is_not_lost_when_the_second_call_fails(
-        self, outcome: str, call: Callable[..., Dialogue], summary: Answer
-    ) -> None:
-        dialogue = call(trigger=10_000)
-
-        dialogue.expect(Call)
-        dialogue.answer(Outcome("cut"))
-        dialogue.expect(Usage)
-        dialogue.answer(150)
-        dialogue.expect(AskSummarizer)
-        dialogue.answer(summary)
-        dialogue.expect(Call)
-        if outcome == "raises":
-            dialogue.fail(ConnectionError())
-        else:
-            dialogue.answer(Outcome("no", TokenLimit(limit=None, requested=None, kind="input")))
-
-        assert dialogue.end() == "cut"
-
-    def test_without_a_trigger_it_is_only_told(self, call: Callable[..., Dialogue]) -> None:
-        dialogue = call()
-
-        dialogue.expect(Call)
-        dialogue.answer(Outcome("cut"))
-        dialogue.expect(Usage)
-        dialogue.answer(150)
-
-        assert dialogue.end() == "cut"
-        assert dialogue.told() == ["SilentTruncation"]
+def test_a_trigger_that_fails_is_not_in_the_way_of_the_call() -> None:
+    talk = Talk(trigger_tokens=100, fallback=None, summarizer=ScriptedSummarizer(fail="raises"))
+    for _ in range(6):
+        talk.turn()
+    assert len(talk.model.requests) == 6
 
 
-def test_a_counter_that_raises_is_told_and_passed_over(call: Callable[..., Dialogue]) -> None:
-    def broken(messages: Sequence[Chat]) -> int:
-        raise ZeroDivisionError
+async def test_two_calls_at_once_make_one_summary() -> None:
+    import asyncio
 
-    dialogue = call(trigger=round(SIZE / 4), token_counter=broken)
-    dialogue.expect(AskSummarizer)
+    asked = ScriptedSummarizer("They talked.")
 
-    assert dialogue.told()[0] == "CompactionFailed"
+    async def slowly(messages: Any) -> Any:
+        await asyncio.sleep(0)
+        return asked(messages)
+
+    model = ScriptedModel(window=10**6, replies="ok")
+    completion = Compacter(trigger_tokens=500, summarizer=slowly).wrap(model.acompletion)
+    history = [{"role": "user", "content": "x" * 900}, {"role": "assistant", "content": "y" * 900}] * 3
+    history.append({"role": "user", "content": "And now?"})
+    await completion("m", history[:1])
+    await asyncio.gather(*(completion("m", history) for _ in range(4)))
+    assert len(asked.requests) == 1
+    assert {request.tokens for request in model.requests[1:]} == {model.requests[1].tokens}
+    assert len(model.requests[1].messages) < len(history)
 
 
-class TestCalibration:
-    def test_it_begins_at_a_quarter_token_a_character(self) -> None:  # A15
-        assert Calibration().tokens(400) == 100
+def test_streaming_calls_trigger_too() -> None:
+    model = ScriptedModel(window=10**6, replies="a" * 400)
+    talk = Talk(model, trigger_tokens=1_000)
+    fired = []
+    for number in range(8):
+        talk.told.clear()
+        talk.history.append({"role": "user", "content": f"{number} ".ljust(400, "q")})
+        chunks: Any = talk.completion("m", talk.history, stream=True)
+        text = "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])
+        talk.history.append({"role": "assistant", "content": text})
+        fired.append(any(isinstance(event, CompactionEvent) for event in talk.told))
+    assert fired.count(True) == 1
+    assert fired[5]
 
-    def test_it_learns_and_converges(self) -> None:  # A15
-        calibration = Calibration()
-        for _ in range(5):
-            calibration.learn(3_000, 1_000)
-        assert calibration.tokens(3_000) == 1_000
 
-    @pytest.mark.parametrize(
-        ("characters", "tokens"), [(0, 0), (100, 0), (0, 100), (10, 3), (10**9, 60), (1, 900)]
-    )
-    def test_empty_tiny_and_absurd_samples_are_ignored(self, characters: int, tokens: int) -> None:  # A15
-        calibration = Calibration()
-        calibration.learn(characters, tokens)
-        assert (calibration.tokens(400), calibration.learnt) == (100, False)
+def test_without_a_trigger_nothing_is_done_ahead() -> None:
+    talk = Talk(ScriptedModel(window=1_000, replies="a" * 400))
+    events = [event for _ in range(5) for event in talk.turn()]
+    assert events == []
+    with pytest.raises(TokenLimitError):
+        Compacter(max_retries=0).wrap(talk.model.completion)("m", [{"role": "user", "content": "x" * 9_000}])

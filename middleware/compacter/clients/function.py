@@ -19,7 +19,7 @@ from compacter.clients.world import World, is_async_stream
 from compacter.engine import Engine
 from compacter.flow.drive import HandOver, adrive, drive
 from compacter.flow.effects import Tell
-from compacter.flow.recover import Refusal, Request, recover
+from compacter.flow.recover import Refusal, Request, keeps_pins, recover
 from compacter.flow.trigger import converse, cut_silently, truncated
 from compacter.history.message import Message
 from compacter.history.recognise import recognise
@@ -392,7 +392,9 @@ class Calls:
     def _recalled(self, session: Session) -> Request:
         request = session.request
         view = self.engine.view(session.world.model, request.wire, request.original)
-        return request if view is None else replace(request, messages=view)
+        if view is None or not keeps_pins(self.engine.policy, request, view):
+            return request
+        return replace(request, messages=view)
 
 
 def _kept(session: Session, reply: Any) -> Any:

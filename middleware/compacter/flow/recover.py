@@ -179,6 +179,8 @@ def reuse(policy: Policy, request: Request, job: Job) -> Flow[Request | None]:
         return None
     yield from Claim(head)
     view = yield from Recall(request.original)
+    if view is not None and not keeps_pins(policy, request, view):
+        view = None
     size = request.wire.size
     if view is None or sum(map(size, view)) >= sum(map(size, request.messages)):
         return None
@@ -247,6 +249,15 @@ def pinned(
             if wanted:
                 found.append(index)
     return tuple(found)
+
+
+def keeps_pins(policy: Policy, request: Request, view: Sequence[Message]) -> bool:
+    """Whether a remembered view holds all that is pinned now: it may have been made before something was."""
+    wanted = pinned(policy, request.original, request.pinned_by_history)
+    if not wanted:
+        return True
+    present = set(map(id, view))
+    return all(id(request.original[index]) in present for index in wanted)
 
 
 def lower_output(policy: Policy, request: Request, found: TokenLimit) -> Request | None:

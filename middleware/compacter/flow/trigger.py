@@ -19,7 +19,7 @@ _TARGET_SHARE = 0.9
 """Share of the threshold that a proactive compaction aims below: the next message shall not trigger again."""
 _MOST_RESERVED = 0.5
 """Share of the window that an output limit may take from the threshold; many are set to all of it."""
-_GROWN = 1.1
+_GROWN = 1.25
 """Times its size to which a history that stayed above the threshold must have grown to be tried again."""
 _CUT_SHARE = 0.6
 """A prompt of which the server read less than this share, by what was learnt of the model, was cut."""
