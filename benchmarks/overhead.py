@@ -1,10 +1,11 @@
 """What a wrapped call that succeeds costs, over the bare call.
 
 Run: ``python benchmarks/overhead.py``. The function that is wrapped does nothing, so all that is seen is
-compacter. Two tables. Before anything was compacted, by the length of the history (which must not matter),
+compacter. Three tables. Before anything was compacted, by the length of the history (which must not matter),
 beside what any wrapper costs that merely calls and catches. And with a compaction remembered, which every
 call has to find again, beside what it costs to encode the same messages as JSON, as a client does before it
-sends them. Each figure is the best of several batches. Ends with one JSON line.
+sends them. Last, the two options that make each call look at the history's sizes. Each figure is the best of
+several batches. Ends with one JSON line.
 """
 
 from __future__ import annotations
@@ -216,12 +217,34 @@ def recalled() -> list[dict[str, float]]:
     return rows
 
 
+def watched() -> list[dict[str, float]]:
+    """The third table."""
+    print("\nOptions that look at each call: added milliseconds, nothing compacted\n")
+    print(f"{'messages':>9}{'on_event':>10}{'trigger_tokens':>16}")
+    rows = []
+    for length in LENGTHS:
+        messages = conversation(length)
+        provider = Provider(10**9)
+        base = milliseconds(provider.completion, [messages] * BATCHES)
+        listening = Compacter(on_event=lambda _: None).wrap(provider.completion)
+        triggered = Compacter(trigger_tokens=10**9).wrap(provider.completion)
+        row = {
+            "messages": length,
+            "on_event": milliseconds(listening, [messages] * BATCHES) - base,
+            "trigger_tokens": milliseconds(triggered, [messages] * BATCHES) - base,
+        }
+        rows.append(row)
+        print(f"{length:>9,}{row['on_event']:>10.3f}{row['trigger_tokens']:>16.3f}")
+    return rows
+
+
 def main() -> None:
     """Print the tables and the JSON line."""
     rows = quiet()
     flat = rows[-1]["sync"] / rows[0]["sync"]
     print(f"\n{LENGTHS[-1]:,} messages against {LENGTHS[0]}: {flat:.2f} times the added time")
     memory = recalled()
+    options = watched()
     print()
     print(
         json.dumps(
@@ -229,6 +252,7 @@ def main() -> None:
                 "added_us": [{key: round(value, 2) for key, value in row.items()} for row in rows],
                 "flat": round(flat, 2),
                 "recalled_ms": [{key: round(value, 3) for key, value in row.items()} for row in memory],
+                "watched_ms": [{key: round(value, 3) for key, value in row.items()} for row in options],
             }
         )
     )
