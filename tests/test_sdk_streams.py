@@ -61,8 +61,11 @@ class Handler(BaseHTTPRequestHandler):
             "param": "messages",
             "code": "context_length_exceeded",
         }
-        if tokens > WINDOW and place == "open":
+        if tokens > WINDOW and (place == "open" or not body.get("stream")):
             self._send(400, "application/json", json.dumps({"error": error}).encode())
+            return
+        if not body.get("stream"):
+            self._send(200, "application/json", json.dumps(_completion("".join(ANSWER), tokens)).encode())
             return
         events: list[Any] = [] if place == "first_event" and tokens > WINDOW else [_chunk(role="assistant")]
         if tokens > WINDOW:
@@ -89,6 +92,18 @@ def _chunk(*, role: str | None = None, content: str | None = None, finish: str |
         "created": 1,
         "model": "scripted",
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }
+
+
+def _completion(content: str, tokens: int) -> Chat:
+    message = {"role": "assistant", "content": content}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": tokens, "completion_tokens": 4, "total_tokens": tokens + 4},
     }
 
 
@@ -206,3 +221,32 @@ def test_litellms_own_exception_comes_when_nothing_helps(place: str, provider: P
         )
 
     assert "compacter gave up" in caught.value.__notes__[0]
+
+
+def routed(provider: Provider, place: str) -> Any:
+    """A litellm Router with one deployment."""
+    from litellm.router import Router
+
+    params = {
+        "model": "openai/scripted",
+        "api_base": f"{provider.url}/{place}/v1",
+        "api_key": "none",
+        "max_retries": 0,
+    }
+    return Router(model_list=[{"model_name": "mine", "litellm_params": params}], num_retries=0)
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_routers_methods_survive_a_token_limit(place: str, provider: Provider) -> None:
+    router = routed(provider, place)
+    middle = compacter()
+    completion, acompletion = middle.wrap(router.completion), middle.wrap(router.acompletion)
+
+    whole = completion(model="mine", messages=talk())
+    awaited = await acompletion(model="mine", messages=[*talk(), *talk()[1:]])
+    stream = completion(model="mine", messages=[*talk()[1:], *talk()[1:]], stream=True)
+    astream = await acompletion(model="mine", messages=[talk()[0], *talk()[3:]], stream=True)
+
+    assert whole.choices[0].message.content == awaited.choices[0].message.content == "".join(ANSWER)
+    assert words(list(stream)) == words([chunk async for chunk in astream]) == "".join(ANSWER)
+    assert middle.totals.rounds >= 3
