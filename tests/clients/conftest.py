@@ -89,11 +89,13 @@ def chat() -> list[Any]:
             function = {"name": "look_up", "arguments": f'{{"pier": {number}}}'}
             call = {"id": f"call_{number}", "type": "function", "function": function}
             history.append({"role": "assistant", "content": None, "tool_calls": [call]})
-            history.append({
-                "role": "tool",
-                "tool_call_id": f"call_{number}",
-                "content": f"built: {1800 + number}",
-            })
+            history.append(
+                {
+                    "role": "tool",
+                    "tool_call_id": f"call_{number}",
+                    "content": f"built: {1800 + number}",
+                }
+            )
         history.append({"role": "assistant", "content": answer})
     return [*history, {"role": "user", "content": "Which colour has the harbour?"}]
 
@@ -107,12 +109,14 @@ def items() -> list[Any]:
         history.append({"role": "user", "content": question})
         if number % 5 == 0:
             call = f"call_{number}"
-            history.append({
-                "type": "function_call",
-                "call_id": call,
-                "name": "look_up",
-                "arguments": f'{{"pier": {number}}}',
-            })
+            history.append(
+                {
+                    "type": "function_call",
+                    "call_id": call,
+                    "name": "look_up",
+                    "arguments": f'{{"pier": {number}}}',
+                }
+            )
             history.append({"type": "function_call_output", "call_id": call, "output": f"{1800 + number}"})
         history.append({"role": "assistant", "content": answer})
     return [*history, {"role": "user", "content": "Which colour has the harbour?"}]
@@ -127,13 +131,15 @@ def blocks() -> list[Any]:
         history.append({"role": "user", "content": question})
         if number % 5 == 0:
             call = f"toolu_{number}"
-            history.append({
-                "role": "assistant",
-                "content": [
-                    {"type": "thinking", "thinking": "The book knows.", "signature": "c2lnbmVk"},
-                    {"type": "tool_use", "id": call, "name": "look_up", "input": {"pier": number}},
-                ],
-            })
+            history.append(
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "The book knows.", "signature": "c2lnbmVk"},
+                        {"type": "tool_use", "id": call, "name": "look_up", "input": {"pier": number}},
+                    ],
+                }
+            )
             result = {"type": "tool_result", "tool_use_id": call, "content": f"built: {1800 + number}"}
             history.append({"role": "user", "content": [result]})
         history.append({"role": "assistant", "content": [{"type": "text", "text": answer}]})

@@ -1,4 +1,4 @@
-"""Providers on a loopback address: they speak each vendor's documented wire bytes and refuse what is too long for them.
+"""Providers on a loopback address: they speak the documented wire bytes and refuse what is too long.
 
 Every answer is the same few words, a summary's too: what is tested is the way there and back.
 """
@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
 Body = dict[str, Any]
 PIECES = ("The harbour ", "was painted ", "blue last year.")
@@ -24,7 +24,7 @@ WINDOW = 1_500
 
 
 class Provider(ThreadingHTTPServer):
-    """One vendor's server. ``refuse`` is where it says "too long": by status, or as first event inside HTTP 200."""
+    """One vendor's server. ``refuse`` is where it says "too long": by status, or as first event."""
 
     daemon_threads = True
 
@@ -48,7 +48,9 @@ class Provider(ThreadingHTTPServer):
 class Answer:
     """A status, a content type and bytes."""
 
-    def __init__(self, body: bytes, kind: str, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, body: bytes, kind: str, status: int = 200, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
         self.body, self.kind, self.status, self.headers = body, kind, status, headers
 
 
@@ -58,17 +60,15 @@ def json_answer(body: object, status: int = 200, headers: Sequence[tuple[str, st
 
 def sse(events: Sequence[tuple[str | None, object]], *, done: bool = False) -> Answer:
     """Server-sent events, each with or without a name."""
-    lines = [
-        (f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n" for name, data in events
-    ]
+    lines = [(f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n" for name, data in events]
     return Answer("".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream")
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Provider
 
     def do_POST(self) -> None:
+        assert isinstance(self.server, Provider)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.paths.append(self.path)
         self.server.bodies.append(body)
@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(vendor: Callable[[Provider, str, Body], Answer]) -> Iterator[Provider]:
+def serving(vendor: Callable[[Provider, str, Body], Answer]) -> Generator[Provider]:
     server = Provider(vendor)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -97,7 +97,7 @@ def serving(vendor: Callable[[Provider, str, Body], Answer]) -> Iterator[Provide
         server.server_close()
 
 
-# -- OpenAI: chat completions, responses ----------------------------------------------------------------------------
+# -- OpenAI: chat completions, responses -----------------------------------------------------------
 
 
 def openai(server: Provider, path: str, body: Body) -> Answer:
@@ -110,8 +110,8 @@ def openai(server: Provider, path: str, body: Body) -> Answer:
     tokens = server.too_long(body["messages"])
     if tokens is not None:
         error = {
-            "message": f"This model's maximum context length is {WINDOW} tokens. However, your messages resulted in "
-            f"{tokens} tokens. Please reduce the length of the messages.",
+            "message": f"This model's maximum context length is {WINDOW} tokens. However, your messages "
+            f"resulted in {tokens} tokens. Please reduce the length of the messages.",
             "type": "invalid_request_error",
             "param": "messages",
             "code": "context_length_exceeded",
@@ -131,7 +131,7 @@ def openai(server: Provider, path: str, body: Body) -> Answer:
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return json_answer({**shared, "object": "chat.completion", "choices": [choice], "usage": usage})
     deltas: list[Body] = [{"role": "assistant"}, *({"content": piece} for piece in PIECES)]
-    chunks = [{"delta": delta, "finish_reason": None} for delta in deltas]
+    chunks: list[Body] = [{"delta": delta, "finish_reason": None} for delta in deltas]
     chunks.append({"delta": {}, "finish_reason": "stop"})
     return sse(
         [
@@ -150,8 +150,8 @@ _RESPONSES_USAGE = {
 
 def _responses(server: Provider, body: Body) -> Answer:
     shared = {
-        "id": "resp_1", "object": "response", "created_at": 1, "model": body["model"], "parallel_tool_calls": True,
-        "tool_choice": "auto", "tools": [],
+        "id": "resp_1", "object": "response", "created_at": 1, "model": body["model"],
+        "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
     }  # fmt: skip
     # What a chained call asks about lies with the server, and this server's past is always too long.
     if server.too_long(body["input"]) or body.get("previous_response_id") or body.get("conversation"):
@@ -159,10 +159,18 @@ def _responses(server: Provider, body: Body) -> Answer:
         error = {"message": text, "code": "context_length_exceeded"}
         if body.get("stream") and server.refuse == "event":
             failed = {**shared, "output": [], "status": "failed", "error": error}
-            return sse([
-                ("response.created", {"type": "response.created", "sequence_number": 0, "response": {**shared, "output": []}}),
-                ("response.failed", {"type": "response.failed", "sequence_number": 1, "response": failed}),
-            ])  # fmt: skip
+            begun = {**shared, "output": []}
+            return sse(
+                [
+                    (kind, {"type": kind, "sequence_number": number, "response": response})
+                    for number, (kind, response) in enumerate(
+                        (
+                            ("response.created", begun),
+                            ("response.failed", failed),
+                        )
+                    )
+                ]
+            )
         return json_answer({"error": {**error, "type": "invalid_request_error", "param": "input"}}, 400)
     text = '{"colour": "blue"}' if "format" in body.get("text", {}) else WORDS
     part = {"type": "output_text", "text": text, "annotations": []}
@@ -194,12 +202,10 @@ def _responses(server: Provider, body: Body) -> Answer:
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": whole},
     ]
-    return sse([
-        (event["type"], {**event, "sequence_number": number}) for number, event in enumerate(events)
-    ])
+    return sse([(event["type"], {**event, "sequence_number": number}) for number, event in enumerate(events)])
 
 
-# -- Anthropic ------------------------------------------------------------------------------------------------------
+# -- Anthropic -------------------------------------------------------------------------------------
 
 
 def anthropic(server: Provider, path: str, body: Body) -> Answer:
@@ -211,8 +217,8 @@ def anthropic(server: Provider, path: str, body: Body) -> Answer:
             return sse([("error", error)])
         return json_answer(error, 400)
     message = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn",
-        "stop_sequence": None, "content": [{"type": "text", "text": WORDS}],
+        "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"],
+        "stop_reason": "end_turn", "stop_sequence": None, "content": [{"type": "text", "text": WORDS}],
         "usage": {"input_tokens": 90, "output_tokens": 9},
     }  # fmt: skip
     if body.get("output_config"):
@@ -238,7 +244,7 @@ def anthropic(server: Provider, path: str, body: Body) -> Answer:
     return sse([(event["type"], event) for event in events])
 
 
-# -- Gemini ---------------------------------------------------------------------------------------------------------
+# -- Gemini ----------------------------------------------------------------------------------------
 
 
 def gemini(server: Provider, path: str, body: Body) -> Answer:
@@ -265,13 +271,15 @@ def gemini(server: Provider, path: str, body: Body) -> Answer:
             call = {"role": "model", "parts": [{"functionCall": {"name": "count_ships", "args": {}}}]}
             return json_answer({"candidates": [{"content": call, "index": 0, "finishReason": "STOP"}]})
         return json_answer(reply(WORDS, finishReason="STOP"))
-    return sse([
-        *((None, reply(piece)) for piece in PIECES[:-1]),
-        (None, reply(PIECES[-1], finishReason="STOP")),
-    ])
+    return sse(
+        [
+            *((None, reply(piece)) for piece in PIECES[:-1]),
+            (None, reply(PIECES[-1], finishReason="STOP")),
+        ]
+    )
 
 
-# -- Bedrock --------------------------------------------------------------------------------------------------------
+# -- Bedrock ---------------------------------------------------------------------------------------
 
 
 def bedrock(server: Provider, path: str, body: Body) -> Answer:
@@ -285,12 +293,14 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
     usage = {"inputTokens": 90, "outputTokens": 9, "totalTokens": 99}
     if not streaming:
         message = {"role": "assistant", "content": [{"text": WORDS}]}
-        return json_answer({
-            "output": {"message": message},
-            "stopReason": "end_turn",
-            "usage": usage,
-            "metrics": {"latencyMs": 1},
-        })
+        return json_answer(
+            {
+                "output": {"message": message},
+                "stopReason": "end_turn",
+                "usage": usage,
+                "metrics": {"latencyMs": 1},
+            }
+        )
     events: list[tuple[str, Body]] = [
         ("messageStart", {"role": "assistant"}),
         *(("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": piece}}) for piece in PIECES),

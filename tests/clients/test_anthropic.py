@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import anthropic
 import pytest
+from anthropic.lib.streaming import AsyncMessageStream, MessageStream, MessageStreamManager
 from pydantic import BaseModel
 
 from compacter import Compacter, CompactionEvent
@@ -39,21 +41,20 @@ def client(anthropic_server: Provider) -> Iterator[anthropic.Anthropic]:
 
 @pytest.fixture
 async def aclient(anthropic_server: Provider) -> AsyncIterator[anthropic.AsyncAnthropic]:
-    async with anthropic.AsyncAnthropic(
-        base_url=anthropic_server.url, api_key="none", max_retries=0
-    ) as made:
+    async with anthropic.AsyncAnthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as made:
         yield made
 
 
 def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -> None:
-    """Refused, summarised by the same model, sent again: a list that Anthropic takes, its tail byte for byte."""
+    """Refused, summarised by the same model, sent again: a list Anthropic takes, its tail byte for byte."""
     refused, *summaries, answered = server.bodies
     sent = answered["messages"]
     assert refused["messages"] == history
     # The summary, at most one filler message beside it, and the tail as it was.
-    assert any(0 < len(sent[new:]) and sent[new:] == history[-len(sent[new:]) :] for new in (1, 2))
+    tails = [sent[new:] for new in (1, 2)]
+    assert any(tail and tail == history[-len(tail) :] for tail in tails)
     assert sent[0]["role"] == "user"
-    assert all(one["role"] != other["role"] for one, other in zip(sent, sent[1:], strict=False))
+    assert all(one["role"] != other["role"] for one, other in pairwise(sent))
     assert [event.trigger for event in events] == ["token_limit"]
     assert (events[0].fallback, events[0].summarizer_calls) == (False, len(summaries))
     for body in summaries:
@@ -63,9 +64,13 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
 
 
 def test_create(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+) -> None:
     before = copy.deepcopy(blocks)
     reply = compacter.wrap(client).messages.create(
         messages=blocks, tools=TOOLS, system="You are terse.", **OPTIONS
@@ -79,9 +84,12 @@ def test_create(
 
 
 def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
     blocks: list[Any],
-) -> None:  # fmt: skip
+) -> None:
     long: Any = {**OPTIONS, "max_tokens": 2000, "thinking": THINKING}
     compacter.wrap(client).messages.create(messages=blocks, tools=TOOLS, **long)
     check(anthropic_server, blocks, events)
@@ -94,9 +102,14 @@ def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
 
 
 def test_create_streaming(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     anthropic_server.refuse = refusing
     stream = compacter.wrap(client).messages.create(messages=blocks, stream=True, **OPTIONS)
     assert isinstance(stream, anthropic.Stream)
@@ -112,15 +125,20 @@ def test_create_streaming(
 
 
 def test_the_stream_helper(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     anthropic_server.refuse = refusing
     manager = compacter.wrap(client).messages.stream(messages=blocks, tools=TOOLS, **OPTIONS)
-    assert isinstance(manager, anthropic.MessageStreamManager)
+    assert isinstance(manager, MessageStreamManager)
     assert anthropic_server.bodies == []
     with manager as stream:
-        assert isinstance(stream, anthropic.MessageStream)
+        assert isinstance(stream, MessageStream)
         seen = ""
         for event in stream:
             if event.type == "text":
@@ -135,9 +153,15 @@ def test_the_stream_helper(
 
 @pytest.mark.parametrize("reading", ["text_stream", "until_done", "get_final_message"])
 def test_each_way_to_read_the_stream_helper(
-    reading: str, client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    reading: str,
+    client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     anthropic_server.refuse = refusing
     with compacter.wrap(client).beta.messages.stream(messages=blocks, **OPTIONS) as stream:
         if reading == "text_stream":
@@ -157,49 +181,66 @@ def test_a_stream_helper_that_is_left_closes_its_response(
 
 
 def test_parse_raw_and_beta(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+) -> None:
     wrapped = compacter.wrap(client)
     parsed = wrapped.messages.parse(messages=blocks, output_format=Colour, **OPTIONS)
     assert parsed.parsed_output == Colour(colour="blue")
     check(anthropic_server, blocks, events)
     raw = wrapped.messages.with_raw_response.create(messages=blocks, **OPTIONS)
-    assert raw.parse().content[0].text == words  # type: ignore[union-attr]
+    assert raw.parse().content[0].text == words
     with wrapped.beta.messages.with_streaming_response.create(messages=blocks, **OPTIONS) as response:
-        assert response.parse().content[0].text == words  # type: ignore[union-attr]
+        assert response.parse().content[0].text == words
 
 
 def test_the_raw_response(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+) -> None:
     raw = compacter.wrap(client).with_raw_response.messages.create(messages=blocks, **OPTIONS)
-    assert raw.parse().content[0].text == words  # type: ignore[union-attr]
+    assert raw.parse().content[0].text == words
     check(anthropic_server, blocks, events)
 
 
 async def test_the_async_client(
-    aclient: anthropic.AsyncAnthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str,
-) -> None:  # fmt: skip
+    aclient: anthropic.AsyncAnthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+) -> None:
     wrapped = compacter.wrap(aclient)
     for _ in range(2):
         reply = await wrapped.messages.create(messages=blocks, tools=TOOLS, **OPTIONS)
-        assert reply.content[0].text == words  # type: ignore[union-attr]
+        assert reply.content[0].text == words
         if len(events) == 1 and _ == 0:
             check(anthropic_server, blocks, events)
     assert len(events) == 1
 
 
 async def test_async_streams(
-    aclient: anthropic.AsyncAnthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    aclient: anthropic.AsyncAnthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     anthropic_server.refuse = refusing
     wrapped = compacter.wrap(aclient)
     async with wrapped.messages.stream(messages=blocks, **OPTIONS) as stream:
-        assert isinstance(stream, anthropic.AsyncMessageStream)
+        assert isinstance(stream, AsyncMessageStream)
         assert "".join([text async for text in stream.text_stream]) == words
         assert (await stream.get_final_message()).content[0].text == words  # type: ignore[union-attr]
     assert stream.response.is_closed
@@ -212,18 +253,26 @@ async def test_async_streams(
 
 
 def test_copies_are_wrapped(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+) -> None:
     again = compacter.wrap(client).with_options(timeout=30).copy(max_retries=1)
-    assert again.messages.create(messages=blocks, **OPTIONS).content[0].text == words  # type: ignore[union-attr]
+    assert again.messages.create(messages=blocks, **OPTIONS).content[0].text == words
     check(anthropic_server, blocks, events)
 
 
 def test_a_single_method_can_be_wrapped(
-    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    blocks: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+) -> None:
     with compacter.wrap(client.messages.stream)(messages=blocks, **OPTIONS) as stream:
         assert stream.get_final_text() == words
     check(anthropic_server, blocks, events)

@@ -1,4 +1,4 @@
-"""A plain function may return an awaitable: a lambda around a coroutine function, or an SDK's decorated method."""
+"""A plain function may return an awaitable: a lambda around a coroutine function, a decorated method."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_each_call_of_a_plain_function_that_returns_an_awaitable_recovers(
     model = Model(at_once=at_once)
     chat = Compacter(summarizer="extractive", trigger_tokens=trigger, on_compaction=events.append).wrap(model)
     for word in ("a", "b"):
-        reply = await chat(messages=history(word))  # type: ignore[call-arg]
+        reply = await chat(messages=history(word))
         assert reply["choices"][0]["message"]["content"] == "yes"
     assert [event.trigger for event in events] == ["token_limit", "token_limit"]
     assert model.lengths[0] == model.lengths[2] == 41

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import copy
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
-from botocore.config import Config
-from botocore.eventstream import EventStream
-from botocore.exceptions import ClientError, EventStreamError
-from botocore.stub import Stubber
 
 from compacter import Compacter, CompactionEvent
 
@@ -18,6 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.clients.loopback import Provider
+
+# Neither package is typed: what is taken from them is whatever it is.
+boto3: Any = import_module("boto3")
+Config: Any = import_module("botocore.config").Config
+EventStream: Any = import_module("botocore.eventstream").EventStream
+Stubber: Any = import_module("botocore.stub").Stubber
+ClientError: Any = import_module("botocore.exceptions").ClientError
+EventStreamError: Any = import_module("botocore.exceptions").EventStreamError
 
 MODEL = "anthropic.claude-test-v1:0"
 OPTIONS: dict[str, Any] = {
@@ -59,7 +63,12 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
 
 
 def test_converse(
-    client: Any, bedrock_server: Provider, compacter: Compacter, events: list[CompactionEvent], converse: list[Any], words: str
+    client: Any,
+    bedrock_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    converse: list[Any],
+    words: str,
 ) -> None:
     before = copy.deepcopy(converse)
     reply = compacter.wrap(client).converse(messages=converse, **OPTIONS)
@@ -69,9 +78,14 @@ def test_converse(
 
 
 def test_converse_stream(
-    client: Any, bedrock_server: Provider, compacter: Compacter, events: list[CompactionEvent], converse: list[Any], words: str,
+    client: Any,
+    bedrock_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    converse: list[Any],
+    words: str,
     refusing: Any,
-) -> None:  # fmt: skip
+) -> None:
     bedrock_server.refuse = refusing
     reply = compacter.wrap(client).converse_stream(messages=converse, **OPTIONS)
     assert reply["ResponseMetadata"]["HTTPStatusCode"] == 200
@@ -96,7 +110,12 @@ def test_giving_up_raises_botocores_own_exception(
 
 
 def test_a_single_method_can_be_wrapped(
-    client: Any, bedrock_server: Provider, compacter: Compacter, events: list[CompactionEvent], converse: list[Any], words: str
+    client: Any,
+    bedrock_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    converse: list[Any],
+    words: str,
 ) -> None:
     reply = compacter.wrap(client.converse)(messages=converse, **OPTIONS)
     assert reply["output"]["message"]["content"][0]["text"] == words

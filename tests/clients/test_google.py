@@ -55,9 +55,14 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 def test_generate_content(
-    config: Any, client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    contents: list[Any], words: str,
-) -> None:  # fmt: skip
+    config: Any,
+    client: genai.Client,
+    gemini_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    contents: list[Any],
+    words: str,
+) -> None:
     reply = compacter.wrap(client).models.generate_content(model=MODEL, contents=contents, config=config)
     assert reply.text == words
     check(gemini_server, contents, events)
@@ -69,20 +74,29 @@ def test_generate_content(
 
 
 def test_contents_as_objects(
-    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    contents: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: genai.Client,
+    gemini_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    contents: list[Any],
+    words: str,
+) -> None:
     objects = [types.Content.model_validate(content) for content in contents]
     before = [content.model_copy(deep=True) for content in objects]
-    assert compacter.wrap(client).models.generate_content(model=MODEL, contents=objects).text == words  # type: ignore[arg-type]
+    wrapped = compacter.wrap(client)
+    assert wrapped.models.generate_content(model=MODEL, contents=list(objects)).text == words
     assert objects == before
     check(gemini_server, contents, events)
 
 
 def test_a_history_with_pins(
-    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    contents: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: genai.Client,
+    gemini_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    contents: list[Any],
+    words: str,
+) -> None:
     history: Any = History(contents, wire_format="gemini")
     history.pin(2)
     assert compacter.wrap(client).models.generate_content(model=MODEL, contents=history).text == words
@@ -92,9 +106,14 @@ def test_a_history_with_pins(
 
 
 def test_streaming(
-    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    contents: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    client: genai.Client,
+    gemini_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    contents: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     gemini_server.refuse = refusing
     stream = compacter.wrap(client).models.generate_content_stream(model=MODEL, contents=contents)
     assert gemini_server.bodies == []
@@ -103,9 +122,13 @@ def test_streaming(
 
 
 async def test_aio(
-    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    contents: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: genai.Client,
+    gemini_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    contents: list[Any],
+    words: str,
+) -> None:
     wrapped = compacter.wrap(client)
     reply = await wrapped.aio.models.generate_content(model=MODEL, contents=contents)
     assert reply.text == words
@@ -117,9 +140,14 @@ async def test_aio(
 
 
 async def test_aio_streaming(
-    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    contents: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    client: genai.Client,
+    gemini_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    contents: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     gemini_server.refuse = refusing
     wrapped = compacter.wrap(client)
     stream = await wrapped.aio.models.generate_content_stream(model=MODEL, contents=contents)
@@ -129,9 +157,13 @@ async def test_aio_streaming(
 
 
 def test_chats_compact_and_keep_their_whole_history(
-    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    contents: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: genai.Client,
+    gemini_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    contents: list[Any],
+    words: str,
+) -> None:
     past = contents[:-1]
     chat = compacter.wrap(client).chats.create(model=MODEL, history=past)
     assert chat.send_message("Which colour has the harbour?").text == words
@@ -146,9 +178,13 @@ def test_chats_compact_and_keep_their_whole_history(
 
 
 def test_functions_that_the_sdk_calls_are_called_once(
-    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    contents: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: genai.Client,
+    gemini_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    contents: list[Any],
+    words: str,
+) -> None:
     calls: list[int] = []
 
     def count_ships() -> str:
@@ -165,7 +201,12 @@ def test_functions_that_the_sdk_calls_are_called_once(
     assert "functionResponse" in str(gemini_server.bodies[-1]["contents"][-1])
 
 
-@pytest.mark.parametrize("contents", ["What?", [types.Part(text="What?")], ["What?", "And why?"], types.Content(role="user", parts=[types.Part(text="What?")])])  # fmt: skip
+PART = types.Part(text="What?")
+
+
+@pytest.mark.parametrize(
+    "contents", ["What?", [PART], ["What?", "And why?"], types.Content(role="user", parts=[PART])]
+)
 def test_contents_in_every_form(
     contents: Any, client: genai.Client, compacter: Compacter, gemini_server: Provider, words: str
 ) -> None:
@@ -182,9 +223,13 @@ def test_a_single_text_that_is_too_long_is_refused_by_the_sdks_own_exception(
 
 
 def test_a_single_method_can_be_wrapped(
-    client: genai.Client, gemini_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    contents: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: genai.Client,
+    gemini_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    contents: list[Any],
+    words: str,
+) -> None:
     generate = compacter.wrap(client.models.generate_content)
     assert generate(model=MODEL, contents=contents).text == words
     check(gemini_server, contents, events)

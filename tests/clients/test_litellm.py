@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import litellm
 import pytest
+from litellm import anthropic_interface
+from litellm.exceptions import ContextWindowExceededError
+from litellm.router import Router
 
 from compacter import Compacter, CompactionEvent
 
@@ -15,7 +18,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def options(openai_server: Provider) -> dict[str, Any]:
-    return {"model": "openai/gpt-test", "api_base": openai_server.url + "/v1", "api_key": "none", "max_retries": 0}
+    return {
+        "model": "openai/gpt-test",
+        "api_base": openai_server.url + "/v1",
+        "api_key": "none",
+        "max_retries": 0,
+    }
 
 
 def text_of(chunks: list[Any]) -> str:
@@ -23,11 +31,16 @@ def text_of(chunks: list[Any]) -> str:
 
 
 def test_the_modules_completion(
-    options: dict[str, Any], compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str, refusing: Any,
+    options: dict[str, Any],
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+    refusing: Any,
     openai_server: Provider,
-) -> None:  # fmt: skip
+) -> None:
     openai_server.refuse = refusing
-    wrapped = compacter.wrap(litellm)
+    wrapped: Any = compacter.wrap(litellm)
     assert wrapped.completion(messages=chat, **options).choices[0].message.content == words
     assert len(events) == 1
     assert text_of(list(wrapped.completion(messages=chat, stream=True, **options))) == words
@@ -37,7 +50,7 @@ def test_the_modules_completion(
 async def test_the_modules_acompletion(
     options: dict[str, Any], compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
 ) -> None:
-    wrapped = compacter.wrap(litellm)
+    wrapped: Any = compacter.wrap(litellm)
     reply = await wrapped.acompletion(messages=chat, **options)
     assert reply.choices[0].message.content == words
     assert len(events) == 1
@@ -47,19 +60,22 @@ async def test_the_modules_responses(
     options: dict[str, Any], compacter: Compacter, events: list[CompactionEvent], items: list[Any], words: str
 ) -> None:
     pytest.importorskip("mcp", reason="litellm.responses needs it")
-    wrapped = compacter.wrap(litellm)
+    wrapped: Any = compacter.wrap(litellm)
     reply = wrapped.responses(input=items, **options)
     assert reply.output[0].content[0].text == words
     assert len(events) == 1
-    again = await Compacter(max_summary_tokens=200, on_compaction=events.append).wrap(litellm).aresponses(
-        input=items, **options
-    )  # fmt: skip
+    other: Any = Compacter(max_summary_tokens=200, on_compaction=events.append).wrap(litellm)
+    again = await other.aresponses(input=items, **options)
     assert again.output[0].content[0].text == words
     assert len(events) == 2
 
 
 async def test_the_modules_anthropic_messages(
-    anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent], blocks: list[Any], words: str
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
 ) -> None:
     options: dict[str, Any] = {
         "model": "anthropic/claude-test",
@@ -67,11 +83,12 @@ async def test_the_modules_anthropic_messages(
         "api_key": "none",
         "max_tokens": 100,
     }
-    reply: Any = await compacter.wrap(litellm).anthropic.messages.acreate(messages=blocks, **options)
+    module: Any = compacter.wrap(litellm)
+    reply: Any = await module.anthropic.messages.acreate(messages=blocks, **options)
     assert reply["content"][0]["text"] == words
     assert len(events) == 1
-    single = Compacter(max_summary_tokens=200, on_compaction=events.append).wrap(
-        litellm.anthropic.messages.acreate
+    single: Any = Compacter(max_summary_tokens=200, on_compaction=events.append).wrap(
+        anthropic_interface.messages.acreate
     )
     reply = await single(messages=blocks, **options)
     assert reply["content"][0]["text"] == words
@@ -95,26 +112,26 @@ def test_the_module_is_left_alone_and_its_settings_are_shared(compacter: Compact
 
 
 @pytest.fixture
-def router(options: dict[str, Any]) -> litellm.Router:
-    return litellm.Router(model_list=[{"model_name": "ours", "litellm_params": options}], num_retries=0)
+def router(options: dict[str, Any]) -> Router:
+    return Router(model_list=[{"model_name": "ours", "litellm_params": options}], num_retries=0)
 
 
 def test_the_router(
-    router: litellm.Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+    router: Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
 ) -> None:
-    wrapped = compacter.wrap(router)
-    assert type(wrapped) is litellm.Router
+    wrapped: Any = compacter.wrap(router)
+    assert type(compacter.wrap(router)) is Router
     assert wrapped.completion("ours", chat).choices[0].message.content == words
     assert len(events) == 1
     reply = wrapped.chat.completions.create(messages=chat, model="ours")
     assert reply.choices[0].message.content == words
     assert len(events) == 1
-    with pytest.raises(litellm.ContextWindowExceededError):
+    with pytest.raises(ContextWindowExceededError):
         router.completion("ours", chat)
 
 
 async def test_the_routers_async_side(
-    router: litellm.Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+    router: Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
 ) -> None:
     wrapped: Any = compacter.wrap(router)
     reply = await wrapped.acompletion(model="ours", messages=chat)
@@ -125,7 +142,7 @@ async def test_the_routers_async_side(
 
 
 async def test_the_routers_responses(
-    router: litellm.Router, compacter: Compacter, events: list[CompactionEvent], items: list[Any], words: str
+    router: Router, compacter: Compacter, events: list[CompactionEvent], items: list[Any], words: str
 ) -> None:
     pytest.importorskip("mcp", reason="litellm.responses needs it")
     wrapped: Any = compacter.wrap(router)

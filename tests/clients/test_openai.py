@@ -36,7 +36,9 @@ async def aclient(openai_server: Provider) -> AsyncIterator[openai.AsyncOpenAI]:
         yield made
 
 
-def check(server: Provider, history: list[Any], events: list[CompactionEvent], param: str = "messages") -> None:
+def check(
+    server: Provider, history: list[Any], events: list[CompactionEvent], param: str = "messages"
+) -> None:
     """Refused, summarised by the same model, sent again with the same end."""
     refused, *summaries, answered = server.bodies
     assert len(refused[param]) == len(history)
@@ -53,9 +55,13 @@ def pieces(chunks: list[Any]) -> str:
 
 
 def test_create(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+) -> None:
     before = copy.deepcopy(chat)
     reply = compacter.wrap(client).chat.completions.create(model=MODEL, messages=chat)
     assert reply.choices[0].message.content == words
@@ -64,9 +70,14 @@ def test_create(
 
 
 def test_create_streaming(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     openai_server.refuse = refusing
     stream = compacter.wrap(client).chat.completions.create(model=MODEL, messages=chat, stream=True)
     assert isinstance(stream, openai.Stream)
@@ -76,9 +87,14 @@ def test_create_streaming(
 
 
 def test_the_stream_helper(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     openai_server.refuse = refusing
     with compacter.wrap(client).chat.completions.stream(model=MODEL, messages=chat) as stream:
         seen = ""
@@ -91,18 +107,25 @@ def test_the_stream_helper(
 
 
 def test_parse(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
     chat: list[Any],
-) -> None:  # fmt: skip
+) -> None:
     reply = compacter.wrap(client).chat.completions.parse(model=MODEL, messages=chat, response_format=Colour)
     assert reply.choices[0].message.parsed == Colour(colour="blue")
     check(openai_server, chat, events)
 
 
 def test_the_raw_response(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+) -> None:
     raw = compacter.wrap(client).chat.completions.with_raw_response.create(model=MODEL, messages=chat)
     assert raw.headers["content-type"] == "application/json"
     assert raw.parse().choices[0].message.content == words
@@ -110,9 +133,13 @@ def test_the_raw_response(
 
 
 def test_the_streaming_response(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+) -> None:
     completions = compacter.wrap(client).with_streaming_response.chat.completions
     with completions.create(model=MODEL, messages=chat) as response:
         assert response.parse().choices[0].message.content == words
@@ -121,9 +148,14 @@ def test_the_streaming_response(
 
 @pytest.mark.parametrize("copying", ["copy", "with_options"])
 def test_a_copy_of_a_wrapped_client_is_wrapped(
-    copying: str, client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str,
-) -> None:  # fmt: skip
+    copying: str,
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+) -> None:
     again = getattr(getattr(compacter.wrap(client), copying)(timeout=30), copying)(max_retries=1)
     assert type(again) is openai.OpenAI
     assert (again.timeout, again.max_retries) == (30, 1)
@@ -132,9 +164,13 @@ def test_a_copy_of_a_wrapped_client_is_wrapped(
 
 
 async def test_the_async_client(
-    aclient: openai.AsyncOpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str,
-) -> None:  # fmt: skip
+    aclient: openai.AsyncOpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+) -> None:
     wrapped = compacter.wrap(aclient)
     reply = await wrapped.chat.completions.create(model=MODEL, messages=chat)
     assert reply.choices[0].message.content == words
@@ -147,9 +183,14 @@ async def test_the_async_client(
 
 
 async def test_async_streams(
-    aclient: openai.AsyncOpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    aclient: openai.AsyncOpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     openai_server.refuse = refusing
     wrapped = compacter.wrap(aclient)
     stream = await wrapped.chat.completions.create(model=MODEL, messages=chat, stream=True)
@@ -161,9 +202,13 @@ async def test_async_streams(
 
 
 async def test_async_raw_and_parsed(
-    aclient: openai.AsyncOpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str,
-) -> None:  # fmt: skip
+    aclient: openai.AsyncOpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+) -> None:
     wrapped = compacter.wrap(aclient)
     raw = await wrapped.chat.completions.with_raw_response.create(model=MODEL, messages=chat)
     assert raw.parse().choices[0].message.content == words
@@ -175,9 +220,13 @@ async def test_async_raw_and_parsed(
 
 
 def test_responses(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    items: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    items: list[Any],
+    words: str,
+) -> None:
     reply = compacter.wrap(client).responses.create(model=MODEL, input=items, instructions="Be terse.")
     assert reply.output_text == words
     check(openai_server, items, events, "input")
@@ -187,18 +236,26 @@ def test_responses(
 
 
 def test_responses_parse(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
     items: list[Any],
-) -> None:  # fmt: skip
+) -> None:
     reply = compacter.wrap(client).responses.parse(model=MODEL, input=items, text_format=Colour)
     assert reply.output_parsed == Colour(colour="blue")
     check(openai_server, items, events, "input")
 
 
 def test_responses_streaming(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    items: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    items: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     openai_server.refuse = refusing
     wrapped = compacter.wrap(client)
     stream = wrapped.responses.create(model=MODEL, input=items, stream=True)
@@ -209,9 +266,14 @@ def test_responses_streaming(
 
 
 async def test_async_responses(
-    aclient: openai.AsyncOpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    items: list[Any], words: str, refusing: Any,
-) -> None:  # fmt: skip
+    aclient: openai.AsyncOpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    items: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
     openai_server.refuse = refusing
     wrapped = compacter.wrap(aclient)
     async with wrapped.responses.stream(model=MODEL, input=items) as helper:
@@ -222,24 +284,34 @@ async def test_async_responses(
 
 @pytest.mark.parametrize("held", [{"previous_response_id": "resp_0"}, {"conversation": "conv_1"}])
 def test_a_history_that_the_server_keeps_is_named_as_the_reason(
-    held: dict[str, Any], client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-) -> None:  # fmt: skip
+    held: dict[str, Any],
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         compacter.wrap(client).responses.create(model=MODEL, input="And now?", **held)
     assert next(iter(held)) in caught.value.__notes__[0]
     assert (len(openai_server.bodies), events) == (1, [])
 
 
-def test_other_errors_come_as_they_are(client: openai.OpenAI, openai_server: Provider, compacter: Compacter) -> None:
+def test_other_errors_come_as_they_are(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter
+) -> None:
     with pytest.raises(TypeError, match="model"):
         compacter.wrap(client).chat.completions.create(messages=[])  # type: ignore[call-overload]
     assert openai_server.bodies == []
 
 
 def test_a_single_method_can_be_wrapped(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+) -> None:
     create = compacter.wrap(client.chat.completions.create)
     assert create(model=MODEL, messages=chat).choices[0].message.content == words
     check(openai_server, chat, events)
@@ -248,16 +320,22 @@ def test_a_single_method_can_be_wrapped(
 
 
 def test_two_compacters_may_wrap_one_client(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter, events: list[CompactionEvent],
-    chat: list[Any], words: str,
-) -> None:  # fmt: skip
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+) -> None:
     outer: list[CompactionEvent] = []
     wrapped = Compacter(on_compaction=outer.append).wrap(compacter.wrap(client))
     assert wrapped.chat.completions.create(model=MODEL, messages=chat).choices[0].message.content == words
     assert (len(events), outer) == (1, [])
 
 
-def test_openais_own_models_get_the_output_limit_by_its_new_name(compacter: Compacter, openai_server: Provider) -> None:
+def test_openais_own_models_get_the_output_limit_by_its_new_name(
+    compacter: Compacter, openai_server: Provider
+) -> None:
     from compacter.clients.openai import output_param
 
     azure = openai.AzureOpenAI(

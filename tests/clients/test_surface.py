@@ -7,14 +7,14 @@ import inspect
 import subprocess
 import sys
 import types
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anthropic
-import boto3
-import litellm
 import openai
 import pytest
 from google import genai
+from litellm import router
 
 from compacter import Compacter
 
@@ -32,20 +32,23 @@ CLIENTS: dict[str, Callable[[], Any]] = {
     ),
     "Anthropic": lambda: anthropic.Anthropic(api_key="none"),
     "AsyncAnthropic": lambda: anthropic.AsyncAnthropic(api_key="none"),
-    "AnthropicBedrock": lambda: anthropic.AnthropicBedrock(
+    "AnthropicBedrock": lambda: import_module("anthropic").AnthropicBedrock(
         aws_region="us-east-1", aws_access_key="none", aws_secret_key="none"
     ),
-    "AnthropicVertex": lambda: anthropic.AnthropicVertex(
+    "AnthropicVertex": lambda: import_module("anthropic").AnthropicVertex(
         region="us-east1", project_id="none", access_token="none"
     ),
     "genai.Client": lambda: genai.Client(api_key="none"),
-    "bedrock-runtime": lambda: boto3.client(
+    "bedrock-runtime": lambda: import_module("boto3").client(
         "bedrock-runtime", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none"
     ),
-    "litellm.Router": lambda: litellm.Router(model_list=[]),
+    "litellm.Router": lambda: router.Router(model_list=[]),
 }
 PARTS: dict[str, tuple[str, ...]] = {
-    "OpenAI": ("chat", "chat.completions", "responses", "chat.completions.with_raw_response", "with_streaming_response.responses"),
+    "OpenAI": (
+        "chat", "chat.completions", "responses", "chat.completions.with_raw_response",
+        "with_streaming_response.responses",
+    ),
     "AsyncOpenAI": ("chat.completions", "responses", "responses.with_streaming_response"),
     "Anthropic": ("messages", "beta", "beta.messages", "messages.with_raw_response"),
     "AsyncAnthropic": ("messages", "beta.messages"),
@@ -67,7 +70,7 @@ def kind(member: object) -> str:
 
 @functools.cache
 def surface(thing: Any) -> dict[str, str]:
-    """Public names of an object -> the sort of each. What cannot be read on the original cannot on the copy either."""
+    """Public names of an object -> the sort of each, also of what cannot be read."""
     found = {}
     for name in dir(thing):
         if not name.startswith("_"):
@@ -114,10 +117,11 @@ def test_wrapping_does_not_fill_the_originals_cached_properties(name: str) -> No
 
 def test_the_resources_lead_back_to_the_copy() -> None:
     client = openai.OpenAI(api_key="none")
-    assert client.chat.completions.with_raw_response
+    original: Any = client.chat.completions
+    assert original.with_raw_response._completions is original
     wrapped = Compacter().wrap(client)
     assert wrapped.chat.completions._client is wrapped
-    assert wrapped.chat.completions._post.__self__ is wrapped
+    assert vars(wrapped.chat.completions)["_post"].__self__ is wrapped
     assert client.chat.completions._client is client
     raw = wrapped.chat.completions.with_raw_response
     assert raw._completions is wrapped.chat.completions
@@ -129,7 +133,15 @@ def test_the_resources_lead_back_to_the_copy() -> None:
 def test_a_stranger_gets_an_error_that_tells_what_is_supported(stranger: Any) -> None:
     with pytest.raises(TypeError) as caught:
         Compacter().wrap(stranger)
-    for word in ("openai", "anthropic", "google.genai", "bedrock-runtime", "litellm", "messages_param", "wire_format"):
+    for word in (
+        "openai",
+        "anthropic",
+        "google.genai",
+        "bedrock-runtime",
+        "litellm",
+        "messages_param",
+        "wire_format",
+    ):
         assert word in str(caught.value)  # fmt: skip
 
 
@@ -144,7 +156,8 @@ def test_wrapping_a_function_imports_no_sdk() -> None:
     program = (
         "import sys, compacter\n"
         "compacter.Compacter().wrap(lambda messages: None)\n"
-        "print([name for name in ('openai', 'anthropic', 'google.genai', 'boto3', 'botocore', 'litellm') if name in sys.modules])"
+        "sdks = 'openai', 'anthropic', 'google.genai', 'boto3', 'botocore', 'litellm'\n"
+        "print([name for name in sdks if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

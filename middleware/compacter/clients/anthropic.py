@@ -1,11 +1,10 @@
-"""The Anthropic SDK's clients: ``messages`` and ``beta.messages``, of Anthropic, Bedrock, Vertex and Foundry alike."""
+"""The Anthropic SDK's clients: ``messages`` and ``beta.messages``, on Bedrock, Vertex and Foundry as well."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar
 
 from compacter.clients import openai
@@ -34,7 +33,10 @@ def wrap_method(engine: Engine, resource: Any, name: str) -> Callable[..., Any] 
 
 
 def wrap_stream(
-    engine: Engine, function: Callable[..., Any], binding: Binding, _: bool  # noqa: FBT001
+    engine: Engine,
+    function: Callable[..., Any],
+    binding: Binding,
+    _: bool,  # noqa: FBT001 - a Shape is called by position
 ) -> Callable[..., Any]:
     """``messages.stream``, which returns a context manager: the request is made when that is entered."""
 
@@ -58,37 +60,41 @@ def wrap_stream(
     return stream
 
 
-@cache
+def _enter(self: Any) -> Any:
+    stream = self.__dict__[_ENTERED] = self.__dict__[_OPEN]()
+    return stream
+
+
+def _exit(self: Any, *_: object) -> None:
+    if _ENTERED in self.__dict__:
+        self.__dict__[_ENTERED].close()
+
+
+async def _aenter(self: Any) -> Any:
+    for prepared in vars(self).values():
+        # The request that the manager came with is not used: each attempt makes its own.
+        if inspect.iscoroutine(prepared):
+            prepared.close()
+    stream = self.__dict__[_ENTERED] = await self.__dict__[_OPEN]()
+    return stream
+
+
+async def _aexit(self: Any, *_: object) -> None:
+    if _ENTERED in self.__dict__:
+        await self.__dict__[_ENTERED].close()
+
+
+_MANAGING: dict[type, type] = {}
+
+
 def _managing(kind: type) -> type:
     """A subclass of an SDK's stream manager that opens its stream with compaction, as often as that takes."""
-
-    def enter(self: Any) -> Any:
-        stream = self.__dict__[_ENTERED] = self.__dict__[_OPEN]()
-        return stream
-
-    def exit_(self: Any, *_: object) -> None:
-        if _ENTERED in self.__dict__:
-            self.__dict__[_ENTERED].close()
-
-    async def aenter(self: Any) -> Any:
-        for prepared in vars(self).values():
-            # The request that the manager came with is not used: each attempt makes its own.
-            if inspect.iscoroutine(prepared):
-                prepared.close()
-        stream = self.__dict__[_ENTERED] = await self.__dict__[_OPEN]()
-        return stream
-
-    async def aexit(self: Any, *_: object) -> None:
-        if _ENTERED in self.__dict__:
-            await self.__dict__[_ENTERED].close()
-
-    members: dict[str, Any] = {
-        "__module__": kind.__module__,
-        "__doc__": kind.__doc__,
-        "__qualname__": kind.__qualname__,
-    }
+    if kind in _MANAGING:
+        return _MANAGING[kind]
+    named = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__}
     if hasattr(kind, "__aenter__"):
-        members |= {"__aenter__": aenter, "__aexit__": aexit}
+        members: dict[str, Any] = {**named, "__aenter__": _aenter, "__aexit__": _aexit}
     else:
-        members |= {"__enter__": enter, "__exit__": exit_}
-    return type(kind.__name__, (kind,), members)
+        members = {**named, "__enter__": _enter, "__exit__": _exit}
+    _MANAGING[kind] = type(kind.__name__, (kind,), members)
+    return _MANAGING[kind]

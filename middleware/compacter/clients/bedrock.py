@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 from compacter.clients.binding import Arguments, Binding, characters_sent
@@ -120,7 +120,7 @@ def _wrap_stream(engine: Engine, function: Callable[..., Any], binding: Binding)
         events = wrapped(*args, **kwargs)
         if not isinstance(events, Events):
             return events
-        # The reply is the caller's, with botocore's own event stream in it, which gives what was held back first.
+        # The caller's reply, with botocore's own event stream in it, which gives what was held back first.
         stream = events.reply["stream"]
         stream.__dict__[_EVENTS] = events
         stream.__class__ = _replaying(type(stream))
@@ -136,14 +136,20 @@ def streams_events(reply: object) -> bool:
     )  # fmt: skip
 
 
-@cache
+_REPLAYING: dict[type, type] = {}
+
+
 def _replaying(kind: type) -> type:
+    """A subclass of botocore's event stream that gives the events that were looked at first."""
+    if kind in _REPLAYING:
+        return _REPLAYING[kind]
+
     def iter_(self: Any) -> Iterator[Any]:
         return iter(self.__dict__[_EVENTS])
 
     members: dict[str, Any] = {
-        "__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__, "__iter__": iter_,
+        "__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__,
+        "__iter__": iter_,
     }  # fmt: skip
-    return type(kind.__name__, (kind,), members)
-
-
+    _REPLAYING[kind] = type(kind.__name__, (kind,), members)
+    return _REPLAYING[kind]

@@ -21,17 +21,17 @@ _LIMIT = "max_output_tokens"
 _KEPT = (
     "http_options", "temperature", "top_p", "top_k", "seed", "safety_settings", "labels", "service_tier",
 )  # fmt: skip
-"""What a request for a summary takes over from the call's config: no tools, schema, cached content or stop words."""
+"""What a request for a summary takes over from the call's config: no tools, schema or cached content."""
 _BESIDE = ("system_instruction", "tools", "response_schema", "response_json_schema")
 _ORIGINAL = "_compacter_original"
 
 
 @dataclass(frozen=True, slots=True)
 class Contents(Binding):
-    """``generate_content``: everything but model and contents is in ``config``, a dict or the SDK's object."""
+    """``generate_content``: all but model and contents is in ``config``, a dict or the SDK's object."""
 
     def messages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """A list of contents. Strings and parts without a role are one user message, and nothing to compact."""
+        """A list of contents. Strings and parts without a role are one user message: nothing to compact."""
         found = Binding.messages(self, args, kwargs)
         if isinstance(found, (list, tuple)) and not any(
             field(item, "parts") is not None or field(item, "role") for item in found
@@ -83,9 +83,9 @@ class Contents(Binding):
 
 
 def wrap_client(engine: Engine, client: T) -> T:
-    """A copy of a ``Client`` or of its ``aio``; chats made by it compact too, as they send through its models."""
+    """A copy of a ``Client`` or of its ``aio``; its chats compact too, as they send through its models."""
     moved: Moved = {}
-    copy = twin(client, moved)
+    copy: Any = twin(client, moved)
     for path in (("_models",), ("_aio", "_models")):
         models = reach(client, copy, path, moved)
         if models is not None:
@@ -93,14 +93,15 @@ def wrap_client(engine: Engine, client: T) -> T:
             models.__dict__[_ORIGINAL] = client
     if hasattr(copy, "close"):
         graft(copy, "close", _closing(taking_self(copy.close)))
-    return copy
+    wrapped: T = copy
+    return wrapped
 
 
 def _closing(close: Callable[..., None]) -> Callable[..., None]:
     """``close`` of a copy, which shares its connections.
 
-    A client closes itself when it is garbage collected. So the original is kept (it may be of no other use), and a
-    copy that is merely dropped must not close what the original still needs.
+    A client closes itself when it is garbage collected. So the original is kept, and a copy that is merely
+    dropped must not close what the original still needs.
     """
 
     @functools.wraps(close)
@@ -124,8 +125,8 @@ def wrap_method(engine: Engine, models: Any, name: str) -> Callable[..., Any] | 
 def _patch(engine: Engine, models: Any) -> None:
     """Wrap the single request and not the public method.
 
-    That one may call functions of the user's and go on (automatic function calling): started over, it would call
-    them twice.
+    That one may call functions of the user's and go on (automatic function calling): started over, it would
+    call them twice.
     """
     inner = "_" if hasattr(models, "_generate_content") else ""
     create = taking_self(getattr(models, f"{inner}generate_content"))

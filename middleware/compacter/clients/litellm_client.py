@@ -22,11 +22,11 @@ _FUNCTIONS: Mapping[str, tuple[str, WireName | None]] = {
     "anthropic_messages": ("messages", "anthropic"),
     "aanthropic_messages": ("messages", "anthropic"),
 }
-"""Function -> its messages argument and its wire format; ``None`` where litellm takes what the messages are in."""
+"""Function -> its messages argument and its wire format; ``None`` where the messages tell."""
 
 
 class WrappedModule(ModuleType):
-    """A module with some functions replaced. Everything else is read from the module, and set on it, at that moment."""
+    """A module with some functions replaced. All else is read from the module, and set on it, then."""
 
     def __init__(self, module: ModuleType, replaced: Mapping[str, object]) -> None:
         super().__init__(module.__name__, module.__doc__)
@@ -92,4 +92,5 @@ def wrap_router(engine: Engine, router: T) -> T:
             copy.__dict__[name] = wrap_plain(engine, method, param, wire_format)
     # ``router.chat.completions.create`` calls the router it knows.
     reach(router, copy, ("chat", "completions"), moved)
-    return copy  # type: ignore[no-any-return]
+    wrapped: T = copy
+    return wrapped

@@ -1,4 +1,4 @@
-"""The OpenAI SDK's clients, and those of other vendors that are generated the same way (``groq``, ``together``)."""
+"""The OpenAI SDK's clients, and other vendors' that are generated the same way (``groq``, ``together``)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ COPIES = ("copy", "with_options", "with_middleware")
 
 @dataclass(frozen=True, slots=True)
 class Responses(Binding):
-    """``responses.create``: the history may lie with OpenAI, and the call may hold no more than what is new."""
+    """``responses.create``: the history may lie with OpenAI, and the call may hold only what is new."""
 
     def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:
         """With ``previous_response_id`` or ``conversation`` the history is the server's."""
         for name in ("previous_response_id", "conversation"):
             if kwargs.get(name):
                 return (
-                    f"with {name} the history is kept by the server and not in this call. Have the server compact it "
-                    '(context_management=[{"type": "compaction", "compact_threshold": ...}] or responses.compact()), let '
-                    'it drop the oldest items (truncation="auto"), or send the whole history as input'
+                    f"with {name} the history is kept by the server and not in this call. Have the server "
+                    'compact it (context_management=[{"type": "compaction", "compact_threshold": ...}], or '
+                    'responses.compact()), let it drop the oldest items (truncation="auto"), or send the '
+                    "whole history as input"
                 )
         return None
 
@@ -67,7 +68,10 @@ Shape = Callable[[Engine, Callable[..., Any], Binding, bool], Callable[..., Any]
 
 
 def wrap_call(
-    engine: Engine, function: Callable[..., Any], binding: Binding, asynchronous: bool  # noqa: FBT001
+    engine: Engine,
+    function: Callable[..., Any],
+    binding: Binding,
+    asynchronous: bool,  # noqa: FBT001 - a Shape is called by position
 ) -> Callable[..., Any]:
     """The usual shape: a call for a call."""
     return wrap_function(engine, function, binding, asynchronous=asynchronous)
@@ -80,20 +84,25 @@ def wrap_client(engine: Engine, client: T) -> T | None:
 
 def wrap_method(engine: Engine, resource: Any, name: str) -> Callable[..., Any] | None:
     """A resource's method, compacting; ``None`` where it sends no messages."""
-    return method_of(engine, resource, name, METHODS, output_param=output_param(resource._client))
+    return method_of(engine, resource, name, METHODS, output_param=output_param(vars(resource)["_client"]))
 
 
 def output_param(client: Any) -> str:
-    """What chat completions call the output limit: OpenAI's newer models refuse the name that other servers know."""
+    """What chat completions call the output limit: OpenAI's newer models refuse the name others know."""
     host = urlsplit(str(getattr(client, "base_url", ""))).hostname or ""
     ours = host == "api.openai.com" or host.endswith((".openai.azure.com", ".cognitiveservices.azure.com"))
     return "max_completion_tokens" if ours else "max_tokens"
 
 
 def patched(
-    engine: Engine, client: T, methods: tuple[Method, ...], *, output_param: str = "max_tokens", shapes: Mapping[str, Shape] = {},
-) -> T | None:  # fmt: skip
-    """A copy of a client with those of the methods wrapped that it has; ``None`` where it has none of them."""
+    engine: Engine,
+    client: T,
+    methods: tuple[Method, ...],
+    *,
+    output_param: str = "max_tokens",
+    shapes: Mapping[str, Shape] = {},
+) -> T | None:
+    """A copy of a client with those of the methods wrapped that it has; ``None`` where it has none."""
     moved: Moved = {}
     copy = twin(client, moved)
     found = False
@@ -113,10 +122,15 @@ def patched(
 
 
 def method_of(
-    engine: Engine, resource: Any, name: str, methods: tuple[Method, ...], *, output_param: str = "max_tokens",
+    engine: Engine,
+    resource: Any,
+    name: str,
+    methods: tuple[Method, ...],
+    *,
+    output_param: str = "max_tokens",
     shapes: Mapping[str, Shape] = {},
-) -> Callable[..., Any] | None:  # fmt: skip
-    """One method of a resource that is wrapped by itself. The resource is told by the module it is defined in."""
+) -> Callable[..., Any] | None:
+    """One method of a resource, wrapped by itself. The resource is told by the module it is defined in."""
     module = type(resource).__module__.split(".")
     mine = [one for one in methods if one.path[-1] in module and "beta" not in one.path]
     if not any(one.name == name for one in mine) and name != "stream":

@@ -1,4 +1,4 @@
-"""Copies of clients, and changes to the copies: the type stays, and the client that was given is left alone."""
+"""Copies of clients, and changes to the copies: the type stays, and the client given is left alone."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Moved = dict[int, Any]
 def twin(thing: T, moved: Moved) -> T:
     """A shallow copy whose references to what has been copied already lead to the copies.
 
-    Cached parts that were made from the original are left out: the copy makes its own when they are asked for. Nothing
-    of the class's is called: clients have a ``__getattr__`` that is not ready for a half-made object.
+    Cached parts that were made from the original are left out: the copy makes its own when asked for them.
+    Nothing of the class's is called: clients have a ``__getattr__`` that is not ready for a half-made object.
     """
     kind = type(thing)
     copy = object.__new__(kind)
@@ -40,7 +40,7 @@ def _rebound(value: Any, moved: Moved) -> Any:
 
 
 def reach(original: Any, copy: Any, path: tuple[str, ...], moved: Moved) -> Any:
-    """The copy's own part at ``path``, a twin of the original's where that exists; ``None`` where there is none."""
+    """The copy's own part at ``path``: the original's twin, or a new one; ``None`` where there is none."""
     for name in path:
         part = vars(original).get(name) if original is not None else None
         if part is None:
@@ -55,8 +55,8 @@ def reach(original: Any, copy: Any, path: tuple[str, ...], moved: Moved) -> Any:
 
 
 def taking_self(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind a bound method; what stands in a method's place otherwise, taking ``self`` as well."""
-    if type(method) is MethodType:
+    """The function behind a bound method; what stands in a method's place, taking ``self`` as well."""
+    if isinstance(method, MethodType):
         return method.__func__
 
     @functools.wraps(method)
@@ -89,4 +89,3 @@ def _wrapping(function: Callable[..., Any], wrap: Callable[[Any], Any]) -> Calla
         return wrap(function(*args, **kwargs))
 
     return make
-

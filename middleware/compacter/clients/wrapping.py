@@ -29,20 +29,22 @@ SUPPORTED = (
 def wrap(engine: Engine, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
     """The wrapped target. Raises ``TypeError`` that lists what is supported."""
     if (messages_param is None and wire_format is None) or not callable(target):
-        adapted = _adapted(engine, target)
+        adapted: T | None = _adapted(engine, target)
         if adapted is not None:
-            return adapted  # type: ignore[no-any-return]
-    if not callable(target) or inspect.isclass(target):
+            return adapted
+    candidate: Any = target
+    if not callable(candidate) or inspect.isclass(candidate):
         raise TypeError(f"compacter cannot wrap {_described(target)}. It wraps {SUPPORTED}")
-    binding = bind(target, messages_param=messages_param, wire_format=wire_format)
+    binding = bind(candidate, messages_param=messages_param, wire_format=wire_format)
     if binding is None:
         raise TypeError(
             f"{_described(target)} has no parameter for messages that compacter knows. It wraps {SUPPORTED}"
         )
-    wrapped: Any = wrap_function(engine, target, binding)
+    function: Any = wrap_function(engine, candidate, binding)
+    wrapped: T = function
     if inspect.isroutine(target) or hasattr(target, "func"):
-        return wrapped  # type: ignore[no-any-return]
-    return _same_type(target, wrapped)
+        return wrapped
+    return _same_type(target, function)
 
 
 def _adapted(engine: Engine, target: Any) -> Any:
@@ -99,15 +101,16 @@ def _same_type(target: T, wrapped: Any) -> T:
         return wrapped(*args, **kwargs)
 
     try:
-        clone = copy.copy(target)
+        clone: Any = copy.copy(target)
         clone.__class__ = type(
             kind.__name__,
             (kind,),
             {"__call__": call, "__module__": kind.__module__, "__qualname__": kind.__qualname__},
         )
     except (TypeError, AttributeError):
-        return wrapped  # type: ignore[no-any-return]
-    return clone
+        clone = wrapped
+    same: T = clone
+    return same
 
 
 def _described(target: object) -> str:
