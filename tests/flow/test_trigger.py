@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ def test_m1_the_first_call_never_triggers_whatever_its_size() -> None:
 def test_m2_the_cool_down_blocks_as_many_calls_as_it_says(between: int) -> None:
     talk = Talk(trigger_tokens=1_000, min_calls_between=between, token_counter=lambda _: 1_000)
     fired = [number for number in range(1, 31) if talk.compacted(4_000)]
-    gaps = {later - earlier - 1 for earlier, later in zip(fired, fired[1:], strict=False)}
+    gaps = {later - earlier - 1 for earlier, later in pairwise(fired)}
     assert fired[0] == 2
     assert gaps == {between}
 
