@@ -394,6 +394,8 @@ class Calls:
         view = self.engine.view(session.world.model, request.wire, request.original)
         if view is None or not keeps_pins(self.engine.policy, request, view):
             return request
+        # A History that is sent as it was compacted before becomes that, too, once the call has succeeded.
+        session.world.made = view
         return replace(request, messages=view)
 
 

@@ -1,0 +1,373 @@
+"""``History``: a list with pins that compacts itself; each way of use, and all of them against a plain model."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from compacter import Compacter, CompactionError, History, InvalidHistoryError
+from compacter.errors import ConfigurationError
+from compacter.summaries import tag
+from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
+
+Chat = dict[str, Any]
+
+
+def chat(number: int, size: int = 200) -> Chat:
+    return {"role": "assistant" if number % 2 else "user", "content": f"{number} ".ljust(size, "x")}
+
+
+def talk(count: int = 20, size: int = 200) -> list[Chat]:
+    return [chat(number, size) for number in range(count)]
+
+
+def own(**options: Any) -> Compacter:
+    return Compacter(summarizer=ScriptedSummarizer("They talked."), **options)
+
+
+class TestAList:
+    def test_it_does_what_a_list_does(self) -> None:
+        history, plain = History(talk(4)), talk(4)
+        for each in (history, plain):
+            each.append(chat(4))
+            each.extend([chat(5), chat(6)])
+            each.insert(0, chat(7))
+            each += [chat(8)]
+            del each[1]
+            del each[2:4]
+            each[0] = chat(9)
+            each[1:2] = [chat(10), chat(11)]
+            each.remove(chat(8))
+            each.pop()
+            each.reverse()
+        assert history == plain
+        assert len(history.pins) == len(history)
+
+    def test_a_pin_goes_with_its_message(self) -> None:
+        history = History()
+        for number in range(4):
+            history.append(chat(number), pinned=number == 1)
+        history.insert(0, chat(9))
+        del history[1]
+        assert history.pins == (False, True, False, False)
+        history.reverse()
+        assert [message for message, pin in zip(history, history.pins, strict=True) if pin] == [chat(1)]
+        history[history.pins.index(True)] = chat(8)
+        assert sum(history.pins) == 1
+        history.unpin(-2 % len(history))
+        assert not any(history.pins[2:3])
+
+    def test_a_copy_is_a_history_of_its_own(self) -> None:
+        history = History(talk(3))
+        for clone in (copy.copy(history), history.copy(), copy.deepcopy(history), History(history)):
+            clone.append(chat(3), pinned=True)
+            assert (len(history), len(clone), sum(clone.pins)) == (3, 4, 1)
+
+    def test_a_place_that_is_not_there_is_an_index_error(self) -> None:
+        history = History(talk(2))
+        for use in (history.pin, history.unpin):
+            with pytest.raises(IndexError):
+                use(2)
+
+    @pytest.mark.parametrize(
+        "options", [{"messages": "text"}, {"messages": 3}, {"max_tokens": 0}, {"reserve_tokens": -1}]
+    )
+    def test_what_makes_no_sense_is_refused(self, options: dict[str, Any]) -> None:
+        with pytest.raises(ConfigurationError):
+            History(**options)
+
+
+class TestCompacting:
+    def test_a2_pinned_messages_survive_verbatim_in_order_and_pinned(self) -> None:
+        history = History(talk(), compacter=own())
+        for index in (1, 4, 5):
+            history.pin(index)
+        pinned = [history[index] for index in (1, 4, 5)]
+        for _ in range(3):
+            history.compact()
+            assert [m for m, pin in zip(history, history.pins, strict=True) if pin] == pinned
+            history.extend(talk(30)[20:])
+
+    def test_a3_a_pin_on_half_a_pair_keeps_the_other_half(self) -> None:
+        call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        pair = [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "seen"},
+        ]
+        for half in pair:
+            history = History(compacter=own())
+            for message in (chat(0), *pair, *talk()[1:]):
+                history.append(message, pinned=message is half)
+            history.compact()
+            assert [message for message in history if message in pair] == pair
+
+    def test_a4_a_head_that_is_all_pinned_asks_no_model(self) -> None:
+        asked = ScriptedSummarizer()
+        history = History(compacter=Compacter(summarizer=asked))
+        for message in talk(6):
+            history.append(message, pinned=True)
+        with pytest.raises(CompactionError):
+            history.compact()
+        assert not asked.requests
+        assert history == talk_pinned(6)
+
+    def test_a6_under_its_threshold_nothing_happens_and_over_it_a_report_comes(self) -> None:
+        history = History(talk(20), compacter=own(), max_tokens=2_000)
+        assert not history.compact_if_needed().changed
+        history.extend(talk(60))
+        result = history.compact_if_needed()
+        assert result.event is not None
+        assert result.event.compacted_data_size < result.event.original_data_size
+        assert result.event.strategy == "summarize"
+        assert not history.needs_compaction()
+        assert result.fits
+
+    def test_a7_the_users_counter_is_used(self) -> None:
+        history = History(talk(4), compacter=own(token_counter=len), max_tokens=5)
+        assert not history.needs_compaction()
+        history.append(chat(4))
+        assert history.needs_compaction()
+        assert history.tokens() == 5
+
+    def test_a8_a_reserve_lowers_the_threshold_and_never_crashes(self) -> None:
+        history = History(talk(4), compacter=own(), max_tokens=300, reserve_tokens=100)
+        assert history.needs_compaction()
+        assert history.tokens() == 200
+        assert History([], compacter=own(), max_tokens=1, reserve_tokens=10**6).needs_compaction() is False
+        assert History(talk(1), compacter=own(), max_tokens=1, reserve_tokens=10**6).needs_compaction()
+
+    def test_a9_forced_it_compacts_under_its_threshold_and_refuses_what_is_too_short(self) -> None:
+        history = History(talk(), compacter=own(), max_tokens=10**6)
+        assert history.compact().changed
+        short = History([chat(0)], compacter=own())
+        with pytest.raises(CompactionError, match="too short"):
+            short.compact()
+        assert short == [chat(0)]
+
+    async def test_it_does_so_without_blocking(self) -> None:
+        history = History(talk(80), compacter=own(), max_tokens=2_000)
+        assert (await history.acompact_if_needed()).changed
+        assert (await history.acompact(summary="Nothing of note.")).changed
+        assert sum("Nothing of note." in message["content"] for message in history) == 1
+
+    def test_what_cannot_shrink_is_not_summarised_each_time(self) -> None:
+        asked = ScriptedSummarizer("They talked.")
+        history = History(compacter=Compacter(summarizer=asked), max_tokens=1_000)
+        history.append({"role": "user", "content": "RULES " * 1_000}, pinned=True)
+        for number in range(1, 31):
+            history.append(chat(number, 100))
+            history.compact_if_needed()
+        assert len(asked.requests) <= 6
+        assert history.pins[0] or history.pins[1]
+
+    def test_l10_a_change_in_the_meantime_is_never_overwritten(self) -> None:
+        told: list[Any] = []
+
+        def summarizer(messages: Any) -> str:
+            history.append(chat(99))
+            return "They talked."
+
+        history = History(talk(), compacter=Compacter(summarizer=summarizer, on_event=told.append))
+        assert not history.compact().changed
+        assert history == [*talk(), chat(99)]
+        assert any(getattr(event, "reason", "") == "history_changed" for event in told)
+
+
+def talk_pinned(count: int) -> History:
+    history = History()
+    for message in talk(count):
+        history.append(message, pinned=True)
+    return history
+
+
+class TestInACall:
+    def test_a_call_that_succeeds_leaves_it_compacted(self) -> None:
+        model = ScriptedModel(window=900)
+        history = History(talk(30, 200))
+        own().wrap(model.completion)("m", history)
+        assert history == list(model.requests[-1].messages)
+
+    def test_a12_a_call_that_fails_leaves_it_as_it_was(self) -> None:
+        history = History(talk(30, 200))
+        model = ScriptedModel(window=900, replies=RuntimeError("gone"))
+        with pytest.raises(RuntimeError):
+            own().wrap(model.completion)("m", history)
+        assert history == talk(30, 200)
+        with pytest.raises(TokenLimitError):
+            own().wrap(ScriptedModel(window=10).completion)("m", history)
+        assert history == talk(30, 200)
+
+    def test_a14_a_stream_that_is_dropped_rolls_back(self) -> None:
+        model = ScriptedModel(window=900, replies="word " * 40)
+        completion = own().wrap(model.completion)
+        history = History(talk(30, 200))
+        stream = completion("m", history, stream=True)
+        next(iter(stream))
+        stream.close()
+        assert history == talk(30, 200)
+        assert list(completion("m", history, stream=True))
+        assert len(history) < 30
+
+    def test_a_pin_holds_over_what_a_memory_had_folded_before_it(self) -> None:
+        model = ScriptedModel(window=1_600)
+        completion = own().wrap(model.completion)
+        completion("m", talk(31, 250))
+        history = History(talk(31, 250))
+        history.pin(2)
+        completion("m", history)
+        assert talk(31, 250)[2] in model.requests[-1].messages
+
+
+class TestSnapshots:
+    def test_a10_pins_and_fold_survive(self) -> None:
+        history = History(talk(), compacter=own())
+        history.pin(3)
+        history.compact()
+        restored = History(compacter=own())
+        restored.restore(history.snapshot())
+        assert restored == history
+        restored.extend(talk())
+        restored.compact()
+        assert sum(tag.parse(message["content"]) is not None for message in restored) == 1
+
+    def test_m21_bytes_surrogates_and_other_formats_come_back(self) -> None:
+        messages = [
+            {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": b"\x00\xff"}}]},
+            {"role": "model", "parts": [{"text": "a \ud83d b"}]},
+        ]
+        history = History(messages, wire_format="gemini")
+        text = history.snapshot()
+        restored = History()
+        restored.restore(text.encode())
+        assert list(restored) == messages
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"version": 2}, {"version": None}, {"version": True}, {"pins": [True]}, {"pins": None},
+            {"pins": [1] * 20}, {"messages": {}}, {"messages": [1] * 20}, {"wire_format": "morse"},
+            {"wire_format": []}, {"summary": 7},
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_a10_a_wrong_version_or_a_mangled_file_changes_nothing(self, change: dict[str, Any]) -> None:
+        data = json.loads(History(talk()).snapshot())
+        history = History([chat(5)])
+        version = history.version
+        with pytest.raises(InvalidHistoryError):
+            history.restore(json.dumps({**data, **change}))
+        assert history == [chat(5)]
+        assert history.version == version
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "{}", b"\xff", "[" * 100_000])
+    def test_what_is_no_snapshot_is_refused(self, text: str | bytes) -> None:
+        history = History([chat(5)])
+        with pytest.raises(InvalidHistoryError):
+            history.restore(text)
+        assert history == [chat(5)]
+
+
+class Machine(RuleBasedStateMachine):
+    """A History beside what it must be: all that was ever said, in order, and what is pinned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails = False
+        self.history = History(compacter=Compacter(summarizer=self.summarizer, memory=None, fallback=None))
+        self.said: list[Chat] = []
+        self.pinned: list[Chat] = []
+        self.number = 0
+        self.saved: tuple[str, list[Chat], list[Chat]] | None = None
+
+    def summarizer(self, messages: Any) -> str:
+        if self.fails:
+            raise RuntimeError("no summary today")
+        return "They talked."
+
+    @rule(size=st.sampled_from([5, 300, 2_000]), pinned=st.booleans())
+    def append(self, size: int, pinned: bool) -> None:
+        message = chat(self.number, size)
+        self.number += 1
+        self.said.append(message)
+        self.pinned += [message] if pinned else []
+        self.history.append(message, pinned=pinned)
+
+    @precondition(lambda self: len(self.history))
+    @rule(data=st.data())
+    def pin_or_unpin(self, data: st.DataObject) -> None:
+        index = data.draw(st.integers(0, len(self.history) - 1))
+        message = self.history[index]
+        if message not in self.said:
+            return
+        if message in self.pinned:
+            self.history.unpin(index)
+            self.pinned.remove(message)
+        else:
+            self.history.pin(index)
+            self.pinned.append(message)
+
+    @rule(fails=st.booleans(), budget=st.none() | st.integers(100, 4_000))
+    def compact(self, fails: bool, budget: int | None) -> None:
+        before = list(self.history)
+        self.fails = fails
+        try:
+            result = self.history.compact(budget=budget)
+        except CompactionError:
+            assert list(self.history) == before
+        else:
+            assert list(self.history) == result.messages
+
+    @rule(window=st.integers(50, 2_000), broken=st.booleans())
+    def call(self, window: int, broken: bool) -> None:
+        before, self.fails = list(self.history), False
+        model = ScriptedModel(window=window, replies=RuntimeError("gone") if broken else "ok", strict=False)
+        completion = self.history._own().wrap(model.completion)
+        try:
+            completion("m", self.history)
+        except (RuntimeError, TokenLimitError):
+            assert list(self.history) == before
+        else:
+            assert list(self.history) == list(model.requests[-1].messages)
+
+    @rule()
+    def snapshot(self) -> None:
+        self.saved = self.history.snapshot(), list(self.said), list(self.pinned)
+
+    @precondition(lambda self: self.saved is not None)
+    @rule()
+    def restore(self) -> None:
+        assert self.saved is not None
+        text, said, pinned = self.saved
+        self.history.restore(text)
+        self.said, self.pinned = list(said), list(pinned)
+
+    @rule()
+    def restore_nonsense(self) -> None:
+        before = list(self.history), self.history.pins
+        with pytest.raises(InvalidHistoryError):
+            self.history.restore('{"version": 1, "messages": [], "pins": [true]}')
+        assert (list(self.history), self.history.pins) == before
+
+    @invariant()
+    def agrees_with_the_model(self) -> None:
+        messages, pins = list(self.history), self.history.pins
+        assert len(messages) == len(pins)
+        assert [m for m, pin in zip(messages, pins, strict=True) if pin] == sorted(
+            self.pinned, key=self.said.index
+        )
+        own = [message for message in messages if message in self.said]
+        if not any("left out…" in message["content"] for message in messages):
+            assert len(messages) - len(own) <= 1
+        assert own == sorted(own, key=self.said.index)
+        if self.said:
+            users = [message for message in self.said if message["role"] == "user"]
+            assert not users or users[-1] in messages
+
+
+Machine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestHistoryAsAMachine = Machine.TestCase
