@@ -75,7 +75,9 @@ def test_a_round_is_claim_recall_fold_remember_call(
     dialogue.answer(Outcome("the reply"))
 
     assert dialogue.end() == "the reply"
-    assert call.messages[1]["content"].startswith(f"{tag.TAG}\n{summary.text}")
+    made = tag.parse(call.messages[1]["content"])
+    assert made is not None
+    assert made.prose == summary.text
     assert dialogue.effects == [
         "Claim", "Recall", "Clock", "Tell", "AskSummarizer", "Clock", "Tell", "Remember", "Call",
     ]  # fmt: skip
