@@ -102,6 +102,8 @@ def serving(vendor: Callable[[Provider, str, Body], Answer]) -> Generator[Provid
 
 def openai(server: Provider, path: str, body: Body) -> Answer:
     if path.endswith("/responses/compact"):
+        if body["previous_response_id"] == "resp_lost":
+            return json_answer({"error": {"message": "No such response.", "type": "not_found_error"}}, 404)
         return json_answer({"id": "cmp_1", "object": "response.compaction", "created_at": 1, "output": [
             {"id": "cmp_item", "type": "compaction", "encrypted_content": "opaque"},
         ], "usage": _RESPONSES_USAGE})  # fmt: skip

@@ -40,4 +40,4 @@ async def asynchronously() -> None:
 
 
 # A misspelt option is an error as it is on the client itself.
-client.chat.completions.create(model="m", message=[])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+client.chat.completions.create(model="m", message=[])  # type: ignore[call-overload]

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.clients.binding import Binding, bind
+from compacter.clients.chained import compacting
 from compacter.clients.function import wrap_function
 from compacter.clients.patching import Moved, graft, is_awaited, keep_wrapping, reach, taking_self, twin
 from compacter.engine import Engine
@@ -28,9 +29,9 @@ class Responses(Binding):
             if kwargs.get(name):
                 return (
                     f"with {name} the history is kept by the server and not in this call. Have the server "
-                    'compact it (context_management=[{"type": "compaction", "compact_threshold": ...}], or '
-                    'responses.compact()), let it drop the oldest items (truncation="auto"), or send the '
-                    "whole history as input"
+                    'compact it in time (context_management=[{"type": "compaction", "compact_threshold": '
+                    '...}]), let it drop the oldest items (truncation="auto"), or send the whole history as '
+                    "input"
                 )
         return None
 
@@ -158,8 +159,12 @@ def _patch(
             output_param=output_param if method.wire_format == "openai" else method.output_param,
             asks=taking_self(getattr(resource, method.asks)) if method.asks else None,
         )
+        asynchronous = is_awaited(function)
+        if method.binding is Responses:
+            compact = taking_self(resource.compact) if hasattr(resource, "compact") else None
+            function = compacting(engine, function, compact, asynchronous=asynchronous)
         shape = shapes.get(method.name, wrap_call)
-        made[method.name] = shape(engine, function, binding, is_awaited(function))
+        made[method.name] = shape(engine, function, binding, asynchronous)
     for name, wrapped in made.items():
         graft(resource, name, wrapped)
     return bool(made)
