@@ -1,101 +1,299 @@
-"""The manual tells of everything that there is, and its links lead somewhere."""
+"""Compaction by hand: compact, acompact, plan, budget, strict, a summary of one's own; and the limits."""
 
 from __future__ import annotations
 
-import inspect
-import re
-from pathlib import Path
+import asyncio
+import threading
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import pytest
+from tenacity import stop_after_attempt, stop_after_delay, stop_any
 
-import compacter
-from compacter import Compacter, events, testing
-from compacter.compacter import CompacterOptions
-from compacter.config import Options
-from compacter.history.wire import WIRE_FORMATS
-from compacter.totals import Totals
+from compacter import (
+    ClearToolResults,
+    Compacter,
+    CompactionError,
+    CompactionEvent,
+    CompactionPlan,
+    InvalidHistoryError,
+    Shorten,
+    Summarize,
+    Truncate,
+)
+from compacter.errors import ConfigurationError
+from compacter.memory import InProcessMemory
+from compacter.summaries import tag
+from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
-ROOT = Path(__file__).parent.parent
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CHANGELOG.md",
-    ROOT / "benchmarks" / "README.md",
-    *ROOT.glob("docs/*.md"),
-]
-EVENTS = [kind for _, kind in inspect.getmembers(events, inspect.isclass) if issubclass(kind, events.Event)]
-
-
-def read(name: str) -> str:
-    return (ROOT / "docs" / name).read_text()
-
-
-def anchors(page: Path) -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+Chat = dict[str, Any]
 
 
-def links() -> list[tuple[Path, str]]:
-    found = ((page, target) for page in PAGES for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()))
-    return [(page, target) for page, target in found if not target.startswith(("http://", "https://"))]
+def talk(turns: int = 14, size: int = 200) -> list[Chat]:
+    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
+    for number in range(turns):
+        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
+        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
 
 
-@pytest.mark.parametrize(("page", "target"), links(), ids=lambda value: getattr(value, "name", value))
-def test_a_link_leads_somewhere(page: Path, target: str) -> None:
-    file, _, anchor = target.partition("#")
-    place = (page.parent / file).resolve() if file else page
-    assert place.exists()
-    assert not anchor or anchor in anchors(place)
+def weight(messages: list[Chat]) -> int:
+    return sum(len(message["content"]) for message in messages)
 
 
-@pytest.mark.parametrize("page", [page.name for page in ROOT.glob("docs/*.md") if page.name != "index.md"])
-def test_the_index_names_the_page(page: str) -> None:
-    assert f"]({page})" in read("index.md")
+def own(**options: Any) -> Compacter:
+    return Compacter(summarizer=ScriptedSummarizer("They talked."), **options)
 
 
-@pytest.mark.parametrize("name", Options.model_fields)
-def test_an_option_stands_in_the_manual_with_its_default(name: str) -> None:
-    (default,) = re.findall(rf"^\| `{name}` \| ([^|]+) \|", read("options.md"), re.MULTILINE)
-    value = Options.model_fields[name].default
-    simple = isinstance(value, int | float | str | bool | None)
-    if simple and name != "logger":
-        written = str(value) if not isinstance(value, str) else f'"{value}"'
-        assert default == f"`{written}`"
+class TestCompact:
+    async def test_sync_and_async_give_the_same(self) -> None:
+        history = talk()
+        one, other = own().compact(history), await own().acompact(history)
+        assert one.messages == other.messages
+        assert one.discarded == other.discarded == tuple(history[1 : 1 + len(one.discarded)])
+        assert one.event is not None
+        assert one.event.trigger == "manual"
+        assert one.event.conversation
+
+    @pytest.mark.parametrize("size", [0, 1, 2])
+    def test_a_tiny_list_comes_back_as_it_was_though_nobody_could_summarise(self, size: int) -> None:
+        history = talk(1, 20)[:size]
+        result = Compacter().compact(history)
+        assert (result.messages, result.changed, result.fits) == (history, False, True)
+
+    def test_nobody_to_summarise_is_told(self) -> None:
+        with pytest.raises(ConfigurationError, match="nobody can summarise"):
+            Compacter().compact(talk())
+        with pytest.raises(ConfigurationError, match="nobody can summarise"):
+            Compacter(strategy=[ClearToolResults(), Summarize()]).compact(talk())
+
+    def test_a_chain_without_a_summary_needs_no_model(self) -> None:
+        assert Compacter(strategy=[Truncate(), Shorten()]).compact(talk()).changed
+
+    @pytest.mark.parametrize("budget", [300, 600, 1_500, 3_000, 5_000])
+    def test_a_budget_is_kept_summary_included(self, budget: int) -> None:
+        result = own().compact(talk(), budget=budget)
+        assert result.fits
+        assert weight(result.messages) <= budget
+        assert result.messages[0] == talk()[0]
+        assert result.messages[-1] == talk()[-1]
+
+    def test_a_budget_smaller_than_what_must_stay_is_told(self) -> None:
+        history = [*talk()[:-1], {"role": "user", "content": "x" * 3_000}]
+        result = own().compact(history, budget=1_000)
+        assert not result.fits
+        assert result.changed
+        assert result.messages[-1] is history[-1]
+
+    def test_plan_changes_and_asks_nothing_and_foretells_the_compaction(self) -> None:
+        asked = ScriptedSummarizer("They talked.")
+        compacter, history = Compacter(summarizer=asked), talk()
+        plan = compacter.plan(history)
+        assert not asked.requests
+        result = compacter.compact(history)
+        assert plan.head == result.discarded
+        assert result.event is not None
+        assert plan.ratio == result.event.ratio
+        assert compacter.plan(history[:1]).cut == 0
+
+    def test_the_same_object_many_times_in_a_list_is_no_riddle(self) -> None:
+        yes, go = {"role": "user", "content": "Yes. " * 40}, {"role": "assistant", "content": "Go on. " * 40}
+        history = [yes, go] * 12
+        result = own().compact(history)
+        assert len(result.discarded) + len(result.messages) - 1 == len(history)
+        assert result.messages[-1] is go
+        assert result.event is not None
+        assert result.event.strategy == "summarize"
+
+    def test_alternate_roles_puts_fillers_where_the_format_needs_none(self) -> None:
+        pinned = [3, 7, 8, 13]
+        history = talk()
+        kept = [history[index] for index in pinned]
+        result = own(alternate_roles=True, pin=lambda message: message in kept).compact(history)
+        roles = [message["role"] for message in result.messages[1:]]
+        assert all(one != other for one, other in pairwise(roles))
+        assert [message for message in result.messages if message in kept] == kept
+        assert len(own(pin=lambda message: message in kept).compact(history).messages) < len(result.messages)
+
+    @pytest.mark.parametrize("turns", [1, 2, 5])
+    def test_m8_the_newest_turns_stay_as_long_as_it_fits(self, turns: int) -> None:
+        history = talk(6)
+        result = own(preserve_recent_turns=turns, compact_ratio=1.0).compact(history)
+        newest = history[-(2 * turns - 1) :]
+        assert result.messages[-len(newest) :] == newest
+        tight = own(preserve_recent_turns=turns, compact_ratio=1.0).compact(history, budget=300)
+        assert tight.fits
+
+    def test_e9_fewer_turns_than_are_to_stay_means_no_compaction_by_hand(self) -> None:
+        asked = ScriptedSummarizer()
+        compacter = Compacter(summarizer=asked, preserve_recent_turns=10)
+        assert not compacter.compact(talk(5)).changed
+        assert not asked.requests
 
 
-def test_the_options_of_the_signature_are_those_that_are_checked() -> None:
-    assert set(CompacterOptions.__annotations__) == set(Options.model_fields)
+class TestSummary:
+    def test_m19_a_summary_of_ones_own_replaces_the_model(self) -> None:
+        result = Compacter().compact(talk(), summary="  They planned a feast. ")
+        assert result.event is not None
+        assert (result.event.summary, result.event.summarizer_calls) == ("They planned a feast.", 0)
+        assert tag.parse(result.messages[1]["content"]) == tag.Parsed("They planned a feast.")
+
+    @pytest.mark.parametrize("text", ["", "  \n", "x" * 50_000])
+    def test_m19_a_blank_one_and_one_that_is_too_long_are_refused(self, text: str) -> None:
+        with pytest.raises((ConfigurationError, CompactionError)):
+            Compacter().compact(talk(), summary=text)
+
+    def test_a_prior_summary_is_replaced_by_it(self) -> None:
+        once = own().compact(talk()).messages
+        again = Compacter().compact([*once, *talk()[1:]], summary="All of it.").messages
+        assert sum(tag.parse(message["content"]) is not None for message in again) == 1
 
 
-@pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.__name__)
-def test_an_event_stands_in_the_manual_with_its_members(kind: type[events.Event]) -> None:
-    page = read("events.md")
-    assert f"`{kind.__name__}`" in page or kind is events.Event
-    assert [name for name in kind.model_fields if f"`{name}`" not in page] == []
+class TestStrict:
+    CALL: ClassVar[Chat] = {
+        "id": "call_7",
+        "type": "function",
+        "function": {"name": "look", "arguments": "{}"},
+    }
+
+    def test_e3_a_result_without_a_call_is_named(self) -> None:
+        history = talk()
+        history.insert(4, {"role": "tool", "tool_call_id": "call_9", "content": "seen"})
+        with pytest.raises(InvalidHistoryError, match="call_9") as caught:
+            own().compact(history, strict=True)
+        assert (caught.value.call_id, caught.value.index) == ("call_9", 4)
+        assert own().compact(history).changed
+
+    def test_e3_a_call_without_a_result_is_named_unless_it_is_the_open_last_one(self) -> None:
+        calling = {"role": "assistant", "content": None, "tool_calls": [self.CALL]}
+        with pytest.raises(InvalidHistoryError, match="call_7") as caught:
+            own().compact([*talk()[:5], calling, *talk()[5:]], strict=True)
+        assert (caught.value.call_id, caught.value.index) == ("call_7", 5)
+        assert own().compact([*talk(), calling], strict=True).messages[-1] is calling
 
 
-@pytest.mark.parametrize("name", Totals.__dataclass_fields__)
-def test_a_total_stands_in_the_manual(name: str) -> None:
-    assert f"`{name}`" in read("events.md")
+class TestBeforeCompaction:
+    def test_a_changed_cut_is_followed(self) -> None:
+        history = talk()
+        result = own(before_compaction=lambda plan: replace(plan, cut=5)).compact(history)
+        assert result.discarded == tuple(history[1:5])
+
+    def test_it_is_followed_by_every_strategy_of_several(self) -> None:
+        history = talk()
+        compacter = own(
+            strategy=[ClearToolResults(), Summarize()], before_compaction=lambda plan: replace(plan, cut=5)
+        )
+        assert compacter.compact(history).discarded == tuple(history[1:5])
+
+    def test_nothing_but_the_cut_can_be_chosen(self) -> None:
+        history = talk()
+        stranger = ({"role": "user", "content": "x"},) * 9
+        compacter = own(before_compaction=lambda plan: replace(plan, cut=5, messages=stranger, held=(1, 2)))
+        assert compacter.compact(history).discarded == tuple(history[1:5])
+
+    @pytest.mark.parametrize("answer", [None, True, "no", 3])
+    def test_any_other_answer_leaves_the_plan(self, answer: Any) -> None:
+        asked = own(before_compaction=lambda plan: answer).compact(talk())
+        assert asked.messages == own().compact(talk()).messages
+
+    @pytest.mark.parametrize("cut", [-5, 10**6, "four", None, 2.5])
+    def test_a_cut_that_makes_no_sense_breaks_nothing(self, cut: Any) -> None:
+        result = own(before_compaction=lambda plan: replace(plan, cut=cut)).compact(talk())
+        assert result.messages[-1] == talk()[-1]
+
+    def test_a_hook_that_raises_leaves_the_plan(self) -> None:
+        def hook(plan: CompactionPlan) -> None:
+            raise RuntimeError("oh")
+
+        assert own(before_compaction=hook).compact(talk()).messages == own().compact(talk()).messages
+
+    async def test_false_is_a_veto_also_from_an_async_hook_and_for_shortening(self) -> None:
+        async def hook(plan: CompactionPlan) -> bool:
+            await asyncio.sleep(0)
+            return False
+
+        told: list[Any] = []
+        compacter = own(before_compaction=hook, on_event=told.append)
+        for history in (talk(), [{"role": "assistant", "content": "x" * 9_000}, talk()[-1]]):
+            assert not (await compacter.acompact(history)).changed
+            assert not compacter.compact(history, budget=500).changed
+            with pytest.raises(TokenLimitError):
+                compacter.wrap(ScriptedModel(window=200).completion)("m", history)
+        assert {getattr(event, "reason", "vetoed") for event in told} >= {"vetoed"}
+        assert not any(isinstance(event, CompactionEvent) for event in told)
 
 
-@pytest.mark.parametrize("name", compacter.__all__)
-def test_a_public_name_stands_in_the_manual(name: str) -> None:
-    text = "".join(page.read_text() for page in PAGES)
-    assert re.search(rf"\b{name}\b", text)
+class TestLimits:
+    def test_timeout_bounds_a_summarizer_that_hangs(self) -> None:
+        stuck = threading.Event()
+        model = ScriptedModel(window=900)
+        compacter = Compacter(summarizer=lambda messages: stuck.wait(60), timeout=0.05)
+        reply: Any = compacter.wrap(model.completion)("m", talk(20))
+        stuck.set()
+        assert reply["choices"][0]["message"]["content"] == "ok"
+        assert compacter.totals.rounds == 1
+
+    async def test_so_it_does_in_an_async_program(self) -> None:
+        async def never(messages: Any) -> str:
+            await asyncio.Event().wait()
+            return ""
+
+        model = ScriptedModel(window=900)
+        told: list[Any] = []
+        compacter = Compacter(summarizer=never, timeout=0.05, on_compaction=told.append)
+        await compacter.wrap(model.acompletion)("m", talk(20))
+        assert [event.fallback for event in told] == [True]
+
+    async def test_cancellation_passes_at_once_and_leaves_nothing(self) -> None:
+        begun = asyncio.Event()
+
+        async def never(messages: Any) -> str:
+            begun.set()
+            await asyncio.Event().wait()
+            return ""
+
+        memory = InProcessMemory()
+        compacter = Compacter(summarizer=never, memory=memory)
+        task = asyncio.create_task(compacter.wrap(ScriptedModel(window=900).acompletion)("m", talk(20)))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len(memory) == 0
+        assert len(compacter._engine.flights) == 0
+
+    @pytest.mark.parametrize(
+        ("stop", "requests"),
+        [
+            (0, 1),
+            (1, 2),
+            (stop_after_attempt(2), 2),
+            (stop_after_delay(0), 1),
+            (stop_any(stop_after_attempt(3), stop_after_delay(600)), 3),
+            (stop_after_attempt(3) | stop_after_delay(600), 3),
+        ],
+        ids=str,
+    )
+    def test_max_retries_takes_a_number_or_a_tenacity_stop(self, stop: Any, requests: int) -> None:
+        calls = 0
+
+        def completion(messages: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            raise NeverEnoughError(calls)
+
+        compacter = own(max_retries=stop, compact_ratio=0.2)
+        with pytest.raises(NeverEnoughError) as caught:
+            compacter.wrap(completion)(talk(40))
+        assert calls == caught.value.number == requests
 
 
-@pytest.mark.parametrize("name", [name for name in vars(Compacter) if not name.startswith("_")])
-def test_a_method_stands_in_the_manual(name: str) -> None:
-    text = "".join(page.read_text() for page in PAGES)
-    assert re.search(rf"\.{name}\b|`{name}`", text)
+class NeverEnoughError(Exception):
+    """A provider that never has enough."""
 
-
-@pytest.mark.parametrize("name", WIRE_FORMATS)
-def test_a_wire_format_stands_in_the_manual(name: str) -> None:
-    assert f'"{name}"' in read("options.md")
-
-
-@pytest.mark.parametrize("name", ["ScriptedModel", "ScriptedSummarizer"])
-def test_the_names_for_tests_stand_in_the_manual(name: str) -> None:
-    assert hasattr(testing, name)
-    assert name in read("testing.md")
+    def __init__(self, number: int) -> None:
+        super().__init__("This request is too long: prompt is too long for the context window.")
+        self.number = number
+        self.status_code = 400
+        self.code = "context_length_exceeded"
