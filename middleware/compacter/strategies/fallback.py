@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compacter.history.message import Message
 from compacter.strategies.base import CompactionTask
-from compacter.strategies.folding import NoSummaryError, extracted
+from compacter.strategies.folding import extracted
 from compacter.strategies.truncate import Truncate
 
 
@@ -16,7 +16,7 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
         else:
             try:
                 summary = extracted(task)
-            except NoSummaryError:
+            except Exception:  # noqa: BLE001 - no room, or a redaction of the user's that raised: the next one then
                 continue
             result = task.fold(summary.prose, summary.ledger)
         task.tally.fallback = True
