@@ -256,16 +256,18 @@ class TestHooksMemoriesAndLoggersThatFail:
         with pytest.raises(TokenLimitError):
             pinning("m", talk())
 
-    def test_a_redaction_that_raises_sends_nothing_unredacted(self) -> None:
+    @pytest.mark.parametrize("fallback", ["truncate", "extractive"])
+    def test_a_redaction_that_raises_sends_nothing_unredacted(self, fallback: Any) -> None:
         def broken(text: str) -> str:
             raise ZeroDivisionError
 
         model = ScriptedModel(window=900)
         summarizer = ScriptedSummarizer("Short.")
-        completion = Compacter(summarizer=summarizer, redact=broken).wrap(model.completion)
+        completion = Compacter(summarizer=summarizer, redact=broken, fallback=fallback).wrap(model.completion)
 
         assert answered(completion("m", talk())) == "ok"
         assert not summarizer.requests
+        assert "Kept from it" not in str(model.requests[-1].messages)
 
 
 class Broken(InProcessMemory):
