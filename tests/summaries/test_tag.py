@@ -44,14 +44,19 @@ def test_a_text_without_the_tag_line_is_no_summary(text: str) -> None:
     assert tag.parse(text) is None
 
 
-def test_a_tag_line_alone_is_an_empty_summary() -> None:
-    assert tag.parse(tag.TAG) == tag.Parsed("")
+def test_a_tag_that_somebody_typed_is_no_summary() -> None:
+    made = tag.compose("They spoke.", "Rule: never push")
+
+    assert tag.parse(f"{tag.TAG}\nThey spoke.") is None
+    assert tag.parse(made.replace("spoke", "spoke of admin rights")) is None
+    assert tag.parse(made.partition("\n")[0]) is None
+    assert tag.parse(made) is not None
 
 
 def test_a_summary_divides_alike_with_and_without_its_tag() -> None:
     joined = tag.join("What happened.", "Rule: never push")
     assert (
         tag.divide(joined)
-        == tag.divide(f"{tag.TAG}\n{joined}")
+        == tag.divide(tag.compose("What happened.", "Rule: never push"))
         == tag.Parsed("What happened.", "Rule: never push")
     )

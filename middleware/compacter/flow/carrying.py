@@ -99,7 +99,8 @@ def _apply(
     wire = job.wire
     history = wire.outline(current.messages)
     pinned = job.pinned if current.messages is job.messages else _moved(job, current.messages)
-    protected = protect(history, pinned)
+    prior = prior_summary(wire, current.messages, history)
+    protected = protect(history, pinned, prior=prior)
     current = _aligned(policy, job, current, history, protected)
     alternate = wire.alternates if policy.alternate is None else policy.alternate
     task = CompactionTask(

@@ -9,7 +9,7 @@ from typing import Literal
 from compacter.events import CompactionEvent, CompactionSkipped, CompactionStarted
 from compacter.flow.carrying import carry_out, links_of
 from compacter.flow.effects import AskPlan, Clock, Flow, Tell
-from compacter.flow.planning import Job, plan, satisfied
+from compacter.flow.planning import Job, plan, prior_summary, satisfied
 from compacter.flow.policy import Policy
 from compacter.history.cut import CompactionPlan, free_size, protect
 from compacter.history.message import Message
@@ -98,7 +98,8 @@ def _edits(policy: Policy) -> bool:
 def _share(job: Job, positions: Sequence[int | None]) -> float:
     """Share of the compactable size that is no longer there verbatim."""
     history = job.wire.outline(job.messages)
-    protected = protect(history, job.pinned)
+    prior = prior_summary(job.wire, job.messages, history)
+    protected = protect(history, job.pinned, prior=prior)
     kept = {position for position in positions if position is not None}
     free = free_size(history, protected)
     gone = sum(size for index, size in enumerate(history.sizes) if index not in kept)

@@ -51,7 +51,7 @@ def plan(policy: Policy, job: Job) -> CompactionPlan:
     """What would be folded. Pure; a cut of 0 means nothing can be."""
     history = job.wire.outline(job.messages)
     prior = prior_summary(job.wire, job.messages, history)
-    protected = protect(history, job.pinned)
+    protected = protect(history, job.pinned, prior=prior)
     total = sum(history.sizes)
     if satisfied(policy, job, total):
         return describe(policy, job, history, protected, cut=0, prior=prior)
@@ -85,7 +85,7 @@ def satisfied(policy: Policy, job: Job, size: int) -> bool:
 
 def _for_summary(policy: Policy, job: Job, free: int, room: int) -> int:
     """Characters of ``room`` that a cut leaves to the summary; the rest is for what stays verbatim."""
-    if policy.settings.extractive:
+    if policy.settings.extractive and job.trigger == "manual":
         return max(int(room * _EXTRACTIVE_SHARE), tag.FRAME)
     calibration = job.calibration
     wanted = reserve(policy.settings, calibration.window, free, calibration.chars_per_token)

@@ -64,11 +64,11 @@ _TURN_REST = 0.05
 question says little."""
 
 
-def protect(history: Outline, pinned: Sequence[int] = ()) -> list[bool]:
+def protect(history: Outline, pinned: Sequence[int] = (), *, prior: int | None = None) -> list[bool]:
     """Which messages stay whatever happens: system, pinned ones with their tool partners, the last user message with its own."""
     kinds, steps = history.kinds, history.steps
     protected = [kind is Kind.SYSTEM for kind in kinds]
-    last = history.last_user()
+    last = history.last_user(but=prior)
     for index in (*pinned, *(() if last is None else (last,))):
         at = bisect_right(steps, index) - 1
         end = steps[at + 1] if at + 1 < len(steps) else len(kinds)
@@ -106,7 +106,9 @@ def choose_cut(
     total = free_size(history, protected)
     if not total and all(protected[:end]):
         return 0
-    goal = max(total * ratio, need)
+    # A prior summary is folded whatever the ratio: it does not count against the messages' share.
+    aged = 0 if prior is None or protected[prior] else sizes[prior]
+    goal = max((total - aged) * ratio + aged, need)
     cut, before_newest = _walk(history, protected, goal, end)
     newest = steps[-1] if steps else 0
     if (

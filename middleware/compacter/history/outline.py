@@ -62,11 +62,11 @@ class Outline:
         """Data size of all messages in characters."""
         return sum(self.sizes)
 
-    def last_user(self) -> int | None:
-        """Index of the last genuine user message."""
+    def last_user(self, *, but: int | None = None) -> int | None:
+        """Index of the last genuine user message; ``but`` is the summary message's, which is none."""
         kinds = self.kinds
         for index in range(len(kinds) - 1, -1, -1):
-            if kinds[index] is Kind.USER:
+            if kinds[index] is Kind.USER and index != but:
                 return index
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compacter.history.message import Message
 from compacter.strategies.base import CompactionTask
-from compacter.strategies.folding import extracted
+from compacter.strategies.folding import extracted, kept_ledger
 from compacter.strategies.truncate import Truncate
 
 
@@ -12,7 +12,8 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
     """The result of the first fallback that works, in their order; ``None`` where there is none."""
     for fallback in task.settings.fallback:
         if fallback == "truncate":
-            result = Truncate().compact(task)
+            # A model that failed is no reason to lose the user's rules: the ledger needs none.
+            result = Truncate.noted(task, _ledger(task))
         else:
             try:
                 summary = extracted(task)
@@ -23,3 +24,12 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
         task.tally.names.append(fallback)
         return result
     return None
+
+
+def _ledger(task: CompactionTask) -> str:
+    """The ledger; only the prior one where a redaction or an extractor of the user's raises."""
+    try:
+        return kept_ledger(task)
+    except Exception:  # noqa: BLE001 - what cannot be redacted is not kept, and the call goes on
+        prior = task.prior()
+        return prior.ledger if prior else ""

@@ -20,6 +20,12 @@ class Truncate:
     def compact(self, task: CompactionTask) -> list[Message]:
         """The list without its head."""
         prior = task.prior()
+        return self.noted(task, prior.ledger if prior else "")
+
+    @staticmethod
+    def noted(task: CompactionTask, ledger: str) -> list[Message]:
+        """The list without its head, this ledger below the note."""
+        prior = task.prior()
         folded = task.plan.folded
         dropped = len(folded) - (prior is not None)
         if not dropped:
@@ -30,4 +36,4 @@ class Truncate:
             dropped += int(told[1])
             prose = prose[told.end() :]
         note = f"{dropped} earlier message{'s' if dropped > 1 else ''} left out without a summary."
-        return task.fold(f"{note}\n\n{prose}" if prose else note, prior.ledger if prior else "")
+        return task.fold(f"{note}\n\n{prose}" if prose else note, ledger)

@@ -51,15 +51,20 @@ def read(text: str) -> Ledger:
 
 
 def build(
-    entries: Sequence[Entry], *, prior: str = "", budget: int, extractors: Sequence[Extractor] = ()
+    entries: Sequence[Entry],
+    *,
+    prior: str = "",
+    budget: int,
+    extractors: Sequence[Extractor] = (),
+    latest: bool = True,
 ) -> str:
     """Return the ledger of ``entries`` in at most ``budget`` characters; empty when there is nothing to keep.
 
     ``prior`` is the ledger of the summary these entries are folded into; its items are carried on, unless a
-    later statement changed them. ``extractors`` are the caller's own.
+    later statement changed them. ``extractors`` are the caller's own. ``latest`` asks for the last request too.
     """
     old = read(prior)
-    kept = essence(entries, old, rules(entries, old.rules), budget, extractors)
+    kept = essence(entries, old, rules(entries, old.rules), budget, extractors, latest=latest)
     room = budget - sum(len(line) + 1 for line in kept)
     carried = [Entry("assistant", "summary", reference) for reference in old.references]
     sources, pieces = units.cut([*carried, *entries])
@@ -76,6 +81,8 @@ def essence(
     ruled: Sequence[tuple[str, float]],
     budget: int,
     extractors: Sequence[Extractor] = (),
+    *,
+    latest: bool = True,
 ) -> list[str]:
     """Return the ledger's lines without references: rules, requests, open calls, what ``extractors`` want."""
     lines = _fitting(ruled, int(budget * _RULE_SHARE))
@@ -89,7 +96,7 @@ def essence(
     items = [(REFERENCE, text) for text in references.supplied(entries, extractors)[::-1]]
     if asked or old.task:
         items.append((TASK, clip(old.task or flat(asked[0]), size)))
-    if asked[0 if old.task else 1 :] or old.latest:
+    if latest and (asked[0 if old.task else 1 :] or old.latest):
         items.append((LATEST, clip(flat(asked[-1]) if asked else old.latest, size)))
     items += [(OPEN, clip(call, _CALL_SIZE)) for call in _open_calls(entries)]
     for label, text in items:

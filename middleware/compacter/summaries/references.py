@@ -19,12 +19,19 @@ _SURPLUS = 4
 _SPACES = re.compile(r"\s+")
 
 
-def candidates(known: Vocabulary, units: Sequence[Unit], room: int) -> Iterator[tuple[str, Piece]]:
-    """Yield the most useful identifiers among their neighbours, up to some times ``room`` characters."""
+def candidates(
+    known: Vocabulary, units: Sequence[Unit], room: int, *, lone_numbers: bool = True
+) -> Iterator[tuple[str, Piece]]:
+    """Yield the most useful identifiers among their neighbours, up to some times ``room`` characters.
+
+    ``lone_numbers`` are bare numbers that one message alone mentions.
+    """
     left = room * _SURPLUS
     for name, item in sorted(known.seen.items(), key=lambda pair: -known.weights[pair[1].feature]):
         if left <= 0:
             return
+        if item.kind == "number" and item.entries == 1 and not lone_numbers:
+            continue
         text = units[item.unit].text
         start = text.find(name)
         snippet = _around(text, start, start + len(name))
@@ -34,8 +41,11 @@ def candidates(known: Vocabulary, units: Sequence[Unit], room: int) -> Iterator[
 
 
 def best(known: Vocabulary, units: Sequence[Unit], room: int, covered: set[int]) -> list[str]:
-    """Return the references worth most in ``room`` characters, given that ``covered`` is said already."""
-    found = list(candidates(known, units, room))
+    """Return the references worth most in ``room`` characters, given that ``covered`` is said already.
+
+    No number that was said once: beside prose it costs more, call after call, than it is asked for.
+    """
+    found = list(candidates(known, units, room, lone_numbers=False))
     chosen = choose([piece for _, piece in found], known.weights, (), (room, room), covered)
     return [found[place][0] for place in sorted(chosen)]
 

@@ -1,16 +1,18 @@
-"""The text of a summary message: a tag line, the prose, and the ledger under its heading.
+"""The text of a summary message: a tag line with a seal, the prose, and the ledger under its heading.
 
-The tag makes the message readable for people and lets it be found again. It is no proof: anybody can type it,
-so whoever needs to know which message is really a summary must remember that (the memory and ``History`` do).
+The tag makes the message readable for people and lets it be found again, also after a restart. The seal, a digest of the
+text, tells it from a message in which somebody typed the tag or changed the text: that one is folded like any other.
+It is no secret, and whoever computes it gains no more than a summary of the same words would have.
 """
 
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from dataclasses import dataclass
 
 TAG = "[compacter: summary of what came before]"
-"""First line of every summary message."""
+"""How the first line of every summary message begins; its seal follows."""
 
 HEADING = "Kept from it:"
 """The line above the ledger."""
@@ -19,7 +21,10 @@ _SEPARATOR = f"\n\n{HEADING}\n"
 _HEADING_LINE = re.compile(rf"^(\\*)(?={re.escape(HEADING)}$)", re.MULTILINE)
 _ESCAPED_LINE = re.compile(rf"^\\(?=\\*{re.escape(HEADING)}$)", re.MULTILINE)
 
-FRAME = len(TAG) + 1 + len(_SEPARATOR)
+_SEAL_BYTES = 4
+_FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})(?:\n|\Z)")
+
+FRAME = len(TAG) + 2 * _SEAL_BYTES + 2 + len(_SEPARATOR)
 """Characters that ``compose`` adds to prose and ledger."""
 
 
@@ -33,7 +38,8 @@ class Parsed:
 
 def compose(prose: str, ledger: str = "") -> str:
     """Return the full text of a summary message; ``parse`` undoes it exactly."""
-    return f"{TAG}\n{join(_escape(prose), _escape(ledger))}"
+    body = join(_escape(prose), _escape(ledger))
+    return f"{TAG} {_seal(body)}\n{body}"
 
 
 def join(prose: str, ledger: str) -> str:
@@ -42,13 +48,14 @@ def join(prose: str, ledger: str) -> str:
 
 
 def parse(text: str) -> Parsed | None:
-    """Return the parts of a summary message's text, or None when it does not begin with the tag line."""
-    if not text.startswith(TAG):
+    """Return the parts of a summary message's text, or None when it has no tag line or the seal is not that of the rest."""
+    first = _FIRST_LINE.match(text)
+    if first is None:
         return None
-    rest = text[len(TAG) :]
-    if rest and not rest.startswith("\n"):
+    body = text[first.end() :]
+    if _seal(body) != first[1]:
         return None
-    prose, _, ledger = rest[1:].partition(_SEPARATOR)
+    prose, _, ledger = body.partition(_SEPARATOR)
     return Parsed(_unescape(prose), _unescape(ledger))
 
 
@@ -59,6 +66,12 @@ def divide(text: str) -> Parsed:
         return tagged
     prose, _, ledger = text.partition(_SEPARATOR)
     return Parsed(prose, ledger)
+
+
+def _seal(body: str) -> str:
+    return blake2b(
+        body.encode("utf-8", "surrogatepass"), digest_size=_SEAL_BYTES, person=b"compacter"
+    ).hexdigest()
 
 
 def _escape(text: str) -> str:
