@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import subprocess
 import sys
 import types
@@ -20,6 +21,7 @@ from compacter import Compacter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 CLIENTS: dict[str, Callable[[], Any]] = {
     "OpenAI": lambda: openai.OpenAI(api_key="none"),
@@ -152,12 +154,15 @@ def test_so_does_a_vendors_method_that_sends_no_messages() -> None:
             Compacter().wrap(method)
 
 
-def test_wrapping_a_function_imports_no_sdk() -> None:
+def test_wrapping_a_function_imports_no_sdk(root: Path) -> None:
     program = (
         "import sys, compacter\n"
         "compacter.Compacter().wrap(lambda messages: None)\n"
         "sdks = 'openai', 'anthropic', 'google.genai', 'boto3', 'botocore', 'litellm'\n"
         "print([name for name in sdks if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    path = {**os.environ, "PYTHONPATH": str(root / "middleware")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=path
+    )
     assert done.stdout.strip() == "[]"
