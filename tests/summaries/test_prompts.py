@@ -75,3 +75,26 @@ def test_the_overhead_is_what_is_added_to_the_transcript(prior: str | None, temp
 def test_the_built_in_prompt_is_short() -> None:
     assert prompts.overhead(max_tokens=4096) < 1000
     assert prompts.overhead(prior="x", max_tokens=4096) < 1100
+
+
+def test_a_small_summary_is_asked_for_in_few_words() -> None:
+    entries = [Entry("user", "text", "Plan a party."), Entry("assistant", "text", "When is it?")]
+
+    small = prompts.build(entries, max_tokens=128)[0]["content"]
+    large = prompts.build(entries, max_tokens=2_000)[0]["content"]
+
+    assert len(small) * 2 < len(large)
+    assert small.index("Plan a party.") < small.index("Write a summary")
+    assert "Do not answer" in small
+
+
+def test_a_small_update_names_the_summary_it_continues() -> None:
+    prompt = prompts.build([Entry("user", "text", "At noon.")], prior="A party is planned.", max_tokens=128)[
+        0
+    ]["content"]
+
+    assert (
+        prompt.index("A party is planned.")
+        < prompt.index("At noon.")
+        < prompt.index("one new summary of both")
+    )
