@@ -187,9 +187,9 @@ class TestChain:
 
     def test_a_sequence_is_a_chain_and_chains_nest(self, form: Form) -> None:
         items = form.errand([LONG, *["short " * 40] * 12])
-        links = [ClearToolResults(keep_recent=0), Summarize()]
-        nested = run(form, items, Chain(Chain(links[0]), links[1]), budget=1_500)
-        assert run(form, items, links, budget=1_500).messages == nested.messages
+        clear, fold = ClearToolResults(keep_recent=0), Summarize()
+        nested = run(form, items, Chain(Chain(clear), fold), budget=1_500)
+        assert run(form, items, [clear, fold], budget=1_500).messages == nested.messages
 
     def test_without_numbers_it_aims_at_what_the_ratio_would_leave(self, form: Form) -> None:
         items = form.errand([LONG] * 10)
