@@ -15,7 +15,9 @@ from compacter.testing import ScriptedModel
 
 WINDOW = 8_000
 TURNS = 120
-WORDS = "deploy cluster latency budget schema index cache router agent queue worker invoice ledger policy region".split()
+WORDS = (
+    "deploy cluster latency budget schema index cache router agent queue worker invoice ledger policy region".split()
+)
 TOOLS = [
     {
         "type": "function",

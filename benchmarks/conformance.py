@@ -41,9 +41,7 @@ class Adapter:
     def compact(self, turns: Sequence[Turn], round_num: int = 1, budget_chars: int | None = None) -> object:
         """Return the summary of ``turns`` in at most ``budget_chars`` characters, tag included."""
         budget = _UNLIMITED if budget_chars is None else budget_chars
-        drafted = draft(
-            [_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - len(tag.TAG) - 1
-        )
+        drafted = draft([_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - len(tag.TAG) - 1)
         text = tag.compose(drafted.prose, drafted.ledger)
         context = import_module("compaction_kit.compacted").CompactedContext
         return context(text=text, compactor_name=self.name, round_num=round_num)
@@ -65,12 +63,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     budgets = [
-        float(share.rstrip("%")) / 100 if share.endswith("%") else float(share)
-        for share in options.budgets.split(",")
+        float(share.rstrip("%")) / 100 if share.endswith("%") else float(share) for share in options.budgets.split(",")
     ]
-    payload = kit.run_budget_benchmark(
-        {Adapter.name: Adapter}, budgets, range(1, options.seeds + 1), options.rounds
-    )
+    payload = kit.run_budget_benchmark({Adapter.name: Adapter}, budgets, range(1, options.seeds + 1), options.rounds)
     print(kit.budget_benchmark_to_markdown(payload))
     print(json.dumps([
         {

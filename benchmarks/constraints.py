@@ -57,18 +57,14 @@ def kept(messages: list[Any], wire_name: str, place: float, constraint: str, sha
     said = [*messages[:at], shape.say("user", constraint), *messages[at:]]
     whole = shape.outline(said)
     stays = {index for index, kind in enumerate(whole.kinds) if kind.name == "SYSTEM"} | {whole.last_user()}
-    entries = [
-        entry for index, m in enumerate(said) if index not in stays for entry in shape.entries(m, index)
-    ]
+    entries = [entry for index, m in enumerate(said) if index not in stays for entry in shape.entries(m, index)]
     folded = sum(size for index, size in enumerate(whole.sizes) if index not in stays)
     text = extract(entries, budget=int(folded * share) - tag.FRAME)
     last = whole.last_user()
     return constraint in text or (last is not None and constraint in (shape.plain_text(said[last]) or ""))
 
 
-def kept_by_compacter(
-    messages: list[Any], wire_name: str, place: float, constraint: str, share: float
-) -> bool:
+def kept_by_compacter(messages: list[Any], wire_name: str, place: float, constraint: str, share: float) -> bool:
     """The same through the front door."""
     shape = wire(wire_name)
     steps = [*shape.outline(messages).steps, len(messages)]
@@ -86,12 +82,8 @@ def main() -> None:
     default = Path(os.environ.get("COMPACTER_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--share", type=float, default=0.2)
-    parser.add_argument(
-        "--each", type=int, default=2, help="constraints tried at each place of a conversation"
-    )
-    parser.add_argument(
-        "--whole", action="store_true", help="through Compacter.compact, the system prompt counted"
-    )
+    parser.add_argument("--each", type=int, default=2, help="constraints tried at each place of a conversation")
+    parser.add_argument("--whole", action="store_true", help="through Compacter.compact, the system prompt counted")
     options = parser.parse_args()
     survived: dict[str, list[bool]] = defaultdict(list)
     lost: list[tuple[str, str, str]] = []

@@ -23,9 +23,7 @@ Completion = Callable[..., Any]
 
 def question(turn: int) -> dict[str, Any]:
     """What the user says."""
-    words = (
-        f"Now the store in town {turn}: what is missing there, and what does it cost to fill it up again? "
-    )
+    words = f"Now the store in town {turn}: what is missing there, and what does it cost to fill it up again? "
     return {"role": "user", "content": words * 3}
 
 
@@ -74,9 +72,7 @@ def plain(completion: Completion, summarizer: ScriptedSummarizer, tries: int = 1
     return wrapped
 
 
-def measured(
-    name: str, wrap: Callable[[Completion, ScriptedSummarizer], Completion]
-) -> dict[str, float | str]:
+def measured(name: str, wrap: Callable[[Completion, ScriptedSummarizer], Completion]) -> dict[str, float | str]:
     """One row."""
     model = ScriptedModel(window=WINDOW, replies="It is all written down, and will be there by Monday. " * 4)
     summarizer = ScriptedSummarizer(SUMMARY)
@@ -98,9 +94,7 @@ def main() -> None:
     """Print the table and the JSON line."""
     rows = [
         measured("compacter", lambda call, ask: Compacter(summarizer=ask).wrap(call)),
-        measured(
-            "compacter, memory=None", lambda call, ask: Compacter(summarizer=ask, memory=None).wrap(call)
-        ),
+        measured("compacter, memory=None", lambda call, ask: Compacter(summarizer=ask, memory=None).wrap(call)),
         measured("catch, summarise, retry", plain),
     ]
     print(f"{TURNS} turns with tools, a window of {WINDOW:,} tokens, all of the history sent each time\n")

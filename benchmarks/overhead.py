@@ -35,12 +35,12 @@ REPLY = {
 Message = dict[str, Any]
 
 
-def bare(*, model: str, messages: Sequence[Message]) -> Message:  # noqa: ARG001 - the signature of a completion
+def bare(*, model: str, messages: Sequence[Message]) -> Message:
     """A completion that costs nothing."""
     return REPLY
 
 
-async def abare(*, model: str, messages: Sequence[Message]) -> Message:  # noqa: ARG001 - as above
+async def abare(*, model: str, messages: Sequence[Message]) -> Message:
     """As ``bare``."""
     return REPLY
 
@@ -128,9 +128,7 @@ def quiet() -> list[dict[str, float]]:
         for name in ("sync", "sync_any", "async", "async_any"):
             row[name] = best[name, length] - best["abare" if name.startswith("async") else "bare", length]
         rows.append(row)
-        print(
-            f"{length:>9,}{row['sync']:>9.2f}{row['sync_any']:>13.2f}{row['async']:>9.2f}{row['async_any']:>13.2f}"
-        )
+        print(f"{length:>9,}{row['sync']:>9.2f}{row['sync_any']:>13.2f}{row['async']:>9.2f}{row['async_any']:>13.2f}")
     return rows
 
 
@@ -142,7 +140,7 @@ class Provider:
         self.requests = 0
         self.rejected = 0
 
-    def completion(self, *, model: str, messages: Sequence[Message]) -> Message:  # noqa: ARG002
+    def completion(self, *, model: str, messages: Sequence[Message]) -> Message:
         """A reply, or a token-limit error."""
         self.requests += 1
         tokens = sum(len(message["content"]) for message in messages) // 4
@@ -202,9 +200,7 @@ def remembered(length: int) -> dict[str, float]:
 def recalled() -> list[dict[str, float]]:
     """The third table."""
     print("\nA compaction remembered: added milliseconds a call, by what is sent again\n")
-    print(
-        f"{'messages':>9}{'same':>9}{'deep copies':>13}{'JSON copies':>13}{'new system':>12}  edit in place"
-    )
+    print(f"{'messages':>9}{'same':>9}{'deep copies':>13}{'JSON copies':>13}{'new system':>12}  edit in place")
     rows = []
     for length in LENGTHS[1:]:
         row = remembered(length)

@@ -38,10 +38,7 @@ def conversation(length: int) -> list[dict[str, Any]]:
         messages += [
             {"role": "user", "content": f"Now look at module {turn} and tell me what it does."},
             {"role": "assistant", "content": None, "tool_calls": calls},
-            *(
-                {"role": "tool", "tool_call_id": name, "content": "def f(x):\n    return x\n" * 20}
-                for name in ids
-            ),
+            *({"role": "tool", "tool_call_id": name, "content": "def f(x):\n    return x\n" * 20} for name in ids),
             {"role": "assistant", "content": f"Module {turn} returns what it is given."},
         ]
         turn += 1

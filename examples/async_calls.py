@@ -18,9 +18,7 @@ async def converse(customer: str) -> list[dict[str, Any]]:
     """One conversation of twenty turns."""
     history: list[dict[str, Any]] = []
     for number in range(20):
-        history.append(
-            {"role": "user", "content": f"{customer}: is order {number} in stock, and when is it sent?"}
-        )
+        history.append({"role": "user", "content": f"{customer}: is order {number} in stock, and when is it sent?"})
         reply = await completion("any-model", history)
         history.append(reply["choices"][0]["message"])
     return history
@@ -33,15 +31,12 @@ async def main() -> None:
     print(f"{compacter.totals.rounds} compactions, {model.rejected} refusals")
 
     long = [
-        {"role": "user", "content": f"Zoe: what about order {number}? " + "It is urgent. " * 5}
-        for number in range(30)
+        {"role": "user", "content": f"Zoe: what about order {number}? " + "It is urgent. " * 5} for number in range(30)
     ]
     before = compacter.totals
     await asyncio.gather(completion("any-model", long), completion("any-model", long))
     after = compacter.totals
-    print(
-        f"two calls, one history: {after.rounds - before.rounds} made, {after.reused - before.reused} reused"
-    )
+    print(f"two calls, one history: {after.rounds - before.rounds} made, {after.reused - before.reused} reused")
 
 
 if __name__ == "__main__":

@@ -58,9 +58,7 @@ TALK = (
 
 def main() -> None:
     """The same talk through each."""
-    history = [
-        {"role": "assistant" if turn % 2 else "user", "content": TALK[turn % len(TALK)]} for turn in range(40)
-    ]
+    history = [{"role": "assistant" if turn % 2 else "user", "content": TALK[turn % len(TALK)]} for turn in range(40)]
     history.append({"role": "user", "content": "So what did we agree on?"})
     for strategy in (SlidingWindow(10), Important()):
         model = ScriptedModel(window=450)
@@ -68,12 +66,8 @@ def main() -> None:
         compacter.wrap(model.completion)("any-model", history)
         sent = model.requests[-1].messages
         kept = sum("4,500" in message["content"] or "14 March" in message["content"] for message in sent)
-        small = sum(
-            "weather" in message["content"] or "Good morning" in message["content"] for message in sent
-        )
-        print(
-            f"{strategy.name}: {len(history)} messages became {len(sent)}: {kept} facts, {small} pleasantries"
-        )
+        small = sum("weather" in message["content"] or "Good morning" in message["content"] for message in sent)
+        print(f"{strategy.name}: {len(history)} messages became {len(sent)}: {kept} facts, {small} pleasantries")
 
 
 if __name__ == "__main__":

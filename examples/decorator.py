@@ -35,9 +35,7 @@ def main() -> None:
     """Talk through one of them until it overflows, then send the same to the others."""
     history: Messages = []
     for number in range(30):
-        history.append(
-            {"role": "user", "content": f"Invoice {number} is over {number * 17 + 90} euros, due in May."}
-        )
+        history.append({"role": "user", "content": f"Invoice {number} is over {number * 17 + 90} euros, due in May."})
         history.append({"role": "assistant", "content": chat(history)})
     print(f"{chat.__name__}: {len(history)} messages, {compacter.totals.rounds} compactions")
 

@@ -39,9 +39,7 @@ def noted(event: Event) -> None:
 
 def main() -> None:
     """Talk until it has happened twice."""
-    logging.basicConfig(
-        level=logging.INFO, format="  log: %(message)s"
-    )  # sizes and counts, never a message's text
+    logging.basicConfig(level=logging.INFO, format="  log: %(message)s")  # sizes and counts, never a message's text
     completion = compacter.wrap(model.completion)
     history: list[dict[str, Any]] = []
     while compacter.totals.rounds < 2:

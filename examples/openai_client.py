@@ -19,9 +19,7 @@ def main() -> None:
 
         history: list[ChatCompletionMessageParam] = [{"role": "system", "content": "You plan journeys."}]
         for day in range(40):
-            history.append(
-                {"role": "user", "content": f"Day {day + 1}: what do we see, and where do we eat?"}
-            )
+            history.append({"role": "user", "content": f"Day {day + 1}: what do we see, and where do we eat?"})
             chosen = client if day % 2 else client.with_options(timeout=30)  # which stays wrapped
             reply = chosen.chat.completions.create(model=MODEL, messages=history)
             history.append({"role": "assistant", "content": reply.choices[0].message.content})

@@ -26,10 +26,7 @@ def answer(messages: Sequence[Any]) -> str:
     if len(messages) == 1 and len(messages[0]["content"]) > 500:
         return "They plan a week in Lisbon for two, for 1,200 euros, with no hotel above the fourth floor."
     questions = sum(message["role"] == "user" for message in messages)
-    return (
-        f"That is a good question. I have {questions} of yours before me. "
-        + "Here is what I think of it. " * 4
-    )
+    return f"That is a good question. I have {questions} of yours before me. " + "Here is what I think of it. " * 4
 
 
 @contextmanager
@@ -51,7 +48,7 @@ def pretend_provider(window: int = 1_000) -> Generator[tuple[str, ScriptedModel]
             self.end_headers()
             self.wfile.write(encoded)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
+        def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -69,10 +66,10 @@ def main() -> None:
     """Ask one question."""
     with pretend_provider() as (address, model):
         question = {"model": MODEL, "messages": [{"role": "user", "content": "Where should we go?"}]}
-        request = urllib.request.Request(  # noqa: S310 - our own server's address
+        request = urllib.request.Request(
             f"{address}/chat/completions", json.dumps(question).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310 - as above
+        with urllib.request.urlopen(request, timeout=30) as reply:
             print(json.load(reply)["choices"][0]["message"]["content"])
         print(f"{model.tokens_sent} tokens asked, window {model.window}")
 

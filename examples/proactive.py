@@ -16,9 +16,7 @@ def talk(compacter: Compacter) -> ScriptedModel:
     completion = compacter.wrap(model.completion)
     history: list[dict[str, Any]] = []
     for number in range(80):
-        history.append(
-            {"role": "user", "content": f"Chapter {number}: the travellers reach the next village."}
-        )
+        history.append({"role": "user", "content": f"Chapter {number}: the travellers reach the next village."})
         history.append(completion("any-model", history)["choices"][0]["message"])
     return model
 

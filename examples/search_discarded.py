@@ -71,9 +71,7 @@ def main() -> None:
                 history.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(found)})
 
     for number in range(36):
-        say(
-            f"Note on {topics[number % 6]}: firm {number} quotes {number * 35 + 400} euros, valid for a week."
-        )
+        say(f"Note on {topics[number % 6]}: firm {number} quotes {number * 35 + 400} euros, valid for a week.")
     stored = database.execute("select count(*) from said").fetchone()[0]
     print(f"{compacter.totals.rounds} compactions; {stored} messages left the request and were stored")
     print(say("What did we say about firm 2?"))

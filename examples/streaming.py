@@ -41,9 +41,7 @@ def main() -> None:
         print("async:", "|".join(filter(None, words)))
 
     asyncio.run(listen())
-    print(
-        f"{len(model.streams)} streams opened, {model.rejected} refused, {compacter.totals.rounds} compaction"
-    )
+    print(f"{len(model.streams)} streams opened, {model.rejected} refused, {compacter.totals.rounds} compaction")
 
 
 if __name__ == "__main__":

@@ -20,18 +20,14 @@ def call(number: int) -> dict[str, Any]:
 def main() -> None:
     """One request, sixty tool steps."""
     summarizer = ScriptedSummarizer("They read one module after the other and found nothing wrong so far.")
-    model = ScriptedModel(
-        window=6_000, replies=[*(call(number) for number in range(STEPS)), "I have read them all."]
-    )
+    model = ScriptedModel(window=6_000, replies=[*(call(number) for number in range(STEPS)), "I have read them all."])
     compacter = Compacter(
         strategy=Chain(ClearToolResults(keep_recent=4, exclude=("list_files",)), Summarize()),
         summarizer=summarizer,
     )
     completion = compacter.wrap(model.completion)
     compacter.on_compaction(
-        lambda event: print(
-            f"  {event.strategy}: {event.original_data_size} to {event.compacted_data_size} characters"
-        )
+        lambda event: print(f"  {event.strategy}: {event.original_data_size} to {event.compacted_data_size} characters")
     )
 
     history: list[dict[str, Any]] = [

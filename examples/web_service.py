@@ -32,7 +32,7 @@ def service(completion: Callable[..., Any]) -> ThreadingHTTPServer:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
+        def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
     return ThreadingHTTPServer(("127.0.0.1", 0), Chat)
@@ -42,11 +42,9 @@ def browse(address: str) -> int:
     """What a browser does: keep the conversation, send all of it. Returns its length in the end."""
     messages: list[Any] = [{"role": "system", "content": "You help in a library."}]
     for turn in range(TURNS):
-        messages.append(
-            {"role": "user", "content": f"Do you have volume {turn} of the encyclopedia on the shelf?"}
-        )
-        request = urllib.request.Request(address, json.dumps(messages).encode())  # noqa: S310 - our own server
-        with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310 - as above
+        messages.append({"role": "user", "content": f"Do you have volume {turn} of the encyclopedia on the shelf?"})
+        request = urllib.request.Request(address, json.dumps(messages).encode())
+        with urllib.request.urlopen(request, timeout=30) as reply:
             messages.append(json.load(reply))
     return len(messages)
 
@@ -56,9 +54,7 @@ def main() -> None:
     print(f"{TURNS} turns, all of them sent each time")
     for name, memory in (("with memory", InProcessMemory()), ("without", None)):
         model = ScriptedModel(window=700, replies="Yes, it is on the second shelf. " * 3)
-        compacter = Compacter(
-            summarizer=ScriptedSummarizer("They asked for volumes; all were there."), memory=memory
-        )
+        compacter = Compacter(summarizer=ScriptedSummarizer("They asked for volumes; all were there."), memory=memory)
         with service(compacter.wrap(model.completion)) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             held = browse(f"http://127.0.0.1:{server.server_port}/")

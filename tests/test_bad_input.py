@@ -184,9 +184,7 @@ class TestWhatIsNoHistory:
         ],
         ids=["result without call", "call without result"],
     )
-    def test_half_a_tool_pair_is_named_when_asked_and_never_made_worse(
-        self, broken: list[Chat], index: int
-    ) -> None:
+    def test_half_a_tool_pair_is_named_when_asked_and_never_made_worse(self, broken: list[Chat], index: int) -> None:
         history = talk()
         history[index:index] = broken
         compacter = Compacter(summarizer=ScriptedSummarizer("A short one."))

@@ -92,9 +92,7 @@ class TestTheCompactionEvent:
     def test_all_calls_of_one_conversation_have_its_name(self) -> None:
         told: list[CompactionEvent] = []
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer=summarizer(), on_compaction=told.append, memory=None).wrap(
-            model.completion
-        )
+        completion = Compacter(summarizer=summarizer(), on_compaction=told.append, memory=None).wrap(model.completion)
 
         completion("m", talk())
         completion("m", [*talk(), {"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}])
@@ -272,15 +270,11 @@ class TestTotals:
         assert totals.summarizer_calls == len(asked.requests) == sum(event.summarizer_calls for event in told)
         assert totals.input_tokens == asked.tokens == sum(event.input_tokens for event in told)
         assert totals.output_tokens == sum(event.output_tokens for event in told)
-        assert totals.characters_saved == sum(
-            event.original_data_size - event.compacted_data_size for event in told
-        )
+        assert totals.characters_saved == sum(event.original_data_size - event.compacted_data_size for event in told)
 
     @pytest.mark.parametrize("failure", ["refusal", "too_large", "length", "raises"])
     @pytest.mark.parametrize("fallback", ["truncate", None])
-    def test_tokens_count_also_when_their_summary_is_refused(
-        self, failure: Any, fallback: Any
-    ) -> None:  # M20, P10
+    def test_tokens_count_also_when_their_summary_is_refused(self, failure: Any, fallback: Any) -> None:  # M20, P10
         asked = summarizer(fail=failure)
         compacter = Compacter(summarizer=asked, fallback=fallback)
 

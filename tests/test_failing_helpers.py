@@ -73,9 +73,7 @@ class TestSummarizersThatFail:
     @pytest.mark.parametrize("failure", FAILURES)
     def test_without_a_fallback_the_cause_is_told(self, failure: Failure) -> None:
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer=ScriptedSummarizer(fail=failure), fallback=None).wrap(
-            model.completion
-        )
+        completion = Compacter(summarizer=ScriptedSummarizer(fail=failure), fallback=None).wrap(model.completion)
 
         with pytest.raises(CompactionError, match="no summary could be had"):
             completion("m", talk())
@@ -223,9 +221,7 @@ class TestHooksMemoriesAndLoggersThatFail:
                 raise OSError("disk full")
 
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer=ScriptedSummarizer("Short."), logger=Logger()).wrap(
-            model.completion
-        )
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), logger=Logger()).wrap(model.completion)
 
         assert answered(completion("m", talk())) == "ok"
 

@@ -358,9 +358,7 @@ class Machine(RuleBasedStateMachine):
     def agrees_with_the_model(self) -> None:
         messages, pins = list(self.history), self.history.pins
         assert len(messages) == len(pins)
-        assert [m for m, pin in zip(messages, pins, strict=True) if pin] == sorted(
-            self.pinned, key=self.said.index
-        )
+        assert [m for m, pin in zip(messages, pins, strict=True) if pin] == sorted(self.pinned, key=self.said.index)
         own = [message for message in messages if message in self.said]
         if not any("left out…" in message["content"] for message in messages):
             assert len(messages) - len(own) <= 1

@@ -67,9 +67,7 @@ def calling(form: WireName, ids: Sequence[str], size: int) -> list[Item]:
         found = [{"toolResult": {"toolUseId": i, "content": [{"text": text}]}} for i, text in outputs]
         return [{"role": "assistant", "content": uses}, {"role": "user", "content": found}]
     uses = [{"functionCall": {"id": i, "name": "look", "args": {}}} for i in ids]
-    found = [
-        {"functionResponse": {"id": i, "name": "look", "response": {"output": text}}} for i, text in outputs
-    ]
+    found = [{"functionResponse": {"id": i, "name": "look", "response": {"output": text}}} for i, text in outputs]
     return [{"role": "model", "parts": uses}, {"role": "user", "parts": found}]
 
 
@@ -95,9 +93,7 @@ def histories(draw: st.DrawFn, form: WireName) -> list[Item]:
 # -- the check
 
 
-def faults(
-    form: WireName, items: list[Any], result: CompactionResult, pins: Sequence[int] = ()
-) -> Iterator[str]:
+def faults(form: WireName, items: list[Any], result: CompactionResult, pins: Sequence[int] = ()) -> Iterator[str]:
     """Everything that is wrong with a compaction, in words of this test's own."""
     shape = wire(form)
     out, before, after = result.messages, shape.outline(items), shape.outline(result.messages)
@@ -141,9 +137,7 @@ def turn_faults(shape: Wire, items: list[Any], out: list[Any]) -> Iterator[str]:
         yield "the user is not first"
 
 
-def compact(
-    form: WireName, items: list[Any], strategy: CompactionStrategy, **options: Any
-) -> CompactionResult:
+def compact(form: WireName, items: list[Any], strategy: CompactionStrategy, **options: Any) -> CompactionResult:
     budget = options.pop("budget", None)
     compacter = Compacter(
         strategy=strategy, summarizer=lambda messages, **_: "They talked of it.", memory=None, **options
@@ -162,9 +156,7 @@ def strangers(form: WireName, items: list[Any], result: CompactionResult) -> lis
 @pytest.mark.parametrize("form", WIRE_FORMATS)
 @settings(max_examples=12)
 @given(data=st.data())
-def test_on_made_up_histories_nothing_that_must_hold_is_broken(
-    form: WireName, name: str, data: st.DataObject
-) -> None:
+def test_on_made_up_histories_nothing_that_must_hold_is_broken(form: WireName, name: str, data: st.DataObject) -> None:
     items = data.draw(histories(form))
     before = copy.deepcopy(items)
     ratio = data.draw(st.sampled_from([0.1, 0.5, 0.7, 1.0]))

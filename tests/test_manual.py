@@ -181,9 +181,7 @@ class TestBeforeCompaction:
 
     def test_it_is_followed_by_every_strategy_of_several(self) -> None:
         history = talk()
-        compacter = own(
-            strategy=[ClearToolResults(), Summarize()], before_compaction=lambda plan: replace(plan, cut=5)
-        )
+        compacter = own(strategy=[ClearToolResults(), Summarize()], before_compaction=lambda plan: replace(plan, cut=5))
         assert compacter.compact(history).discarded == tuple(history[1:5])
 
     def test_nothing_but_the_cut_can_be_chosen(self) -> None:
@@ -297,3 +295,24 @@ class NeverEnoughError(Exception):
         self.number = number
         self.status_code = 400
         self.code = "context_length_exceeded"
+
+
+async def test_the_timeout_counts_the_compactions_of_a_call_and_not_the_provider() -> None:
+    now = asyncio.get_running_loop()
+    asked = ScriptedSummarizer("They talked.")
+    model, calls = ScriptedModel(window=10_000), 0
+
+    async def slow(messages: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        started = now.time()
+        while now.time() - started < 0.15:
+            await asyncio.sleep(0.01)
+        if calls < 3:
+            raise NeverEnoughError(calls)
+        return await model.acompletion("m", messages)
+
+    told: list[Any] = []
+    compacter = Compacter(summarizer=asked, timeout=0.2, compact_ratio=0.3, on_compaction=told.append)
+    await compacter.wrap(slow)(talk(40))
+    assert [event.fallback for event in told] == [False, False]

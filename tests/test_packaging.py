@@ -84,9 +84,7 @@ def impure(name: str) -> bool:
         return bool(rest) and rest[0] not in (*PURE_ROOMS, *PURE_MODULES)
     if first in sys.stdlib_module_names:
         return any(
-            name == module or name.startswith(f"{module}.")
-            for names in IMPURE_STDLIB.values()
-            for module in names
+            name == module or name.startswith(f"{module}.") for names in IMPURE_STDLIB.values() for module in names
         )
     return first not in PURE_PACKAGES
 
@@ -143,29 +141,25 @@ def test_a_public_name_can_be_had(name: str) -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
-        compacter.no_such_name  # noqa: B018
+        compacter.no_such_name
 
 
 def test_the_package_has_one_name() -> None:
     # Through the source root the same classes would exist twice, and no `isinstance` between them would hold.
     wrong = re.compile(r"^\s*(from|import)\s+middleware\b", re.MULTILINE)
     folders = ("middleware", "tests", "examples", "benchmarks", "docs")
-    files = [
-        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md"}
-    ]
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md"}]
     assert [str(path) for path in (*files, ROOT / "README.md") if wrong.search(path.read_text())] == []
 
 
 def test_no_file_names_a_package_registry() -> None:
     # Whoever installs chooses where from; the spelling is split so that this file passes its own test.
     hosts = re.compile("|".join(("pypi" + r"\.org", "python" + "hosted", "npmjs" + r"\.", "index" + "-url")))
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)  # noqa: S607
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listed.returncode:
         pytest.skip("not a git checkout")
     files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    assert [
-        str(path) for path in files if path.is_file() and hosts.search(path.read_text(errors="ignore"))
-    ] == []
+    assert [str(path) for path in files if path.is_file() and hosts.search(path.read_text(errors="ignore"))] == []
 
 
 def test_the_wheel_holds_the_package_and_its_types(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class Provider(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+    def log_message(self, format: str, *args: object) -> None:
         """Keep quiet."""
 
     def do_POST(self) -> None:
@@ -144,9 +144,7 @@ def test_the_sdks_stream_is_its_own(place: str, provider: Provider) -> None:
 async def test_so_is_its_async_one(place: str, provider: Provider) -> None:
     import openai
 
-    async with openai.AsyncOpenAI(
-        base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0
-    ) as client:
+    async with openai.AsyncOpenAI(base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0) as client:
         create: Any = compacter().wrap(client.chat.completions.create)
         async with await create(model="scripted", messages=talk(), stream=True) as stream:
             assert isinstance(stream, openai.AsyncStream)

@@ -41,9 +41,7 @@ def compacter(**options: Any) -> Compacter:
 
 
 def text(chunks: Sequence[Any]) -> str:
-    return "".join(
-        choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ())
-    )
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
 
 
 async def read(stream: Any, heard: list[Any] | None = None) -> list[Any]:
@@ -103,9 +101,7 @@ class TestOverflowWhileOpening:
     @pytest.mark.parametrize("place", PLACES)
     @pytest.mark.parametrize("housekeeping", [0, 3])
     @pytest.mark.parametrize("reply_type", ["dict", "object"])
-    def test_the_caller_reads_one_whole_answer(
-        self, place: OverflowAt, housekeeping: int, reply_type: Any
-    ) -> None:
+    def test_the_caller_reads_one_whole_answer(self, place: OverflowAt, housekeeping: int, reply_type: Any) -> None:
         model = ScriptedModel(
             window=900, replies=ANSWER, overflow_at=place, housekeeping=housekeeping, reply_type=reply_type
         )

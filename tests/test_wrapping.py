@@ -112,7 +112,7 @@ class TestSyncCallables:
         model = ScriptedModel(window=900)
         namespace: dict[str, Any] = {"model": model}
         source = f"def chat({name}, *, depth=0):\n    return model.completion('m', {name})\n"
-        exec(source, namespace)  # noqa: S102 - the parameter's name is the subject here
+        exec(source, namespace)
         chat = namespace["chat"]
 
         wrapped = compacter().wrap(chat, messages_param=name, wire_format="openai")
@@ -208,9 +208,7 @@ class TestTheModelAsItsOwnSummarizer:
     async def test_so_it_is_in_an_async_program(self) -> None:
         model = ScriptedModel(window=900, replies="A short one.")
 
-        reply = await Compacter().wrap(model.acompletion)(
-            "m", talk(), response_format={"type": "json_object"}
-        )
+        reply = await Compacter().wrap(model.acompletion)("m", talk(), response_format={"type": "json_object"})
 
         assert answered(reply) == "A short one."
         assert any("response_format" not in request.options for request in model.requests)
@@ -290,9 +288,7 @@ class TestWhatStays:
         assert inspect.signature(wrapped) == inspect.signature(chat)
         assert wrapped.__wrapped__ is chat
 
-    @pytest.mark.parametrize(
-        "kind", ["isfunction", "iscoroutinefunction", "isgeneratorfunction", "isasyncgenfunction"]
-    )
+    @pytest.mark.parametrize("kind", ["isfunction", "iscoroutinefunction", "isgeneratorfunction", "isasyncgenfunction"])
     def test_its_kind(self, kind: str) -> None:
         def plain(messages: Any) -> None: ...
         async def coroutine(messages: Any) -> None: ...
@@ -336,7 +332,7 @@ class TestWhatStays:
     def test_a_compacter_can_be_made_before_anything_that_is_pickled(self) -> None:
         # Frozen options: what hooks and results hand out survives a trip to another process.
         result = compacter().compact(talk())
-        assert pickle.loads(pickle.dumps(result.event)) == result.event  # noqa: S301 - made one line above
+        assert pickle.loads(pickle.dumps(result.event)) == result.event
 
 
 class TestDecorators:

@@ -24,10 +24,7 @@ from .picture import Picture
 if TYPE_CHECKING:
     from compacter.events import Event
 
-PROMPT = (
-    "{history}\n\n"
-    "Summarize the transcript above in a few short sentences. Keep names, numbers, dates and rules."
-)
+PROMPT = "{history}\n\nSummarize the transcript above in a few short sentences. Keep names, numbers, dates and rules."
 
 
 class Demo:

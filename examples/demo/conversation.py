@@ -65,9 +65,7 @@ def _weather(day: str, *hours: tuple[str, int, int, str]) -> Call:
         }
         for hour, celsius, wind, sky in hours
     ]
-    return Call(
-        "weather", {"place": "Kerlach ridge", "day": day}, {"place": "Kerlach ridge", "hours": forecast}
-    )
+    return Call("weather", {"place": "Kerlach ridge", "day": day}, {"place": "Kerlach ridge", "hours": forecast})
 
 
 def _hut(name: str, night: str, beds: int, price: float, note: str) -> Call:
@@ -84,9 +82,7 @@ def _trains(day: str, *trains: tuple[str, str, str, int]) -> Call:
 
 
 def _expense(what: str, euros: float, total: float) -> Call:
-    return Call(
-        "add_expense", {"what": what, "eur": euros}, {"booked": what, "eur": euros, "total_eur": total}
-    )
+    return Call("add_expense", {"what": what, "eur": euros}, {"booked": what, "eur": euros, "total_eur": total})
 
 
 TURNS = (
@@ -101,8 +97,7 @@ TURNS = (
         " attention on steep ground?"
     ),
     Turn(
-        "Check the trains for the first day, please. We must not take the night train, Tom cannot sleep"
-        " in it.",
+        "Check the trains for the first day, please. We must not take the night train, Tom cannot sleep in it.",
         (
             _trains(
                 "12 June",
@@ -150,10 +145,7 @@ TURNS = (
         "A thunderstorm at eight. So the rule for every day is: off the ridge by four in the afternoon,"
         " always. How long may our lunch break be, if the walk takes four and a half hours?"
     ),
-    Turn(
-        "Tom asks what he should wear. He owns running shoes, a cotton shirt and a thin rain jacket. Be"
-        " honest."
-    ),
+    Turn("Tom asks what he should wear. He owns running shoes, a cotton shirt and a thin rain jacket. Be honest."),
     Turn(
         "And the second night? Look at both huts again.",
         (
@@ -171,8 +163,7 @@ TURNS = (
         " for three days, and remember what I said about Mara."
     ),
     Turn(
-        "Ruth says that the path between the two huts was closed last autumn after a rockfall. Is it open"
-        " again?",
+        "Ruth says that the path between the two huts was closed last autumn after a rockfall. Is it open again?",
         (
             Call(
                 "path_status",
@@ -298,16 +289,11 @@ TURNS = (
             ),
         ),
     ),
+    Turn("No network between the saddle and the lake. What should a group of seven agree on before that part?"),
     Turn(
-        "No network between the saddle and the lake. What should a group of seven agree on before that part?"
-    ),
-    Turn(
-        "Put the food on the list: bread, hard cheese, dried apples and oat bars without nuts, 31 euros"
-        " in all.",
+        "Put the food on the list: bread, hard cheese, dried apples and oat bars without nuts, 31 euros in all.",
         (_expense("food for three days, without nuts", 31.0, 633.0),),
     ),
-    Turn(
-        "Write a cheerful message of two sentences to the group: everything is booked, and we meet at 07:10."
-    ),
+    Turn("Write a cheerful message of two sentences to the group: everything is booked, and we meet at 07:10."),
     Turn("One last thing: name the train we take home, and the one thing that must never be on Mara's list."),
 )

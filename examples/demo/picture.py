@@ -52,9 +52,7 @@ class Picture:
         self._bar = min(56, self.console.width - 40)
         self._spinner = Spinner("dots")
         # A callable is asked anew at each refresh: the seconds run while the model works.
-        self._live = Live(
-            console=self.console, get_renderable=self._render, refresh_per_second=8, transient=True
-        )
+        self._live = Live(console=self.console, get_renderable=self._render, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:
@@ -75,9 +73,7 @@ class Picture:
     def asked(self, number: int, turn: Turn) -> None:
         """A turn begins."""
         self.context.turn = number
-        line = Text.assemble(
-            (f"{number:>3}/{self.context.turns} ", "dim"), ("user   ", "bold cyan"), turn.user
-        )
+        line = Text.assemble((f"{number:>3}/{self.context.turns} ", "dim"), ("user   ", "bold cyan"), turn.user)
         self._line(line)
         for call in turn.calls:
             arguments = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
@@ -88,9 +84,7 @@ class Picture:
         """The provider said that the request is too long."""
         self.context.refused = requested
         size = f"{requested:,} tokens" if requested else "the request"
-        self._line(
-            Text(f"       {size} do not fit into {self.context.window:,}: refused by the server", "bold red")
-        )
+        self._line(Text(f"       {size} do not fit into {self.context.window:,}: refused by the server", "bold red"))
         self.doing("the model summarises the oldest part")
 
     def failed(self, reason: str) -> None:
@@ -125,9 +119,7 @@ class Picture:
         context.sizes.append((prompt_tokens, folded))
         self._line(Text.assemble(("       model  ", "bold green"), excerpt(answer, 400)))
         if not self.console.is_terminal:
-            self._line(
-                Text(f"       window {prompt_tokens:,}/{context.window:,} tokens, all turns {whole:,}")
-            )
+            self._line(Text(f"       window {prompt_tokens:,}/{context.window:,} tokens, all turns {whole:,}"))
 
     def closing(self, rows: list[tuple[str, str]], known: str, answer: str, *, good: bool) -> None:
         """The totals, what stands for the folded turns now, and the last answer."""
@@ -140,9 +132,7 @@ class Picture:
         if known:
             title = "what stands for the folded turns in the last request"
             self.console.print(Panel(Text(known), title=title, border_style="magenta", title_align="left"))
-        self.console.print(
-            Panel(Text(answer), title="the last answer", border_style="cyan", title_align="left")
-        )
+        self.console.print(Panel(Text(answer), title="the last answer", border_style="cyan", title_align="left"))
 
     def _line(self, text: Text) -> None:
         text.overflow, text.no_wrap = "ellipsis", self.console.is_terminal

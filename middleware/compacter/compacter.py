@@ -169,7 +169,7 @@ class Compacter:
         wire_format: str | None,
         budget: int | None,
         summary: str | None,
-        strict: bool,  # noqa: FBT001
+        strict: bool,
     ) -> tuple[Any, Flow[Compaction | None]]:
         from compacter.clients.world import World
 
@@ -199,9 +199,7 @@ class Compacter:
         summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(policy.strategies))
         return summarizes and plan(policy, job).cut > 0
 
-    def _job(
-        self, messages: Sequence[Message], model: str | None, wire_format: str | None, budget: int | None
-    ) -> Job:
+    def _job(self, messages: Sequence[Message], model: str | None, wire_format: str | None, budget: int | None) -> Job:
         held = _check_messages(messages)
         if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
             raise ConfigurationError(f"budget takes a number of characters from 1 on, not {budget!r}")
@@ -265,9 +263,7 @@ def _check_hook(hook: object) -> None:
 
 def _check_wire_format(name: str | None) -> None:
     if name is not None and name not in WIRE_FORMATS:
-        raise ConfigurationError(
-            f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, WIRE_FORMATS))}"
-        )
+        raise ConfigurationError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, WIRE_FORMATS))}")
 
 
 class _Decorator(Protocol):

@@ -20,9 +20,7 @@ from compacter.strategies import CompactionStrategy, Summarize
 
 Hook = Callable[[CompactionEvent], object] | Callable[[Event], object]
 Summarizer = str | Callable[..., object] | None
-PlanHook = Callable[
-    [CompactionPlan], "CompactionPlan | bool | None | Awaitable[CompactionPlan | bool | None]"
-]
+PlanHook = Callable[[CompactionPlan], "CompactionPlan | bool | None | Awaitable[CompactionPlan | bool | None]"]
 Fallback = Literal["extractive", "truncate"]
 _FALLBACKS = ("extractive", "truncate")
 
@@ -40,9 +38,7 @@ def _hooks(value: object, name: str) -> tuple[Callable[..., object], ...]:
 class Options(BaseModel):
     """Every option of ``Compacter`` (DESIGN 3.2). Sizes in characters, limits in tokens, times in seconds."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True)
 
     compact_ratio: float = Field(default=0.7, gt=0, le=1)
     max_retries: Any = 3
@@ -76,9 +72,7 @@ class Options(BaseModel):
         if isinstance(value, stop_base) or (callable(value) and not isinstance(value, type)):
             return value
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ValueError(
-                "takes a whole number from 0 on, or a tenacity stop such as stop_after_delay(30)"
-            )
+            raise ValueError("takes a whole number from 0 on, or a tenacity stop such as stop_after_delay(30)")
         return value
 
     @field_validator("summarizer")
@@ -86,17 +80,13 @@ class Options(BaseModel):
     def _summarizer(cls, value: object) -> object:
         if value is None or callable(value) or (isinstance(value, str) and value.strip()):
             return value
-        raise ValueError(
-            'takes None, a litellm model name, "extractive", or a function of (messages, **options)'
-        )
+        raise ValueError('takes None, a litellm model name, "extractive", or a function of (messages, **options)')
 
     @field_validator("strategy")
     @classmethod
     def _strategy(cls, value: object) -> object:
         parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-        if not parts or not all(
-            isinstance(part, CompactionStrategy) and not isinstance(part, type) for part in parts
-        ):
+        if not parts or not all(isinstance(part, CompactionStrategy) and not isinstance(part, type) for part in parts):
             raise ValueError(
                 "takes a strategy such as Summarize(), or a sequence of them; one has a `name` and `compact(task)`"
             )
@@ -150,8 +140,7 @@ class Options(BaseModel):
     def settings(self) -> str:
         """What makes two summaries comparable: settings that share no memory record when they differ."""
         names = "+".join(
-            f"{part.name}:{part!r}" if hasattr(part, "__dataclass_fields__") else part.name
-            for part in self.strategy
+            f"{part.name}:{part!r}" if hasattr(part, "__dataclass_fields__") else part.name for part in self.strategy
         )
         return repr(
             (
@@ -193,9 +182,7 @@ def validated(options: dict[str, object]) -> Options:
             if problem["type"] == "extra_forbidden":
                 lines.append(f"unknown option {name!r}; there are: {', '.join(Options.model_fields)}")
             else:
-                lines.append(
-                    f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r})"
-                )
+                lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r})")
         raise ConfigurationError("; ".join(lines)) from None
 
 

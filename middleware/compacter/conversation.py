@@ -168,15 +168,13 @@ class History(MutableSequence[Message]):
     def pinned_ids(self) -> frozenset[int]:
         """``id`` of each pinned message object: how a compaction tells them."""
         with _CHANGES:
-            return frozenset(
-                id(message) for message, pinned in zip(self._messages, self._pins, strict=True) if pinned
-            )
+            return frozenset(id(message) for message, pinned in zip(self._messages, self._pins, strict=True) if pinned)
 
     # -- compaction ------------------------------------------------------------------------------------------
 
     def tokens(self) -> int:
         """Size in tokens: what the Compacter's ``token_counter`` says, else an estimate calibrated by replies."""
-        engine = self._own()._engine  # noqa: SLF001 - one house
+        engine = self._own()._engine
         if engine.options.token_counter is not None:
             return engine.options.token_counter(list(self._messages))
         return engine.calibration(self._model).tokens(self._size())
@@ -207,9 +205,7 @@ class History(MutableSequence[Message]):
         budget, version = self._budget(), self._version
         if budget is None:
             return CompactionResult(list(self._messages), fits=not self.needs_compaction())
-        result = await self._own().acompact(
-            self, model=self._model, wire_format=self._wire_format, budget=budget
-        )
+        result = await self._own().acompact(self, model=self._model, wire_format=self._wire_format, budget=budget)
         return self._settled(self._installed(version, result))
 
     def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
@@ -250,7 +246,7 @@ class History(MutableSequence[Message]):
         if not result.changed:
             return result
         if not self.install(version, result.messages):
-            self._own()._engine.aborted(result.event)  # noqa: SLF001 - one house
+            self._own()._engine.aborted(result.event)
             return CompactionResult(list(self._messages))
         return result
 
@@ -280,7 +276,7 @@ class History(MutableSequence[Message]):
     def _threshold(self) -> int | None:
         from compacter.clients.litellm import window
 
-        engine = self._own()._engine  # noqa: SLF001 - one house
+        engine = self._own()._engine
         known = engine.calibration(self._model).window or window(self._model)
         trigger = self._max_tokens if self._max_tokens is not None else engine.options.trigger_tokens
         if trigger is None:
@@ -329,9 +325,7 @@ class History(MutableSequence[Message]):
         ):
             raise InvalidHistoryError("the snapshot is mangled: messages and pins must be lists")
         if len(messages) != len(pins):
-            raise InvalidHistoryError(
-                f"the snapshot is mangled: {len(messages)} messages but {len(pins)} pins"
-            )
+            raise InvalidHistoryError(f"the snapshot is mangled: {len(messages)} messages but {len(pins)} pins")
         if not all(isinstance(message, (dict, str)) for message in messages):
             raise InvalidHistoryError("the snapshot is mangled: a message is neither an object nor text")
         self._check_fold(data, messages)
@@ -347,9 +341,7 @@ class History(MutableSequence[Message]):
         except ValueError as error:
             raise InvalidHistoryError(f"the snapshot is mangled: {error}") from None
         if data.get("summary") != prior_summary(form, messages, form.outline(messages)):
-            raise InvalidHistoryError(
-                "the snapshot is mangled: its summary message is not where it was, or was edited"
-            )
+            raise InvalidHistoryError("the snapshot is mangled: its summary message is not where it was, or was edited")
 
     def _set(self, messages: list[Message], pins: list[bool]) -> None:
         with _CHANGES:

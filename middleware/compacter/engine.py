@@ -37,9 +37,7 @@ class Engine:
         # Several Compacters that share an in-process memory share what is under way too.
         shared = getattr(options.memory, "flights", None)
         self.flights = shared if isinstance(shared, Flights) else Flights()
-        self.recall = (
-            Recall(options.memory, alternate=options.alternate_roles) if options.memory is not None else None
-        )
+        self.recall = Recall(options.memory, alternate=options.alternate_roles) if options.memory is not None else None
         self.blocking = bool(getattr(options.memory, "blocking", False))
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
@@ -90,19 +88,17 @@ class Engine:
             return None
         try:
             return self.recall.view(self.scope(model, wire), wire, messages)
-        except Exception as error:  # noqa: BLE001 - a failing memory must not fail the call
+        except Exception as error:
             self.complain("memory_failed", error, step="find")
             return None
 
-    def remember(
-        self, model: str | None, wire: Wire, before: Sequence[Message], after: Sequence[Message]
-    ) -> None:
+    def remember(self, model: str | None, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
         """Keep a view. A memory that fails is logged and skipped."""
         if self.recall is None:
             return
         try:
             self.recall.remember(self.scope(model, wire), wire, before, after)
-        except Exception as error:  # noqa: BLE001 - a failing memory must not fail the call
+        except Exception as error:
             self.complain("memory_failed", error, step="save")
 
     def flight_key(self, model: str | None, wire: Wire, head: Sequence[Message]) -> str:
@@ -129,14 +125,12 @@ class Engine:
                 outcome = hook(skipped)
                 if hasattr(outcome, "close"):
                     outcome.close()
-            except Exception as error:  # noqa: BLE001 - a hook that raises must not break the call
+            except Exception as error:
                 self.complain("hook_failed", error)
 
     def log(self, event: Event) -> None:
         """Sizes and counts of an event; never text of messages."""
-        members = event.model_dump(
-            mode="json", exclude={"summary", "ledger", "repaired", "reason"}, exclude_none=True
-        )
+        members = event.model_dump(mode="json", exclude={"summary", "ledger", "repaired", "reason"}, exclude_none=True)
         reason = getattr(event, "reason", None)
         if reason:
             members["reason"] = reason
@@ -151,7 +145,7 @@ class Engine:
         try:
             logger = self.logger if self.logger is not None else default_logger()
             getattr(logger, level)(name, **members)
-        except Exception:  # noqa: BLE001, S110 - a logger that fails has nowhere to be reported to
+        except Exception:
             pass
 
 
@@ -173,9 +167,7 @@ def policy_of(options: Options) -> Policy:
             redact=options.redact,
             detect=detect,
             extractive=options.summarizer == "extractive",
-            native=options.summary_request == "native"
-            and options.redact is None
-            and options.summarizer is None,
+            native=options.summary_request == "native" and options.redact is None and options.summarizer is None,
         ),
         keep_turns=options.preserve_recent_turns,
         pin=options.pin,

@@ -87,9 +87,7 @@ class Stage:
 
     def ask(self, messages: Sequence[Chat], **options: Any) -> str:
         """The answer's text."""
-        reply: Any = self.compacter.wrap(self.model.completion)(
-            model="scripted", messages=messages, **options
-        )
+        reply: Any = self.compacter.wrap(self.model.completion)(model="scripted", messages=messages, **options)
         text: str = reply["choices"][0]["message"]["content"]
         return text
 

@@ -155,9 +155,7 @@ def test_a7_the_users_token_counter_is_used(talk: type[Talk]) -> None:
 
 
 @pytest.mark.parametrize(("reserve", "needed"), [(0, False), (100, False), (600, True), (10**6, True)])
-def test_a8_a_reserve_lowers_the_threshold_and_not_the_estimate(
-    reserve: int, needed: bool, talk: type[Talk]
-) -> None:
+def test_a8_a_reserve_lowers_the_threshold_and_not_the_estimate(reserve: int, needed: bool, talk: type[Talk]) -> None:
     history = History(talk.turns(8), compacter=compacter(), max_tokens=1_200, reserve_tokens=reserve)
 
     assert history.tokens() == History(talk.turns(8), compacter=compacter()).tokens()
@@ -172,9 +170,7 @@ def test_a9_compaction_by_hand_works_under_its_threshold(talk: type[Talk]) -> No
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_a9_on_a_history_that_is_too_short_it_is_an_error_and_nothing_changes(
-    count: int, talk: type[Talk]
-) -> None:
+def test_a9_on_a_history_that_is_too_short_it_is_an_error_and_nothing_changes(count: int, talk: type[Talk]) -> None:
     messages = talk.turns(0)[:count]
     history = History(messages, compacter=compacter())
 
@@ -231,9 +227,7 @@ def test_a10_what_is_no_json_is_refused_too(text: Any, talk: type[Talk]) -> None
     assert list(history) == talk.turns(3)
 
 
-def test_a11_a_compaction_between_steps_of_a_loop_stands_between_its_calls(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_a11_a_compaction_between_steps_of_a_loop_stands_between_its_calls(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=700)
     history, record = talk.errand(0), talk.errand(0)[:0]
     steps: list[int] = []
@@ -262,9 +256,7 @@ def test_a12_persistent_overflow_is_the_providers_error_once_and_the_history_as_
     before = history.snapshot()
 
     with pytest.raises(TokenLimitError) as caught:
-        compacter(compact_ratio=0.3).wrap(ScriptedModel(window=10**9, replies=refusal).completion)(
-            "m", history
-        )
+        compacter(compact_ratio=0.3).wrap(ScriptedModel(window=10**9, replies=refusal).completion)("m", history)
 
     assert caught.value is refusal
     assert history.snapshot() == before
@@ -282,9 +274,7 @@ def test_a12_a_call_that_succeeds_leaves_the_history_compacted(talk: type[Talk])
     assert model.rejected == 1
 
 
-def test_a13_nothing_to_compact_is_the_error_without_a_second_request(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_a13_nothing_to_compact_is_the_error_without_a_second_request(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=100)
     history = History([talk.system("s" * 900), talk.user("And now?")])
 
@@ -296,9 +286,7 @@ def test_a13_nothing_to_compact_is_the_error_without_a_second_request(
 
 
 def test_a14_a_dropped_stream_leaves_the_history_as_it_was(talk: type[Talk]) -> None:
-    model = ScriptedModel(
-        window=600, replies=Interrupted("a long answer in many chunks", after=3), chunk_size=3
-    )
+    model = ScriptedModel(window=600, replies=Interrupted("a long answer in many chunks", after=3), chunk_size=3)
     history = History(talk.turns(12))
     before = history.snapshot()
 

@@ -46,9 +46,7 @@ def test_e2_a_pair_is_never_halved_however_tight_the_budget(
 ) -> None:
     history = talk.errand(8, size=300, parallel=parallel)
 
-    result = Compacter(summarizer=ScriptedSummarizer("Short."), strategy=strategy).compact(
-        history, budget=budget
-    )
+    result = Compacter(summarizer=ScriptedSummarizer("Short."), strategy=strategy).compact(history, budget=budget)
 
     outline = wire("openai").outline(result.messages)
     assert outline.broken == ()
@@ -75,9 +73,7 @@ def test_e3_a_last_open_call_is_no_fault_and_stays(talk: type[Talk]) -> None:
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9, 1.0])
-def test_e4_truncation_drops_the_oldest_and_keeps_a_contiguous_newest_part(
-    ratio: float, talk: type[Talk]
-) -> None:
+def test_e4_truncation_drops_the_oldest_and_keeps_a_contiguous_newest_part(ratio: float, talk: type[Talk]) -> None:
     history = talk.turns(10)
 
     result = Compacter(strategy=Truncate(), compact_ratio=ratio).compact(history)
@@ -219,9 +215,7 @@ def test_e6_a_compacted_tool_conversation_is_valid_in_every_wire_format(
         )
     ]
 
-    result = Compacter(summarizer=ScriptedSummarizer("Short."), compact_ratio=ratio).compact(
-        history, wire_format=name
-    )
+    result = Compacter(summarizer=ScriptedSummarizer("Short."), compact_ratio=ratio).compact(history, wire_format=name)
 
     form = wire(name)
     outline = form.outline(result.messages)
@@ -274,9 +268,7 @@ def test_e9_few_turns_do_not_ask_the_summarizer(stage: MakeStage, talk: type[Tal
         ("Sum up.", "Sum up.\n", ""),
     ],
 )
-def test_e10_the_custom_prompt_reaches_the_summarizer(
-    prompt: str, begins: str, ends: str, talk: type[Talk]
-) -> None:
+def test_e10_the_custom_prompt_reaches_the_summarizer(prompt: str, begins: str, ends: str, talk: type[Talk]) -> None:
     asked = ScriptedSummarizer("Short.")
 
     Compacter(summarizer=asked, summary_prompt=prompt).compact(talk.turns(6))
@@ -301,9 +293,7 @@ async def test_e11_cancellation_reaches_the_summarizer(talk: type[Talk]) -> None
             raise
         return ""
 
-    completion: Callable[..., Any] = Compacter(summarizer=summarizer).wrap(
-        ScriptedModel(window=500).acompletion
-    )
+    completion: Callable[..., Any] = Compacter(summarizer=summarizer).wrap(ScriptedModel(window=500).acompletion)
     task = asyncio.create_task(completion("m", talk.turns(12)))
     await begun.wait()
     task.cancel()

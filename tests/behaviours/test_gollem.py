@@ -87,9 +87,7 @@ def test_g6_once_too_long_then_success_makes_exactly_two_requests(stage: MakeSta
 
 
 @pytest.mark.parametrize("retries", [1, 2, 4])
-def test_g7_always_too_long_ends_in_the_providers_error(
-    retries: int, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_g7_always_too_long_ends_in_the_providers_error(retries: int, stage: MakeStage, talk: type[Talk]) -> None:
     # The model refuses whatever it is sent, and says no numbers that would allow to aim.
     refusal = token_limit_error("bedrock", limit=10, input_tokens=20)
     scene = stage(model=ScriptedModel(window=10**9, replies=refusal), max_retries=retries, compact_ratio=0.3)
@@ -147,9 +145,7 @@ def test_g9_any_other_error_is_raised_untouched_after_one_request(
     assert not scene.told
 
 
-def test_g10_a_stream_that_is_too_long_is_opened_twice_and_read_once(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_g10_a_stream_that_is_too_long_is_opened_twice_and_read_once(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(model=ScriptedModel(window=500, replies="hello there", chunk_size=3))
     completion = scene.compacter.wrap(scene.model.completion)
 
@@ -252,9 +248,7 @@ def test_g15_every_providers_refusal_is_known(style: str, stage: MakeStage, talk
 
 
 @pytest.mark.parametrize("style", sorted(STYLES))
-def test_g15_every_providers_other_errors_are_told_apart(
-    style: str, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_g15_every_providers_other_errors_are_told_apart(style: str, stage: MakeStage, talk: type[Talk]) -> None:
     for error in (rate_limit_error(style), server_error(style)):
         scene = stage(model=ScriptedModel(window=10**9, style=style, replies=error))
         with pytest.raises(ProviderError):
@@ -308,9 +302,7 @@ def test_g16_the_hook_fires_after_the_summary_and_before_the_retry(talk: type[Ta
     assert order[-2:] == ["hook", "call"]
 
 
-def test_g16_the_hook_fires_once_a_round_also_when_the_retry_then_fails(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_g16_the_hook_fires_once_a_round_also_when_the_retry_then_fails(stage: MakeStage, talk: type[Talk]) -> None:
     refusal = token_limit_error("bedrock", limit=10, input_tokens=20)
     scene = stage(model=ScriptedModel(window=10**9, replies=refusal), max_retries=2, compact_ratio=0.3)
 
@@ -329,9 +321,7 @@ def test_g16_the_hook_never_fires_when_nothing_was_done(stage: MakeStage, talk: 
     assert not scene.compactions
 
 
-def test_g17_with_no_retries_the_error_is_raised_and_nothing_is_summarised(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_g17_with_no_retries_the_error_is_raised_and_nothing_is_summarised(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=500, max_retries=0)
 
     with pytest.raises(TokenLimitError) as caught:

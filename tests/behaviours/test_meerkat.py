@@ -78,9 +78,7 @@ def test_m2_the_cool_down_holds_back_the_next_calls(between: int, stage: MakeSta
 
 def test_m2_a_failed_compaction_counts(stage: MakeStage, talk: type[Talk]) -> None:
     asked = ScriptedSummarizer(fail="raises", returns="completion")
-    scene = stage(
-        window=10**6, trigger_tokens=1_000, min_calls_between=5, fallback=None, summarizer=asked, memory=None
-    )
+    scene = stage(window=10**6, trigger_tokens=1_000, min_calls_between=5, fallback=None, summarizer=asked, memory=None)
 
     chat(scene, [talk.system()], 16, talk)
 
@@ -144,9 +142,7 @@ def test_m8_fewer_turns_than_that_still_fold_where_they_must(stage: MakeStage, t
 
 def test_m9_a_summary_message_is_no_turn_and_is_replaced(talk: type[Talk], summaries_in: SummariesIn) -> None:
     first = compacter(preserve_recent_turns=2, compact_ratio=1).compact(talk.turns(6)[:-1])
-    second = compacter(preserve_recent_turns=2, compact_ratio=1).compact(
-        [*first.messages, *talk.turns(3)[1:-1]]
-    )
+    second = compacter(preserve_recent_turns=2, compact_ratio=1).compact([*first.messages, *talk.turns(3)[1:-1]])
 
     assert len(summaries_in(first.messages)) == len(summaries_in(second.messages)) == 1
     assert len(second.messages) == 1 + 1 + 4
@@ -325,9 +321,7 @@ def test_m19_one_that_is_none_is_refused(summary: str, talk: type[Talk]) -> None
 # M20, the usage of a refused summary, is held in tests/test_events.py (TestTotals).
 
 
-def test_m21_after_a_restart_a_compacted_conversation_goes_on(
-    talk: type[Talk], summaries_in: SummariesIn
-) -> None:
+def test_m21_after_a_restart_a_compacted_conversation_goes_on(talk: type[Talk], summaries_in: SummariesIn) -> None:
     before = History(talk.turns(12))
     compacter().wrap(ScriptedModel(window=600).completion)("m", before)
     stored = before.snapshot()

@@ -66,9 +66,7 @@ def test_p2_an_overflow_of_the_summarizer_does_not_stick(stage: MakeStage, talk:
 
 
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
-def test_p3_one_oversized_message_is_reduced_wherever_it_stands(
-    place: str, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_p3_one_oversized_message_is_reduced_wherever_it_stands(place: str, stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=1_000, preserve_recent_turns=1)
     huge = [talk.calls("huge"), talk.result("huge", talk.text("huge result", 40_000))]
     history = talk.errand(4, size=200)
@@ -122,15 +120,11 @@ def test_p6_a_token_limit_is_known_by_its_words(text: str, talk: type[Talk]) -> 
             raise RuntimeError(text)
         return "ok"
 
-    assert (
-        Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)(messages=talk.turns(12)) == "ok"
-    )
+    assert Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)(messages=talk.turns(12)) == "ok"
     assert calls == 2
 
 
-def test_p7_the_first_task_and_standing_rules_are_not_lost(
-    talk: type[Talk], summaries_in: SummariesIn
-) -> None:
+def test_p7_the_first_task_and_standing_rules_are_not_lost(talk: type[Talk], summaries_in: SummariesIn) -> None:
     history = talk.turns(0)[:1]
     history.append(talk.user("Port the billing service to Rust. Never touch the file legacy/ledger.py."))
     history += talk.turns(20)[1:]
@@ -297,7 +291,7 @@ def test_p17_an_old_error_does_not_trigger_anything(talk: type[Talk]) -> None:
             raise old
         except TokenLimitError:
             # What was handled already stays in the context of the next error.
-            raise rate_limit_error()  # noqa: B904 - that is the point
+            raise rate_limit_error()
 
     with pytest.raises(type(rate_limit_error())):
         Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)(messages=talk.turns(12))

@@ -48,9 +48,7 @@ class Provider(ThreadingHTTPServer):
 class Answer:
     """A status, a content type and bytes."""
 
-    def __init__(
-        self, body: bytes, kind: str, status: int = 200, headers: Sequence[tuple[str, str]] = ()
-    ) -> None:
+    def __init__(self, body: bytes, kind: str, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> None:
         self.body, self.kind, self.status, self.headers = body, kind, status, headers
 
 
@@ -81,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:
         """Quiet: a test tells what went wrong."""
 
 
@@ -136,10 +134,7 @@ def openai(server: Provider, path: str, body: Body) -> Answer:
     chunks: list[Body] = [{"delta": delta, "finish_reason": None} for delta in deltas]
     chunks.append({"delta": {}, "finish_reason": "stop"})
     return sse(
-        [
-            (None, {**shared, "object": "chat.completion.chunk", "choices": [{"index": 0, **chunk}]})
-            for chunk in chunks
-        ],
+        [(None, {**shared, "object": "chat.completion.chunk", "choices": [{"index": 0, **chunk}]}) for chunk in chunks],
         done=True,
     )
 
@@ -195,10 +190,7 @@ def _responses(server: Provider, body: Body) -> Answer:
             "item": {**item, "content": [], "status": "in_progress"},
         },
         {"type": "response.content_part.added", **place, "part": {**part, "text": ""}},
-        *(
-            {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
-            for piece in PIECES
-        ),
+        *({"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []} for piece in PIECES),
         {"type": "response.output_text.done", **place, "text": WORDS, "logprobs": []},
         {"type": "response.content_part.done", **place, "part": part},
         {"type": "response.output_item.done", "output_index": 0, "item": item},

@@ -72,9 +72,7 @@ def test_create(
     words: str,
 ) -> None:
     before = copy.deepcopy(blocks)
-    reply = compacter.wrap(client).messages.create(
-        messages=blocks, tools=TOOLS, system="You are terse.", **OPTIONS
-    )
+    reply = compacter.wrap(client).messages.create(messages=blocks, tools=TOOLS, system="You are terse.", **OPTIONS)
     assert reply.content[0].type == "text"
     assert reply.content[0].text == words
     assert blocks == before

@@ -15,10 +15,7 @@ WINDOW = 4_000
 
 
 def history(word: str) -> list[dict[str, str]]:
-    return [
-        {"role": "assistant" if number % 2 else "user", "content": f"{word}{number} " * 50}
-        for number in range(41)
-    ]
+    return [{"role": "assistant" if number % 2 else "user", "content": f"{word}{number} " * 50} for number in range(41)]
 
 
 class Model:

@@ -133,9 +133,7 @@ def test_a_stubbed_client_stays_stubbed(compacter: Compacter, converse: list[Any
         "metrics": {"latencyMs": 1},
     }
     with Stubber(client) as stubber:
-        stubber.add_client_error(
-            "converse", "ValidationException", "Input is too long for requested model.", 400
-        )
+        stubber.add_client_error("converse", "ValidationException", "Input is too long for requested model.", 400)
         stubber.add_response("converse", reply)
         stubber.add_response("converse", reply)
         wrapped = compacter.wrap(client)
@@ -144,8 +142,6 @@ def test_a_stubbed_client_stays_stubbed(compacter: Compacter, converse: list[Any
 
 
 def test_clients_of_other_services_are_refused(compacter: Compacter) -> None:
-    other = boto3.client(
-        "s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none"
-    )
+    other = boto3.client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
     with pytest.raises(TypeError, match="bedrock-runtime"):
         compacter.wrap(other)

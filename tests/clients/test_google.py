@@ -204,9 +204,7 @@ def test_functions_that_the_sdk_calls_are_called_once(
 PART = types.Part(text="What?")
 
 
-@pytest.mark.parametrize(
-    "contents", ["What?", [PART], ["What?", "And why?"], types.Content(role="user", parts=[PART])]
-)
+@pytest.mark.parametrize("contents", ["What?", [PART], ["What?", "And why?"], types.Content(role="user", parts=[PART])])
 def test_contents_in_every_form(
     contents: Any, client: genai.Client, compacter: Compacter, gemini_server: Provider, words: str
 ) -> None:

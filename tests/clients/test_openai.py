@@ -36,9 +36,7 @@ async def aclient(openai_server: Provider) -> AsyncIterator[openai.AsyncOpenAI]:
         yield made
 
 
-def check(
-    server: Provider, history: list[Any], events: list[CompactionEvent], param: str = "messages"
-) -> None:
+def check(server: Provider, history: list[Any], events: list[CompactionEvent], param: str = "messages") -> None:
     """Refused, summarised by the same model, sent again with the same end."""
     refused, *summaries, answered = server.bodies
     assert len(refused[param]) == len(history)
@@ -291,9 +289,7 @@ def test_a_history_that_the_server_keeps_is_compacted_by_the_server(
     events: list[CompactionEvent],
     words: str,
 ) -> None:
-    reply = compacter.wrap(client).responses.create(
-        model=MODEL, input=question, previous_response_id="resp_0"
-    )
+    reply = compacter.wrap(client).responses.create(model=MODEL, input=question, previous_response_id="resp_0")
     assert reply.output_text == words
     assert [path.rpartition("v1")[2] for path in openai_server.paths] == [
         "/responses",
@@ -336,9 +332,7 @@ async def test_where_the_server_cannot_either_the_note_says_why(
     assert (len(openai_server.bodies), events) == (2 * requests, [])
 
 
-def test_other_errors_come_as_they_are(
-    client: openai.OpenAI, openai_server: Provider, compacter: Compacter
-) -> None:
+def test_other_errors_come_as_they_are(client: openai.OpenAI, openai_server: Provider, compacter: Compacter) -> None:
     with pytest.raises(TypeError, match="model"):
         compacter.wrap(client).chat.completions.create(messages=[])  # type: ignore[call-overload]
     assert openai_server.bodies == []
@@ -373,14 +367,10 @@ def test_two_compacters_may_wrap_one_client(
     assert (len(events), outer) == (1, [])
 
 
-def test_openais_own_models_get_the_output_limit_by_its_new_name(
-    compacter: Compacter, openai_server: Provider
-) -> None:
+def test_openais_own_models_get_the_output_limit_by_its_new_name(compacter: Compacter, openai_server: Provider) -> None:
     from compacter.clients.openai import output_param
 
-    azure = openai.AzureOpenAI(
-        azure_endpoint="https://here.openai.azure.com", api_key="none", api_version="2025-01-01"
-    )
+    azure = openai.AzureOpenAI(azure_endpoint="https://here.openai.azure.com", api_key="none", api_version="2025-01-01")
     assert output_param(openai.OpenAI(api_key="none")) == output_param(azure) == "max_completion_tokens"
     assert output_param(openai.OpenAI(api_key="none", base_url=openai_server.url)) == "max_tokens"
     assert type(compacter.wrap(azure)) is openai.AzureOpenAI

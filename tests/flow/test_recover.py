@@ -64,9 +64,7 @@ def recovery(
     return make
 
 
-def test_a_round_is_claim_recall_fold_remember_call(
-    recovery: Callable[..., Dialogue], summary: Answer
-) -> None:
+def test_a_round_is_claim_recall_fold_remember_call(recovery: Callable[..., Dialogue], summary: Answer) -> None:
     dialogue = recovery()
 
     dialogue.expect(AskSummarizer)
@@ -145,9 +143,7 @@ def test_a_view_that_is_no_smaller_is_of_no_use(recovery: Callable[..., Dialogue
     dialogue.expect(AskSummarizer)
 
 
-def test_the_second_round_works_on_what_the_first_one_left(
-    recovery: Callable[..., Dialogue], summary: Answer
-) -> None:
+def test_the_second_round_works_on_what_the_first_one_left(recovery: Callable[..., Dialogue], summary: Answer) -> None:
     dialogue = recovery(ratio=0.5)
 
     dialogue.expect(AskSummarizer)
@@ -166,9 +162,7 @@ def test_the_second_round_works_on_what_the_first_one_left(
     assert [event.attempt for event in dialogue.events if isinstance(event, CompactionEvent)] == [1, 2]
 
 
-def test_another_error_of_the_retry_passes_through(
-    recovery: Callable[..., Dialogue], summary: Answer
-) -> None:
+def test_another_error_of_the_retry_passes_through(recovery: Callable[..., Dialogue], summary: Answer) -> None:
     dialogue = recovery()
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
@@ -204,9 +198,7 @@ def test_the_rounds_are_counted_by_tenacity(attempts: int, recovery: Callable[..
     assert "gave up" in caught.value.__notes__[0]
 
 
-def test_a_wait_of_tenacitys_is_slept_by_the_world(
-    recovery: Callable[..., Dialogue], summary: Answer
-) -> None:
+def test_a_wait_of_tenacitys_is_slept_by_the_world(recovery: Callable[..., Dialogue], summary: Answer) -> None:
     retrying = Retrying(stop=stop_after_attempt(3), wait=wait_fixed(2.5), reraise=True, sleep=never_sleep)
     dialogue = recovery(retrying=retrying)
 
@@ -218,9 +210,7 @@ def test_a_wait_of_tenacitys_is_slept_by_the_world(
 
 
 def test_without_an_end_it_stops_where_nothing_can_be_reduced(recovery: Callable[..., Dialogue]) -> None:
-    dialogue = recovery(
-        retrying=Retrying(stop=stop_never, reraise=True, sleep=never_sleep), strategies=(Truncate(),)
-    )
+    dialogue = recovery(retrying=Retrying(stop=stop_never, reraise=True, sleep=never_sleep), strategies=(Truncate(),))
     sent: list[list[Chat]] = []
 
     def refuse_for_ever() -> None:
@@ -297,12 +287,8 @@ class TestOutput:
 
         dialogue.expect(AskSummarizer)
 
-    def test_if_that_was_not_enough_the_history_is_folded_next(
-        self, recovery: Callable[..., Dialogue]
-    ) -> None:
-        dialogue = recovery(
-            refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000
-        )
+    def test_if_that_was_not_enough_the_history_is_folded_next(self, recovery: Callable[..., Dialogue]) -> None:
+        dialogue = recovery(refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000)
 
         first = dialogue.expect(Call)
         dialogue.fail(TooLongError())
@@ -341,9 +327,7 @@ class TestNumbers:
         assert calibration.window == 600
         assert calibration.chars_per_token == pytest.approx((size + 500) / 1_000)
 
-    def test_numbers_that_contradict_the_refusal_are_not_trusted(
-        self, recovery: Callable[..., Dialogue]
-    ) -> None:
+    def test_numbers_that_contradict_the_refusal_are_not_trusted(self, recovery: Callable[..., Dialogue]) -> None:
         # By these the request fits: the provider says that it does not, so the ratio decides.
         dialogue = recovery(refusal(limit=9_000, requested=None), ratio=0.6)
 

@@ -114,9 +114,7 @@ def test_images_and_reasoning_are_not_held_against_the_server() -> None:
         (14_000, 1_000, 8.0, True),
     ],
 )
-def test_only_what_no_text_can_be_is_a_cut(
-    characters: int, tokens: int, learnt: float | None, cut: bool
-) -> None:
+def test_only_what_no_text_can_be_is_a_cut(characters: int, tokens: int, learnt: float | None, cut: bool) -> None:
     calibration = Calibration()
     if learnt:
         calibration.learn(int(learnt * 1_000), 1_000)
@@ -157,9 +155,7 @@ class TestNoRoomForAnAnswer:
         assert events == []
 
     def test_a_reason_to_stop_that_says_so_is_enough(self) -> None:
-        answers: Iterator[Any] = iter(
-            [{"content": "", "finish_reason": "model_context_window_exceeded"}, "fine"]
-        )
+        answers: Iterator[Any] = iter([{"content": "", "finish_reason": "model_context_window_exceeded"}, "fine"])
         model = ScriptedModel(window=10**6, replies=lambda _: next(answers))
         compacter, events = listening()
         reply: Any = compacter.wrap(model.completion)("m", talk())

@@ -135,9 +135,7 @@ def test_a_counter_that_raises_breaks_nothing() -> None:
     talk = Talk(trigger_tokens=1_000, token_counter=broken)
     events = [event for _ in range(7) for event in talk.turn()]
     assert any(isinstance(event, CompactionEvent) for event in events)
-    assert {event.reason for event in events if isinstance(event, CompactionFailed)} == {
-        "token_counter raised"
-    }
+    assert {event.reason for event in events if isinstance(event, CompactionFailed)} == {"token_counter raised"}
 
 
 def test_a8_an_output_limit_above_the_window_does_not_fold_everything_away() -> None:

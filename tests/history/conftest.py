@@ -105,9 +105,7 @@ def _anthropic() -> Dialect:
         lambda calls: [
             {
                 "role": "assistant",
-                "content": [
-                    {"type": "tool_use", "id": i, "name": name, "input": args} for i, name, args in calls
-                ],
+                "content": [{"type": "tool_use", "id": i, "name": name, "input": args} for i, name, args in calls],
             }
         ],
         lambda answers: [{"role": "user", "content": results(answers)}],
@@ -148,9 +146,7 @@ def _responses() -> Dialect:
             {"type": "function_call", "call_id": i, "name": name, "arguments": json.dumps(args)}
             for i, name, args in calls
         ],
-        lambda results: [
-            {"type": "function_call_output", "call_id": i, "output": text} for i, _, text in results
-        ],
+        lambda results: [{"type": "function_call_output", "call_id": i, "output": text} for i, _, text in results],
         lambda: {
             "role": "user",
             "content": [{"type": "input_image", "image_url": f"data:image/png;base64,{PICTURE}"}],
@@ -169,8 +165,7 @@ def _responses() -> Dialect:
 def _gemini() -> Dialect:
     def results(results: list[Result]) -> list[Message]:
         return [
-            {"functionResponse": {"id": i, "name": name, "response": {"output": text}}}
-            for i, name, text in results
+            {"functionResponse": {"id": i, "name": name, "response": {"output": text}}} for i, name, text in results
         ]
 
     return Dialect(
@@ -185,9 +180,7 @@ def _gemini() -> Dialect:
         ],
         lambda answers: [{"role": "user", "parts": results(answers)}],
         lambda: {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]},
-        lambda thought, text: [
-            {"role": "model", "parts": [{"text": thought, "thought": True}, {"text": text}]}
-        ],
+        lambda thought, text: [{"role": "model", "parts": [{"text": thought, "thought": True}, {"text": text}]}],
         lambda answers, text: {"role": "user", "parts": [*results(answers), {"text": text}]},
         [
             {"role": "user", "parts": [{"text": "a", "cache_control": {"type": "ephemeral"}}]},
@@ -207,9 +200,7 @@ def _bedrock() -> Dialect:
         lambda calls: [
             {
                 "role": "assistant",
-                "content": [
-                    {"toolUse": {"toolUseId": i, "name": name, "input": args}} for i, name, args in calls
-                ],
+                "content": [{"toolUse": {"toolUseId": i, "name": name, "input": args}} for i, name, args in calls],
             }
         ],
         lambda answers: [{"role": "user", "content": results(answers)}],
@@ -231,9 +222,7 @@ def _bedrock() -> Dialect:
     )
 
 
-DIALECTS = {
-    dialect.name: dialect for dialect in (_openai(), _anthropic(), _responses(), _gemini(), _bedrock())
-}
+DIALECTS = {dialect.name: dialect for dialect in (_openai(), _anthropic(), _responses(), _gemini(), _bedrock())}
 MIXING = {name: dialect for name, dialect in DIALECTS.items() if dialect.mixed}
 
 

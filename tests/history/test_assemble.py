@@ -53,9 +53,7 @@ def test_without_a_summary_a_filler_opens_where_the_user_was_first() -> None:
 
 @pytest.mark.parametrize("form", WIRE_FORMATS)
 @given(data=st.data())
-def test_kept_messages_are_the_same_objects_in_order_and_turns_alternate(
-    form: WireName, data: st.DataObject
-) -> None:
+def test_kept_messages_are_the_same_objects_in_order_and_turns_alternate(form: WireName, data: st.DataObject) -> None:
     shape = wire(form)
     count = data.draw(st.integers(1, 12))
     messages = [shape.say("assistant" if number % 2 else "user", str(number)) for number in range(count)]

@@ -33,9 +33,7 @@ def history(letters: str, size: int = 400) -> list[dict[str, Any]]:
 
 def plan(letters: str, ratio: float = 0.7, **options: Any) -> CompactionPlan:
     budget = options.pop("budget", None)
-    return Compacter(compact_ratio=ratio, **options).plan(
-        history(letters), wire_format="openai", budget=budget
-    )
+    return Compacter(compact_ratio=ratio, **options).plan(history(letters), wire_format="openai", budget=budget)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +75,7 @@ def test_the_cut_reaches_its_share(letters: str, folded: str) -> None:
     ratio=st.sampled_from([0.1, 0.4, 0.7, 1.0]),
     system=st.booleans(),
 )
-def test_e2_a_cut_never_parts_a_pair_and_never_leaves_nothing(
-    turns: list[str], ratio: float, system: bool
-) -> None:
+def test_e2_a_cut_never_parts_a_pair_and_never_leaves_nothing(turns: list[str], ratio: float, system: bool) -> None:
     letters = "s" * system + "".join(turns)
     found = plan(letters, ratio)
     outline = OPENAI.outline(history(letters))

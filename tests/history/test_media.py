@@ -20,9 +20,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "openai",
             {
                 "role": "user",
-                "content": [
-                    {"type": "image_url", "image_url": {"url": "https://x.invalid/a.png", "detail": "low"}}
-                ],
+                "content": [{"type": "image_url", "image_url": {"url": "https://x.invalid/a.png", "detail": "low"}}],
             },
             media.IMAGE_LOW_DETAIL,
             "[image/*]",
@@ -172,9 +170,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
         ),
     ],
 )
-def test_media_weigh_by_type_and_show_no_path(
-    name: str, message: object, weight: int, shown: str
-) -> None:  # M12
+def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight: int, shown: str) -> None:  # M12
     (entry,) = wire(name).entries(message, 0)
 
     assert wire(name).size(message) == weight
@@ -248,9 +244,7 @@ def test_media_weigh_by_type_and_show_no_path(
         ),
     ],
 )
-def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(
-    name: str, message: object
-) -> None:
+def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(name: str, message: object) -> None:
     reader = wire(name)
     edited = reader.rewrite(message, lambda kind, text, _name: "gone" if kind == "result" else text)
 

@@ -30,9 +30,7 @@ def _say(text: str) -> dict[str, str]:
     ("items", "steps"),
     [
         pytest.param([_ASK, _REASONING, _say("b"), _ASK], [0, 1, 3], id="reasoning-and-its-answer"),
-        pytest.param(
-            [_ASK, _REASONING, _call("x"), _output("x"), _ASK], [0, 1, 4], id="reasoning-and-its-call"
-        ),
+        pytest.param([_ASK, _REASONING, _call("x"), _output("x"), _ASK], [0, 1, 4], id="reasoning-and-its-call"),
         pytest.param(
             [_REASONING, _call("x"), _output("x"), _REASONING, _call("x"), _output("x"), _say("b")],
             [0, 3, 6],
@@ -43,9 +41,7 @@ def _say(text: str) -> dict[str, str]:
             [0, 6],
             id="reasoning-and-parallel-calls",
         ),
-        pytest.param(
-            [_call("x"), _call("y"), _output("x"), _ASK, _output("y"), _ASK], [0, 5], id="a-late-output"
-        ),
+        pytest.param([_call("x"), _call("y"), _output("x"), _ASK, _output("y"), _ASK], [0, 5], id="a-late-output"),
         pytest.param([_say("b"), _call("x"), _output("x")], [0, 1], id="no-reasoning"),
         pytest.param(
             [_ASK, {"type": "item_reference", "id": "rs_1"}, _call("x"), _output("x"), _ASK],

@@ -44,9 +44,7 @@ TWINS = {
     ),
     "openai legacy call": Twins(
         "openai",
-        ChatCompletionMessage.model_validate(
-            {"role": "assistant", "content": None, "function_call": _FUNCTION}
-        ),
+        ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "function_call": _FUNCTION}),
         {"role": "assistant", "content": None, "function_call": _FUNCTION},
     ),
     "litellm text": Twins(
@@ -156,9 +154,7 @@ TWINS = {
             ],
         },
     ),
-    "gemini bare part": Twins(
-        "gemini", genai.Part(text="hello"), {"role": "user", "parts": [{"text": "hello"}]}
-    ),
+    "gemini bare part": Twins("gemini", genai.Part(text="hello"), {"role": "user", "parts": [{"text": "hello"}]}),
     "gemini bare string": Twins("gemini", "hello", {"role": "user", "parts": [{"text": "hello"}]}),
     "gemini list of parts": Twins(
         "gemini", ["a", genai.Part(text="b")], {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}

@@ -148,9 +148,7 @@ _EVENTS = st.one_of(
 )
 
 
-def _history(
-    dialect: Dialect, events: Iterable[tuple[str, list[str]]]
-) -> tuple[list[Message], list[tuple[int, int]]]:
+def _history(dialect: Dialect, events: Iterable[tuple[str, list[str]]]) -> tuple[list[Message], list[tuple[int, int]]]:
     """The messages, and the places of calls and results that belong together."""
     messages: list[Message] = []
     pairs: list[tuple[int, int]] = []
@@ -174,9 +172,7 @@ def _history(
             if what == "round":
                 messages += dialect.results(results)
                 width = len(messages) - middle
-                pairs += [
-                    (start + min(n, middle - start - 1), middle + min(n, width - 1)) for n in range(len(ids))
-                ]
+                pairs += [(start + min(n, middle - start - 1), middle + min(n, width - 1)) for n in range(len(ids))]
     return messages, pairs
 
 

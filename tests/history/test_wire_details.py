@@ -84,9 +84,7 @@ def test_a_tool_that_the_server_ran_has_its_result_in_the_same_message() -> None
             {"type": "text", "text": "Blue."},
         ],
     }
-    outline = wire("anthropic").outline(
-        [{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}]
-    )
+    outline = wire("anthropic").outline([{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}])
     entries = list(wire("anthropic").entries(message, 1))
 
     assert (outline.broken, outline.steps, outline.kinds[1]) == ((), [0, 1, 2], Kind.ASSISTANT)
@@ -132,9 +130,7 @@ def test_a_servers_result_is_a_record_and_not_edited() -> None:
             "anthropic",
             {
                 "role": "user",
-                "content": [
-                    {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "x" * 90}
-                ],
+                "content": [{"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "x" * 90}],
             },
             {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "gone"},
         ),
@@ -238,9 +234,7 @@ def test_a_response_is_read_and_edited_as_its_one_text(response: object, read: s
 
 def test_names_in_arguments_are_the_tools_own() -> None:
     def call(args: dict[str, int]) -> object:
-        return wire("gemini").content(
-            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": args}}]}
-        )
+        return wire("gemini").content({"role": "model", "parts": [{"functionCall": {"name": "f", "args": args}}]})
 
     assert call({"aB": 1}) != call({"a_b": 1})
 

@@ -139,8 +139,7 @@ def test_reading_and_rewriting_leave_the_message_as_it_was(dialect: Dialect) -> 
 def test_an_edited_result_keeps_its_pair(dialect: Dialect) -> None:
     messages = [*dialect.calls([LOOK]), *dialect.results([("c1", "look", "r" * 900)]), dialect.user("a")]
     edited = [
-        dialect.wire.rewrite(m, lambda kind, text, _name: "[cleared]" if kind == "result" else text)
-        for m in messages
+        dialect.wire.rewrite(m, lambda kind, text, _name: "[cleared]" if kind == "result" else text) for m in messages
     ]
 
     assert [old is new for old, new in zip(messages, edited, strict=True)] == [True, False, True]

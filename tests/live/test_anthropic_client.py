@@ -78,9 +78,7 @@ def check(events: list[CompactionEvent], model: EmbeddedModel) -> None:
     assert events[-1].compacted_data_size < events[0].original_data_size
 
 
-def test_create_then_stream(
-    client: anthropic.Anthropic, events: list[CompactionEvent], model: EmbeddedModel
-) -> None:
+def test_create_then_stream(client: anthropic.Anthropic, events: list[CompactionEvent], model: EmbeddedModel) -> None:
     wrapped = Compacter(max_summary_tokens=100, on_compaction=events.append).wrap(client)
     reply = wrapped.messages.create(messages=history(), **options(model))
     assert reply.content

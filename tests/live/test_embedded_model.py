@@ -30,9 +30,7 @@ PATHS = {
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("path", PATHS)
-def test_too_long_a_request_is_refused_with_both_numbers(
-    model: EmbeddedModel, path: str, stream: bool
-) -> None:
+def test_too_long_a_request_is_refused_with_both_numbers(model: EmbeddedModel, path: str, stream: bool) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         model.post(path, {"model": model.name, "stream": stream, **PATHS[path](LONG)})
     with refused.value:
@@ -67,7 +65,7 @@ def test_the_server_is_gone_when_the_block_is_left() -> None:
         pytest.skip(reason)
     with embedded_model() as own:
         assert own.post("/v1/chat/completions", {"messages": SHORT, "max_tokens": 1})
-    with pytest.raises(OSError):  # noqa: PT011 - refused or reset, as the system says it
+    with pytest.raises(OSError):
         own.post("/v1/chat/completions", {"messages": SHORT, "max_tokens": 1}, seconds=5)
 
 

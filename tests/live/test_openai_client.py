@@ -82,9 +82,7 @@ def client(model: EmbeddedModel) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture
 async def aclient(model: EmbeddedModel) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(
-        base_url=model.api_base, api_key="none", timeout=600, max_retries=0
-    ) as made:
+    async with openai.AsyncOpenAI(base_url=model.api_base, api_key="none", timeout=600, max_retries=0) as made:
         yield made
 
 
@@ -102,18 +100,14 @@ def words(chunks: list[Any]) -> str:
 
 
 def test_chat_completions(client: openai.OpenAI, events: list[CompactionEvent], model: EmbeddedModel) -> None:
-    wrapped = (
-        Compacter(max_summary_tokens=100, on_compaction=events.append).wrap(client).with_options(timeout=500)
-    )
+    wrapped = Compacter(max_summary_tokens=100, on_compaction=events.append).wrap(client).with_options(timeout=500)
     reply = wrapped.chat.completions.create(model=model.name, messages=chat(), max_tokens=16, **LIMITS)
     assert reply.choices[0].message.content
     check(events, model)
     assert events[0].input_tokens > 0
     assert events[0].summarizer_calls > 0
     made = len(events)
-    stream = wrapped.chat.completions.create(
-        model=model.name, messages=chat(), max_tokens=16, stream=True, **LIMITS
-    )
+    stream = wrapped.chat.completions.create(model=model.name, messages=chat(), max_tokens=16, stream=True, **LIMITS)
     assert words(list(stream))
     assert len(events) == made
 
@@ -122,9 +116,7 @@ def test_chat_completions_streaming(
     client: openai.OpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
 ) -> None:
     wrapped = compacter.wrap(client)
-    with wrapped.chat.completions.stream(
-        model=model.name, messages=chat(), max_tokens=16, **LIMITS
-    ) as stream:
+    with wrapped.chat.completions.stream(model=model.name, messages=chat(), max_tokens=16, **LIMITS) as stream:
         deltas = "".join(event.delta for event in stream if event.type == "content.delta")
         assert stream.current_completion_snapshot.choices[0].message.content == deltas != ""
     check(events, model)
@@ -147,9 +139,7 @@ def test_responses(
     client: openai.OpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
 ) -> None:
     wrapped = compacter.wrap(client)
-    stream = wrapped.responses.create(
-        model=model.name, input=items(), max_output_tokens=16, stream=True, **LIMITS
-    )
+    stream = wrapped.responses.create(model=model.name, input=items(), max_output_tokens=16, stream=True, **LIMITS)
     assert "".join(event.delta for event in stream if event.type == "response.output_text.delta")
     check(events, model)
     made = len(events)

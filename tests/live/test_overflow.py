@@ -32,9 +32,7 @@ OPTIONS: dict[str, Any] = {"max_tokens": 16, "temperature": 0.2, "timeout": 600}
 
 def long_history() -> list[dict[str, Any]]:
     """More than the window: a system prompt, 46 turns with a tool call here and there, a question."""
-    history: list[dict[str, Any]] = [
-        {"role": "system", "content": "You answer questions about a small town."}
-    ]
+    history: list[dict[str, Any]] = [{"role": "system", "content": "You answer questions about a small town."}]
     for number in range(46):
         topic = TOPICS[number % len(TOPICS)]
         history.append({"role": "user", "content": f"Entry {number}: what can you tell me about {topic}?"})
@@ -103,9 +101,7 @@ def sync_client(model: EmbeddedModel) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture
 async def async_client(model: EmbeddedModel) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(
-        base_url=model.api_base, api_key="none", timeout=600, max_retries=0
-    ) as client:
+    async with openai.AsyncOpenAI(base_url=model.api_base, api_key="none", timeout=600, max_retries=0) as client:
         yield client
 
 

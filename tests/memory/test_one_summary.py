@@ -110,9 +110,7 @@ def test_processes_make_one_summary(
     assert told[0]["sent"] == told[1]["sent"]
 
 
-def test_a_call_that_is_refused_after_another_made_the_summary_uses_it(
-    memory: Memory, history: list[Any]
-) -> None:
+def test_a_call_that_is_refused_after_another_made_the_summary_uses_it(memory: Memory, history: list[Any]) -> None:
     scripted = ScriptedModel(window=2_000)
     compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer())
     other = compacter.wrap(scripted.completion)

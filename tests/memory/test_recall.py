@@ -36,9 +36,7 @@ def fold(history: Sequence[Any], cut: int, keep: Sequence[int] = (), summary: An
     return [history[0], summary, *(history[index] for index in keep), *history[cut:]]
 
 
-def test_a_history_that_went_on_gets_the_summary_and_the_rest(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_a_history_that_went_on_gets_the_summary_and_the_rest(recall: Recall, openai: Wire, talk: Talk) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     later = [*history, said("And now?")]
@@ -75,9 +73,7 @@ def test_the_longest_prefix_wins(recall: Recall, openai: Wire, talk: Talk) -> No
     assert recall.view("scope", openai, forked) == fold(forked, 5)
 
 
-def test_of_two_views_with_one_boundary_the_one_that_folded_more_wins(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_of_two_views_with_one_boundary_the_one_that_folded_more_wins(recall: Recall, openai: Wire, talk: Talk) -> None:
     history = talk(10)
     shortened = answered("Cut short.")
     first = [*history[:6], shortened, *history[7:]]
@@ -101,9 +97,7 @@ def test_an_edit_in_place_of_what_was_folded_stops_matching(
     assert recall.view("scope", openai, history) == fold(history, 7)
 
 
-def test_an_edit_in_place_deep_inside_a_message_stops_matching(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_an_edit_in_place_deep_inside_a_message_stops_matching(recall: Recall, openai: Wire, talk: Talk) -> None:
     history = talk(10)
     history[3] = {
         "role": "user",
@@ -115,9 +109,7 @@ def test_an_edit_in_place_deep_inside_a_message_stops_matching(
 
 
 @pytest.mark.parametrize("index", [7, 9])
-def test_an_edit_of_what_was_not_folded_does_not_matter(
-    recall: Recall, openai: Wire, talk: Talk, index: int
-) -> None:
+def test_an_edit_of_what_was_not_folded_does_not_matter(recall: Recall, openai: Wire, talk: Talk, index: int) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     history[index]["content"] += "!"
@@ -156,9 +148,7 @@ def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_m
     assert recall.view("scope", openai, history[:9]) == after[:8]
 
 
-def test_a_filler_stays_behind_the_system_message_it_stood_behind(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_a_filler_stays_behind_the_system_message_it_stood_behind(recall: Recall, openai: Wire, talk: Talk) -> None:
     history = talk(8)
     history.insert(5, {"role": "system", "content": "It is noon."})
     after = [history[0], SUMMARY, history[5], answered("Understood."), *history[6:]]
@@ -184,9 +174,7 @@ def test_marks_for_the_providers_cache_may_move(recall: Recall, openai: Wire, ta
 
 def test_messages_may_be_an_sdks_objects_now_and_dicts_then(recall: Recall, openai: Wire, talk: Talk) -> None:
     history: list[Any] = talk(10)
-    objects = [
-        LitellmMessage(**message) if message["role"] == "assistant" else message for message in history
-    ]
+    objects = [LitellmMessage(**message) if message["role"] == "assistant" else message for message in history]
     recall.remember("scope", openai, objects, fold(objects, 7))
     assert recall.view("scope", openai, objects) == fold(objects, 7)
     assert recall.view("scope", openai, history) == fold(history, 7)
@@ -194,9 +182,7 @@ def test_messages_may_be_an_sdks_objects_now_and_dicts_then(recall: Recall, open
     assert recall.view("scope", openai, objects) is None
 
 
-def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(recall: Recall, openai: Wire, talk: Talk) -> None:
     class Held:
         def __init__(self, content: str) -> None:
             self.role, self.content = "assistant", content
@@ -219,9 +205,7 @@ def test_another_scope_never_shares(recall: Recall, openai: Wire, talk: Talk) ->
     assert recall.view("model ", openai, history) is None
 
 
-def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(recall: Recall, openai: Wire, talk: Talk) -> None:
     history = talk(10)
     after = fold(history, 7, summary=dict(SUMMARY))
     recall.remember("scope", openai, history, after)
@@ -233,9 +217,7 @@ def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(
         view[1]["content"] = "So did this one."
 
 
-def test_messages_kept_inside_the_folded_part_stay_in_their_places(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_messages_kept_inside_the_folded_part_stay_in_their_places(recall: Recall, openai: Wire, talk: Talk) -> None:
     history = talk(12)
     after = fold(history, 9, keep=(3, 7))
     recall.remember("scope", openai, history, after)
@@ -256,9 +238,7 @@ def test_pinned_messages_may_stand_before_all_that_was_folded(
     assert recall.view("scope", openai, history) == after
 
 
-def test_a_shortened_history_never_loses_its_last_user_message(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_a_shortened_history_never_loses_its_last_user_message(recall: Recall, openai: Wire, talk: Talk) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 8))
     assert recall.view("scope", openai, history[:8]) is None
@@ -279,9 +259,7 @@ def test_a_kept_user_message_that_became_another_ones_does_not_count_as_the_user
     assert recall.view("scope", openai, rewritten) is None
 
 
-def test_an_edited_message_stands_in_the_place_of_its_original(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_an_edited_message_stands_in_the_place_of_its_original(recall: Recall, openai: Wire, talk: Talk) -> None:
     history = talk(10)
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     history[4] = {"role": "assistant", "content": None, "tool_calls": [call]}
@@ -312,9 +290,7 @@ def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_on
     assert lenient.view("scope", openai, [*history[:6], user]) == fold([*history[:6], user], 6)
 
 
-def test_an_openings_repetition_by_many_users_costs_no_long_search(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_an_openings_repetition_by_many_users_costs_no_long_search(recall: Recall, openai: Wire, talk: Talk) -> None:
     greeting, history = answered("Hello! How can I help?"), talk(1)
     for user in range(50):
         history = [*talk(1)[:1], greeting, *talk(9, f"journey {user}")[1:]]
@@ -366,9 +342,7 @@ def test_a_history_too_large_to_copy_is_recognised_all_the_same(openai: Wire, ta
     assert recall.view("scope", openai, history) == fold(history, 30)
 
 
-def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
-    recall: Recall, openai: Wire, talk: Talk
-) -> None:
+def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(recall: Recall, openai: Wire, talk: Talk) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
 

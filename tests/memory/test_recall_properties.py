@@ -17,9 +17,7 @@ SUMMARY = {"role": "user", "content": "[summary]"}
 Messages = list[dict[str, Any]]
 
 texts = st.sampled_from(["a", "b", "ab", "naïve", ""])
-spoken = st.builds(
-    lambda role, text: {"role": role, "content": text}, st.sampled_from(["user", "assistant"]), texts
-)
+spoken = st.builds(lambda role, text: {"role": role, "content": text}, st.sampled_from(["user", "assistant"]), texts)
 systems = st.builds(lambda text: {"role": "system", "content": text}, texts)
 messages = st.one_of(spoken, spoken, spoken, systems)
 
@@ -31,9 +29,7 @@ def is_system(message: dict[str, Any]) -> bool:
 @st.composite
 def compactions(draw: st.DrawFn) -> tuple[Messages, set[int], int]:
     """A history, the positions of what was folded among its spoken messages, and the boundary behind them."""
-    history = draw(
-        st.lists(messages, min_size=3, max_size=12).filter(lambda found: not all(map(is_system, found)))
-    )
+    history = draw(st.lists(messages, min_size=3, max_size=12).filter(lambda found: not all(map(is_system, found))))
     count = sum(not is_system(message) for message in history)
     first = draw(st.integers(0, min(3, count - 1)))
     more = draw(st.sets(st.integers(first, count - 1)))
@@ -47,9 +43,7 @@ def continuations(draw: st.DrawFn, history: Messages) -> Messages:
     later = list(history)
     for _ in range(draw(st.integers(0, 3))):
         place = draw(st.integers(0, len(later)))
-        match draw(
-            st.sampled_from(["continue", "fork", "shorten", "edit", "insert", "drop", "mark", "copy"])
-        ):
+        match draw(st.sampled_from(["continue", "fork", "shorten", "edit", "insert", "drop", "mark", "copy"])):
             case "continue":
                 later = [*later, *draw(st.lists(messages, max_size=3))]
             case "fork":

@@ -109,9 +109,7 @@ def test_only_calls_that_would_have_the_same_summary_share_it(
 
 def test_pinned_messages_are_in_every_view(memory: Memory) -> None:
     model = ScriptedModel(window=1_500, replies=answering)
-    compacter = Compacter(
-        memory=memory, summarizer=ScriptedSummarizer(), pin=lambda message: message["content"] == PIN
-    )
+    compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer(), pin=lambda message: message["content"] == PIN)
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
     completion = compacter.wrap(model.completion)
     talk_on(completion, history, 3)

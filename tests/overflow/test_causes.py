@@ -17,9 +17,7 @@ TEXT = "prompt is too long: 9000 tokens > 8192 maximum"
 class ProviderError(Exception):
     """An SDK's error: text, status, code and body."""
 
-    def __init__(
-        self, message: str, status: int | None = None, code: str | None = None, body: object = None
-    ) -> None:
+    def __init__(self, message: str, status: int | None = None, code: str | None = None, body: object = None) -> None:
         super().__init__(message)
         self.status_code = status
         self.code = code
@@ -38,7 +36,7 @@ class LLMError(Exception):
     pass
 
 
-class OrderNotFound(Exception):  # noqa: N818 - applications name them so
+class OrderNotFound(Exception):
     pass
 
 
@@ -66,9 +64,7 @@ def test_a_cause_of_a_cause_counts() -> None:  # G13
     assert detect_token_limit(raised(RuntimeError("agent failed"), middle, how="from")) is not None
 
 
-@pytest.mark.parametrize(
-    "outer", [LLMError("the call failed"), RuntimeError("LLM error"), Exception(), LLMError("")]
-)
+@pytest.mark.parametrize("outer", [LLMError("the call failed"), RuntimeError("LLM error"), Exception(), LLMError("")])
 def test_the_context_counts_when_the_outer_error_only_wraps(outer: Exception) -> None:
     assert detect_token_limit(raised(outer, None, how="context")) is not None
 

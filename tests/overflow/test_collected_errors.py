@@ -13,13 +13,10 @@ import pytest
 from compacter.overflow import detect_token_limit
 
 DATA = (
-    Path(os.environ.get("COMPACTER_DATA") or Path(__file__).parents[3] / "shared" / "data")
-    / "token_limit_errors.jsonl"
+    Path(os.environ.get("COMPACTER_DATA") or Path(__file__).parents[3] / "shared" / "data") / "token_limit_errors.jsonl"
 )
 
-pytestmark = pytest.mark.skipif(
-    not DATA.exists(), reason=f"no collection of errors at {DATA} (set COMPACTER_DATA)"
-)
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"no collection of errors at {DATA} (set COMPACTER_DATA)")
 
 
 def rows() -> list[dict[str, Any]]:
@@ -69,17 +66,11 @@ def share(hits: list[bool]) -> float:
 
 
 def test_token_limits_are_found() -> None:
-    assert (
-        share([detect_token_limit(built(row)) is not None for row in rows() if row["kind"] == "overflow"])
-        >= 0.97
-    )
+    assert share([detect_token_limit(built(row)) is not None for row in rows() if row["kind"] == "overflow"]) >= 0.97
 
 
 def test_look_alikes_are_not() -> None:
-    assert (
-        share([detect_token_limit(built(row)) is not None for row in rows() if row["kind"] != "overflow"])
-        <= 0.01
-    )
+    assert share([detect_token_limit(built(row)) is not None for row in rows() if row["kind"] != "overflow"]) <= 0.01
 
 
 @pytest.mark.parametrize("name", ["limit", "requested"])

@@ -123,9 +123,7 @@ def test_numbers_survive_their_separators(phrase: str, limit: int, over: int, se
 def test_numbers_survive_line_wraps(phrase: str, limit: int, over: int, data: st.DataObject) -> None:
     words = phrase.format(limit=limit, sent=limit + over).split(" ")
     gaps = data.draw(
-        st.lists(
-            st.sampled_from([" ", "\n", "\r\n   ", "\t", "  "]), min_size=len(words), max_size=len(words)
-        )
+        st.lists(st.sampled_from([" ", "\n", "\r\n   ", "\t", "  "]), min_size=len(words), max_size=len(words))
     )
     text = "".join(word + gap for word, gap in zip(words, gaps, strict=True))
 

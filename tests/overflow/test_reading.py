@@ -58,9 +58,7 @@ def test_the_kind_says_whether_the_completion_is_counted(text: str, expected: To
     ],
 )
 def test_a_number_with_another_meaning_is_left_alone(decoy: str) -> None:
-    found = detect_text(
-        decoy.format("the prompt has 9000 tokens, the context window is 8192 tokens: too long.")
-    )
+    found = detect_text(decoy.format("the prompt has 9000 tokens, the context window is 8192 tokens: too long."))
 
     assert found is not None
     assert (found.limit, found.requested) == (8192, 9000)

@@ -26,9 +26,7 @@ WORDS = (
 IDS = ("call_1", "call_2", "call_3", "toolu_9")
 
 texts = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join).filter(str.strip)
-contents = st.one_of(
-    texts, st.lists(texts.map(lambda text: {"type": "text", "text": text}), min_size=1, max_size=3)
-)
+contents = st.one_of(texts, st.lists(texts.map(lambda text: {"type": "text", "text": text}), min_size=1, max_size=3))
 
 
 def said(role: str) -> st.SearchStrategy[list[Chat]]:
@@ -39,13 +37,8 @@ def said(role: str) -> st.SearchStrategy[list[Chat]]:
 def errands(draw: st.DrawFn) -> list[Chat]:
     """An assistant message with calls, and their results in any order; ids come again in later steps."""
     ids = draw(st.lists(st.sampled_from(IDS), min_size=1, max_size=3, unique=True))
-    calls = [
-        {"id": name, "type": "function", "function": {"name": "look", "arguments": draw(texts)}}
-        for name in ids
-    ]
-    results = [
-        {"role": "tool", "tool_call_id": name, "content": draw(texts)} for name in draw(st.permutations(ids))
-    ]
+    calls = [{"id": name, "type": "function", "function": {"name": "look", "arguments": draw(texts)}} for name in ids]
+    results = [{"role": "tool", "tool_call_id": name, "content": draw(texts)} for name in draw(st.permutations(ids))]
     return [{"role": "assistant", "content": draw(st.none() | texts), "tool_calls": calls}, *results]
 
 

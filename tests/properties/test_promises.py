@@ -57,9 +57,7 @@ def summaries(messages: list[Any]) -> list[Any]:
 
 @MANY
 @given(data=st.data())
-def test_compacting_by_hand_keeps_every_promise(
-    any_chat: SearchStrategy[list[Chat]], data: DataObject
-) -> None:
+def test_compacting_by_hand_keeps_every_promise(any_chat: SearchStrategy[list[Chat]], data: DataObject) -> None:
     history = data.draw(any_chat)
     chosen = data.draw(options)
     pins = data.draw(st.sets(st.integers(0, len(history) - 1), max_size=3))
@@ -68,9 +66,9 @@ def test_compacting_by_hand_keeps_every_promise(
     before, ids = copy.deepcopy(history), list(map(id, history))
     asked = ScriptedSummarizer("They spoke.", fail=data.draw(failures))
 
-    result = Compacter(
-        summarizer=asked, pin=lambda message: any(message is one for one in pinned), **chosen
-    ).compact(history, budget=budget)
+    result = Compacter(summarizer=asked, pin=lambda message: any(message is one for one in pinned), **chosen).compact(
+        history, budget=budget
+    )
 
     note(f"{result.messages!r}")
     # The caller's list is as it was, and nothing is lost.
@@ -122,7 +120,7 @@ def test_a_wrapped_call_is_answered_or_ends_in_the_providers_error(
         try:
             reply: Any = completion("m", history)
         except TokenLimitError as error:
-            assert error.__notes__  # noqa: PT017 - either outcome is right
+            assert error.__notes__
         else:
             assert "choices" in reply or "error" in reply
         requests = model.requests[sent:]
@@ -177,9 +175,7 @@ def test_strict_turns_stay_strict(any_dialogue: SearchStrategy[list[Chat]], data
     rules = ChatRules(alternate_roles=True, user_first=True)
     chosen = data.draw(options)
 
-    result = Compacter(summarizer=ScriptedSummarizer("They spoke."), alternate_roles=True, **chosen).compact(
-        history
-    )
+    result = Compacter(summarizer=ScriptedSummarizer("They spoke."), alternate_roles=True, **chosen).compact(history)
 
     note(f"{result.messages!r}")
     assert rules(result.messages) is None or rules(history) is not None
@@ -214,9 +210,9 @@ def test_a_broken_history_is_never_made_worse(any_chat: SearchStrategy[list[Chat
             return
     halves = OPENAI.outline(history).broken
 
-    result = Compacter(
-        summarizer=ScriptedSummarizer("S."), compact_ratio=data.draw(st.floats(0.01, 1))
-    ).compact(history)
+    result = Compacter(summarizer=ScriptedSummarizer("S."), compact_ratio=data.draw(st.floats(0.01, 1))).compact(
+        history
+    )
 
     after = OPENAI.outline(result.messages)
     assert len(after.broken) <= len(halves)

@@ -130,9 +130,7 @@ class TestShorten:
 
 
 class TestShorteningText:
-    @pytest.mark.parametrize(
-        "text", ["a" * 5_000, "word " * 1_000, "漢字" * 2_000, "👩‍👩‍👧 " * 600, "e\u0301" * 3_000]
-    )
+    @pytest.mark.parametrize("text", ["a" * 5_000, "word " * 1_000, "漢字" * 2_000, "👩‍👩‍👧 " * 600, "e\u0301" * 3_000])
     def test_l7_it_is_cut_between_characters(self, text: str) -> None:
         short = shorten(text, 600)
         head, _, rest = short.partition(" […")

@@ -201,10 +201,7 @@ def test_edits_that_are_announced_are_taken_one_for_one() -> None:
         edits = True
 
     def first_words(task: CompactionTask) -> list[Any]:
-        return [
-            {**m, "content": "I see."} if m["role"] == "assistant" and m["content"] else m
-            for m in task.messages
-        ]
+        return [{**m, "content": "I see."} if m["role"] == "assistant" and m["content"] else m for m in task.messages]
 
     result, _ = run(Terse(first_words))
     assert result.event.strategy == "says"

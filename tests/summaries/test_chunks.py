@@ -14,9 +14,7 @@ PART = re.compile(r"^\(part \d+ of \d+\) ")
 TEXTS = st.text(st.sampled_from("ab \n\r\u0301\u200d😀👍🏽🇩🇪日e"), max_size=900)
 ENTRIES = st.lists(
     st.builds(
-        lambda kind, text, index: Entry(
-            "tool" if kind == "result" else "assistant", kind, text, "tool", index
-        ),
+        lambda kind, text, index: Entry("tool" if kind == "result" else "assistant", kind, text, "tool", index),
         st.sampled_from(["text", "call", "result"]),
         TEXTS,
         st.integers(0, 9),
@@ -29,9 +27,7 @@ ENTRIES = st.lists(
 def test_chunks_fit_their_budget_and_leave_nothing_out(entries: list[Entry], budget: int) -> None:
     split = chunks.split(entries, budget)
     assert all(len(transcript.render(chunk)) <= budget for chunk in split)
-    assert "".join(PART.sub("", entry.text) for chunk in split for entry in chunk) == "".join(
-        e.text for e in entries
-    )
+    assert "".join(PART.sub("", entry.text) for chunk in split for entry in chunk) == "".join(e.text for e in entries)
 
 
 def test_what_fits_is_one_chunk_as_it_was() -> None:
@@ -69,11 +65,7 @@ def test_calls_stay_with_their_results_where_both_fit() -> None:
     ],
 )
 def test_no_part_begins_inside_a_character(text: str, torn: str | None) -> None:
-    parts = [
-        PART.sub("", entry.text)
-        for chunk in chunks.split([Entry("user", "text", text)], 500)
-        for entry in chunk
-    ]
+    parts = [PART.sub("", entry.text) for chunk in chunks.split([Entry("user", "text", text)], 500) for entry in chunk]
     assert len(parts) > 1
     for part in parts:
         assert torn is None or not part.startswith(torn)

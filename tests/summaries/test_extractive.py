@@ -33,9 +33,7 @@ def work(steps: int) -> list[Entry]:
     entries = [Entry("user", "text", "Find why orders fail. Never restart the database.")]
     for number in range(steps):
         entries.append(
-            Entry(
-                "assistant", "call", f'{{"path": "src/orders/step_{number}.py", "limit": 200}}', "read_file"
-            )
+            Entry("assistant", "call", f'{{"path": "src/orders/step_{number}.py", "limit": 200}}', "read_file")
         )
         body = "\n".join(f"{line}\tvalue_{number}_{line} = load_table('orders_{line}')" for line in range(30))
         entries.append(Entry("tool", "result", body, "read_file"))
@@ -55,8 +53,7 @@ ANYTHING = st.lists(
         Entry,
         st.sampled_from(["system", "user", "assistant", "tool"]),
         st.sampled_from(["text", "call", "result", "media", "summary"]),
-        st.text(max_size=120)
-        | st.sampled_from(['{"a": [1, {"b": null}]}', "[" * 60, "Never push. " * 5, tag.HEADING]),
+        st.text(max_size=120) | st.sampled_from(['{"a": [1, {"b": null}]}', "[" * 60, "Never push. " * 5, tag.HEADING]),
         st.text(max_size=8),
     ),
     max_size=12,
@@ -92,9 +89,7 @@ def test_without_a_ledger_all_is_prose() -> None:
 
 
 def test_rare_facts_are_chosen_over_chatter() -> None:
-    entries = [
-        Entry("assistant", "text", "That is really great, thank you so much! How are you?") for _ in range(60)
-    ]
+    entries = [Entry("assistant", "text", "That is really great, thank you so much! How are you?") for _ in range(60)]
     fact = Entry("user", "text", "My sister Ingrid moved to Trondheim in 2019 to restore church organs.")
     entries.insert(30, fact)
     text = extractive.extract(entries, budget=200)
@@ -104,9 +99,7 @@ def test_rare_facts_are_chosen_over_chatter() -> None:
 def test_near_identical_outputs_are_told_once() -> None:
     log = "connect to db-7\nquery took 120 ms\nconnection closed by peer 10.0.0.9"
     entries = [Entry("tool", "result", log, "run", index) for index in range(50)]
-    text = extractive.extract(
-        [*entries, Entry("assistant", "text", "The peer 10.0.0.9 drops us.")], budget=400
-    )
+    text = extractive.extract([*entries, Entry("assistant", "text", "The peer 10.0.0.9 drops us.")], budget=400)
     assert text.count("The peer 10.0.0.9") + text.count("peer 10.0.0.9 drops") >= 1
 
 
@@ -119,9 +112,7 @@ def test_json_is_flattened() -> None:
 
 def test_code_is_not_shortened_word_by_word() -> None:
     code = "if value is not None and it is a list:\n    return [x for x in value if x]"
-    assert "if value is not None and it is a list:" in extractive.extract(
-        [Entry("tool", "result", code)], budget=300
-    )
+    assert "if value is not None and it is a list:" in extractive.extract([Entry("tool", "result", code)], budget=300)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +133,7 @@ def test_shortening_leaves_out_fillers_and_keeps_negations(sentence: str, short:
 
 def test_sentences_are_shortened_only_where_space_is_short() -> None:
     entries = [Entry("user", "text", "I moved to Oslo."), Entry("user", "text", "I was a baker in Turin.")]
-    assert (
-        extractive.extract(entries, budget=400, ledger=False)
-        == "U: I moved to Oslo.\nU: I was a baker in Turin."
-    )
+    assert extractive.extract(entries, budget=400, ledger=False) == "U: I moved to Oslo.\nU: I was a baker in Turin."
     assert extractive.extract(entries, budget=36, ledger=False) == "U: moved Oslo.\nU: baker in Turin."
 
 
@@ -171,9 +159,7 @@ def test_speakers_are_told_apart() -> None:
 def test_a_summary_alone_that_fits_stays_as_it_is() -> None:
     first = extractive.draft(work(20), budget=2000)
     again = extractive.draft([], budget=2000, prior=tag.compose(first.prose, first.ledger))
-    as_entry = extractive.draft(
-        [Entry("assistant", "summary", tag.compose(first.prose, first.ledger))], budget=2000
-    )
+    as_entry = extractive.draft([Entry("assistant", "summary", tag.compose(first.prose, first.ledger))], budget=2000)
     assert again == as_entry == first
 
 

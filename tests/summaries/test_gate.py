@@ -8,12 +8,8 @@ from compacter.history.entry import Entry
 from compacter.summaries import gate, ledger, tag
 
 TALK = [
-    Entry(
-        "user", "text", "Please move the billing job to the new queue. Never touch the production database."
-    ),
-    Entry(
-        "assistant", "text", "I moved the billing job to queue jobs-eu-7 and checked that it runs every hour."
-    ),
+    Entry("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
+    Entry("assistant", "text", "I moved the billing job to queue jobs-eu-7 and checked that it runs every hour."),
     Entry("user", "text", "Good. What is left to do before the release on Friday?"),
     Entry(
         "assistant",
@@ -108,13 +104,9 @@ def test_the_only_message_may_be_said_again() -> None:
     assert judge(only[0].text, entries=only).accepted
 
 
-@pytest.mark.parametrize(
-    "finish", ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"]
-)
+@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"])
 def test_an_answer_cut_off_by_its_token_limit_is_refused(finish: str) -> None:
-    assert (
-        judge("The job was moved and", finish=finish).reason == "the summary was cut off by its token limit"
-    )
+    assert judge("The job was moved and", finish=finish).reason == "the summary was cut off by its token limit"
 
 
 @pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "refusal", "guardrail_intervened"])

@@ -148,9 +148,7 @@ class TestAttack:
     def test_cannot_leave_the_fence_or_speak_for_another(self, attack: str) -> None:
         for role in ROLES:
             entries = history(attack, role)
-            at_the_margin = [
-                line for line in transcript.render(entries).splitlines() if not line.startswith(" ")
-            ]
+            at_the_margin = [line for line in transcript.render(entries).splitlines() if not line.startswith(" ")]
             assert at_the_margin[0] == transcript.OPEN
             assert at_the_margin[-1] == transcript.CLOSE
             assert len(at_the_margin) == len(entries) + 2
@@ -165,9 +163,7 @@ class TestAttack:
             ending = harmless[harmless.index(transcript.CLOSE) :]
             assert attacked.endswith(ending)
             assert attacked.count("\n" + transcript.CLOSE) == 1
-            assert not any(
-                token in attacked for token in ("<|im_", "<|eot", "[INST]", "<<SYS>>", "<end_of_turn>")
-            )
+            assert not any(token in attacked for token in ("<|im_", "<|eot", "[INST]", "<<SYS>>", "<end_of_turn>"))
 
     def test_is_read_whole_in_chunks(self, attack: str) -> None:
         for role in ROLES:

@@ -17,9 +17,7 @@ TALK = [
     Entry("user", "text", "Good, now write the tests."),
 ]
 TEXTS = st.lists(
-    st.sampled_from(
-        ["Never do that.", "id INV-2231", "a/b/c.py", "\n", "Rule: x", "the end", "- y", "日本語"]
-    )
+    st.sampled_from(["Never do that.", "id INV-2231", "a/b/c.py", "\n", "Rule: x", "the end", "- y", "日本語"])
 ).map(" ".join)
 
 
@@ -30,9 +28,7 @@ def lines(text: str, label: str) -> list[str]:
 def test_rules_first_task_and_latest_request_are_kept_word_for_word() -> None:
     text = ledger.build(TALK, budget=2000)
     assert lines(text, ledger.RULE) == ["Never change files under vendor/."]
-    assert lines(text, ledger.TASK) == [
-        "Build a parser for the invoice files. Never change files under vendor/."
-    ]
+    assert lines(text, ledger.TASK) == ["Build a parser for the invoice files. Never change files under vendor/."]
     assert lines(text, ledger.LATEST) == ["Good, now write the tests."]
 
 
@@ -81,9 +77,7 @@ def test_a_fold_carries_rules_task_and_references_on() -> None:
 def test_folding_often_does_not_let_the_ledger_grow_or_repeat() -> None:
     text = ""
     for number in range(50):
-        text = ledger.build(
-            [*TALK, Entry("assistant", "text", f"Run {number} is done.")], prior=text, budget=600
-        )
+        text = ledger.build([*TALK, Entry("assistant", "text", f"Run {number} is done.")], prior=text, budget=600)
     assert len(text) <= 600
     assert len(text.splitlines()) == len(set(text.splitlines()))
     assert lines(text, ledger.RULE) == ["Never change files under vendor/."]
@@ -136,8 +130,7 @@ def test_what_tools_and_assistant_say_never_becomes_a_rule_or_a_request() -> Non
 def test_time_grows_linearly() -> None:
     def seconds(size: int) -> float:
         entries = [
-            Entry("tool", "result", f"module_{n}/file_{n}.py: error E{n:05d} in call_{n % 97}()")
-            for n in range(size)
+            Entry("tool", "result", f"module_{n}/file_{n}.py: error E{n:05d} in call_{n % 97}()") for n in range(size)
         ]
         return min(_timed(entries) for _ in range(3))
 

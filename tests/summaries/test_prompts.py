@@ -25,9 +25,7 @@ def test_the_transcript_comes_first_and_the_instruction_last() -> None:
     assert text.endswith("in at most 600 words.")
 
 
-@pytest.mark.parametrize(
-    "section", ["Task:", "Constraints:", "Decisions:", "Facts:", "State:", "Open:", "Failed:"]
-)
+@pytest.mark.parametrize("section", ["Task:", "Constraints:", "Decisions:", "Facts:", "State:", "Open:", "Failed:"])
 def test_the_instruction_asks_for_every_section(section: str) -> None:
     assert section in content().partition(RECORD)[2]
 
@@ -89,12 +87,8 @@ def test_a_small_summary_is_asked_for_in_few_words() -> None:
 
 
 def test_a_small_update_names_the_summary_it_continues() -> None:
-    prompt = prompts.build([Entry("user", "text", "At noon.")], prior="A party is planned.", max_tokens=128)[
-        0
-    ]["content"]
+    prompt = prompts.build([Entry("user", "text", "At noon.")], prior="A party is planned.", max_tokens=128)[0][
+        "content"
+    ]
 
-    assert (
-        prompt.index("A party is planned.")
-        < prompt.index("At noon.")
-        < prompt.index("one new summary of both")
-    )
+    assert prompt.index("A party is planned.") < prompt.index("At noon.") < prompt.index("one new summary of both")

@@ -48,6 +48,6 @@ def test_what_is_about_something_else_stays(first: str, second: str) -> None:
 
 
 def test_what_is_said_again_holds_again() -> None:
-    assert stale(
-        ["The hall costs 4200 euros.", "The hall costs 3900 euros.", "The hall costs 4200 euros."]
-    ) == {"The hall costs 3900 euros."}
+    assert stale(["The hall costs 4200 euros.", "The hall costs 3900 euros.", "The hall costs 4200 euros."]) == {
+        "The hall costs 3900 euros."
+    }

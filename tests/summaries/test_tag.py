@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from compacter.summaries import tag
 
 LINES = st.lists(
-    st.one_of(
-        st.text(max_size=20), st.sampled_from([tag.TAG, tag.HEADING, "\\" + tag.HEADING, "", "\n", "Rule: x"])
-    ),
+    st.one_of(st.text(max_size=20), st.sampled_from([tag.TAG, tag.HEADING, "\\" + tag.HEADING, "", "\n", "Rule: x"])),
     max_size=6,
 ).map("\n".join)
 

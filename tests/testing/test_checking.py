@@ -135,11 +135,7 @@ steps = st.lists(
 def test_no_call_and_no_result_can_be_taken_away_alone(steps: list[list[Any]], data: st.DataObject) -> None:
     messages = [message for step in steps for message in step]
     assert ChatRules()(messages) is None
-    halves = [
-        index
-        for index, message in enumerate(messages)
-        if message["role"] == "tool" or message.get("tool_calls")
-    ]
+    halves = [index for index, message in enumerate(messages) if message["role"] == "tool" or message.get("tool_calls")]
     if halves:
         index = data.draw(st.sampled_from(halves))
         assert ChatRules()(messages[:index] + messages[index + 1 :]) is not None

@@ -48,9 +48,7 @@ characters = CharacterCount(chars_per_token=1, media_tokens=1000)
             4,
             id="a result of Bedrock",
         ),
-        pytest.param(
-            {"content": "abc", "audio": None, "function_call": None}, 3, id="an SDK's empty members"
-        ),
+        pytest.param({"content": "abc", "audio": None, "function_call": None}, 3, id="an SDK's empty members"),
     ],
 )
 def test_the_text_of_every_wire_format_counts(message: dict[str, Any], size: int) -> None:

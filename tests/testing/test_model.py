@@ -64,9 +64,7 @@ class TestWindow:
         ("window", "max_tokens", "characters"),
         [(100, 2, 8), (5, None, 12), (2, 50, 4)],
     )
-    def test_an_answer_without_room_is_cut(
-        self, window: int, max_tokens: int | None, characters: int
-    ) -> None:
+    def test_an_answer_without_room_is_cut(self, window: int, max_tokens: int | None, characters: int) -> None:
         model = ScriptedModel(window=window, replies="0123456789" * 9)
         choice = model.completion("m", HELLO, max_tokens=max_tokens)["choices"][0]
         assert (len(choice["message"]["content"]), choice["finish_reason"]) == (characters, "length")
@@ -241,10 +239,7 @@ class TestBooks:
 
     def test_threads_lose_no_request(self) -> None:
         model = ScriptedModel()
-        threads = [
-            threading.Thread(target=lambda: [model.completion("m", HELLO) for _ in range(20)])
-            for _ in range(8)
-        ]
+        threads = [threading.Thread(target=lambda: [model.completion("m", HELLO) for _ in range(20)]) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -37,9 +37,7 @@ NUMBERLESS = {"bedrock", "groq"}
         ("litellm", "ContextWindowExceededError", 400, None),
     ],
 )
-def test_the_exception_looks_like_the_vendors(
-    style: str, name: str, status: int, code: str | int | None
-) -> None:
+def test_the_exception_looks_like_the_vendors(style: str, name: str, status: int, code: str | int | None) -> None:
     error = token_limit_error(style, limit=10, input_tokens=11)
     assert (type(error).__name__, error.status_code, error.code) == (name, status, code)
 

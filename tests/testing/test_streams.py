@@ -28,7 +28,7 @@ def text(chunks: list[dict[str, Any]]) -> str:
 
 async def read(stream: AsyncScriptedStream, seen: list[dict[str, Any]]) -> None:
     async for chunk in stream:
-        seen.append(chunk)  # noqa: PERF401 - a comprehension would lose what came before an error
+        seen.append(chunk)
 
 
 class TestChunks:
@@ -107,9 +107,7 @@ class TestOverflow:
 
     @pytest.mark.parametrize(("place", "before"), [("first_event", 0), ("after_role", 3)])
     def test_later_it_is_raised_while_reading(self, place: OverflowAt, before: int) -> None:
-        stream = ScriptedModel(window=1, overflow_at=place, housekeeping=2).completion(
-            "m", HELLO, stream=True
-        )
+        stream = ScriptedModel(window=1, overflow_at=place, housekeeping=2).completion("m", HELLO, stream=True)
         assert isinstance(stream, ScriptedStream)
         seen: list[dict[str, Any]] = []
         with pytest.raises(TokenLimitError):

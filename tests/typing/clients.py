@@ -18,9 +18,7 @@ compacter = Compacter()
 client = compacter.wrap(openai.OpenAI())
 assert_type(client, openai.OpenAI)
 assert_type(client.chat.completions.create(model="m", messages=[]), ChatCompletion)
-assert_type(
-    client.chat.completions.create(model="m", messages=[], stream=True), openai.Stream[ChatCompletionChunk]
-)
+assert_type(client.chat.completions.create(model="m", messages=[], stream=True), openai.Stream[ChatCompletionChunk])
 assert_type(client.responses.create(model="m", input="hello"), Response)
 assert_type(client.with_options(timeout=1), openai.OpenAI)
 assert_type(compacter.wrap(openai.AsyncAzureOpenAI()), openai.AsyncAzureOpenAI)

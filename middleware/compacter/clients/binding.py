@@ -68,7 +68,7 @@ class Binding:
             found = args[self.messages_position]
         return self.defaults.get(self.messages_param) if found is None else found
 
-    def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - some bindings can tell
+    def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:
         """Why the history is not in this call, in words for the user; ``None`` where it is."""
         return None
 
@@ -136,9 +136,7 @@ class Binding:
         messages, extra = wire.prompt(prompt)
         name, _ = self.output_limit(kwargs)
         options = {
-            key: value
-            for key, value in kwargs.items()
-            if key not in NOT_FOR_SUMMARIES and key not in OUTPUT_PARAMS
+            key: value for key, value in kwargs.items() if key not in NOT_FOR_SUMMARIES and key not in OUTPUT_PARAMS
         }
         if isinstance(options.get("extra_headers"), Mapping):
             options["extra_headers"] = parsed_reply(options["extra_headers"])
@@ -186,9 +184,7 @@ def bind(
         parameters = dict(inspect.signature(function).parameters)
     except (ValueError, TypeError):
         parameters = {}
-    open_ended = not parameters or any(
-        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
+    open_ended = not parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     positional = [
         name
         for name, parameter in parameters.items()
@@ -202,9 +198,7 @@ def bind(
             )
         name = messages_param
     else:
-        name = next(
-            (known for known in MESSAGE_PARAMS if known in parameters), "messages" if open_ended else ""
-        )
+        name = next((known for known in MESSAGE_PARAMS if known in parameters), "messages" if open_ended else "")
         if not name:
             return None
     return Binding(

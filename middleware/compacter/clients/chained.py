@@ -33,9 +33,7 @@ def compacting(
     return (_asynchronous if asynchronous else _synchronous)(engine, function, compact)
 
 
-def _synchronous(
-    engine: Engine, function: Callable[..., Any], compact: Callable[..., Any]
-) -> Callable[..., Any]:
+def _synchronous(engine: Engine, function: Callable[..., Any], compact: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -45,7 +43,7 @@ def _synchronous(
                 raise
             try:
                 compacted = compact(self, **_request(kwargs))
-            except Exception as other:  # noqa: BLE001 - the provider's first answer is the one to raise
+            except Exception as other:
                 _note(error, other)
                 raise error from None
         _world(engine, kwargs).perform(Tell(_event(engine, kwargs, compacted)))
@@ -54,9 +52,7 @@ def _synchronous(
     return call
 
 
-def _asynchronous(
-    engine: Engine, function: Callable[..., Any], compact: Callable[..., Any]
-) -> Callable[..., Any]:
+def _asynchronous(engine: Engine, function: Callable[..., Any], compact: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -66,7 +62,7 @@ def _asynchronous(
                 raise
             try:
                 compacted = await compact(self, **_request(kwargs))
-            except Exception as other:  # noqa: BLE001 - the provider's first answer is the one to raise
+            except Exception as other:
                 _note(error, other)
                 raise error from None
         await _world(engine, kwargs).aperform(Tell(_event(engine, kwargs, compacted)))
@@ -120,9 +116,7 @@ def _event(engine: Engine, kwargs: Mapping[str, Any], compacted: object) -> Comp
 
 
 def _note(error: Exception, other: Exception) -> None:
-    error.add_note(
-        f"compacter asked the server to compact its history, and {_NAME} failed: {type(other).__name__}"
-    )
+    error.add_note(f"compacter asked the server to compact its history, and {_NAME} failed: {type(other).__name__}")
 
 
 def _world(engine: Engine, kwargs: Mapping[str, Any]) -> World:

@@ -302,9 +302,7 @@ class Calls:
             session, effect = told
             await session.world.aperform(effect)
 
-    def _cut_silently(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any
-    ) -> tuple[Session, Tell] | None:
+    def _cut_silently(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any) -> tuple[Session, Tell] | None:
         tokens, _ = tokens_of(reply)
         session = self._session(args, kwargs) if tokens else None
         if session is None:

@@ -106,7 +106,7 @@ def _closing(close: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(close)
     def closed(self: object) -> None:
-        if sys._getframe(1).f_code.co_name != "__del__":  # noqa: SLF001 - nothing else tells the two apart
+        if sys._getframe(1).f_code.co_name != "__del__":
             close(self)
 
     return closed
@@ -130,11 +130,7 @@ def _patch(engine: Engine, models: Any) -> None:
     """
     inner = "_" if hasattr(models, "_generate_content") else ""
     create = taking_self(getattr(models, f"{inner}generate_content"))
-    names = [
-        name
-        for name in (f"{inner}generate_content", f"{inner}generate_content_stream")
-        if hasattr(models, name)
-    ]
+    names = [name for name in (f"{inner}generate_content", f"{inner}generate_content_stream") if hasattr(models, name)]
     for name in names:
         function = taking_self(getattr(models, name))
         binding = Contents(

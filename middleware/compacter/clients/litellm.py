@@ -28,9 +28,7 @@ async def acompletion(**options: Any) -> object:
 def window(model: str | None) -> int | None:
     """The model's context window in tokens by litellm's table, or ``None`` for a model it does not know."""
     known = _facts(model)
-    found = known.get("max_input_tokens") or (
-        known.get("max_tokens") if "max_output_tokens" not in known else None
-    )
+    found = known.get("max_input_tokens") or (known.get("max_tokens") if "max_output_tokens" not in known else None)
     return found if isinstance(found, int) else None
 
 

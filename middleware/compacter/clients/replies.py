@@ -30,9 +30,7 @@ def tokens_of(reply: object) -> tuple[int, int]:
     usage = field(reply, "usage") or field(reply, "usage_metadata") or field(reply, "usageMetadata")
     if not usage:
         return 0, 0
-    read = _first(
-        usage, "prompt_tokens", "input_tokens", "prompt_token_count", "promptTokenCount", "inputTokens"
-    )
+    read = _first(usage, "prompt_tokens", "input_tokens", "prompt_token_count", "promptTokenCount", "inputTokens")
     if field(usage, "prompt_tokens") is None and field(usage, "input_tokens_details") is None:
         # Anthropic and Bedrock state cached tokens beside the input tokens, OpenAI and Gemini inside them.
         for extra in (
@@ -104,11 +102,7 @@ def _responses(reply: object) -> _Read | None:
         for part in field(item, "content") or () if kind in ("message", None) else ():
             texts.append(str(field(part, "text") or ""))
             refused = refused or field(part, "type") == "refusal"
-    finish = (
-        field(field(reply, "incomplete_details"), "reason")
-        if field(reply, "status") == "incomplete"
-        else None
-    )
+    finish = field(field(reply, "incomplete_details"), "reason") if field(reply, "status") == "incomplete" else None
     return "".join(texts), _word(finish), refused, called
 
 

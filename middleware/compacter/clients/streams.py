@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field as dataclass_field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cache
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
@@ -53,7 +54,7 @@ def look(stream: Iterator[Any]) -> Opening:
             chunk = next(stream)
         except StopIteration:
             return opening
-        except Exception as error:  # noqa: BLE001 - classified by who asked
+        except Exception as error:
             opening.error = error
             return opening
         if _settles(opening, chunk):
@@ -69,7 +70,7 @@ async def alook(stream: AsyncIterator[Any]) -> Opening:
             chunk = await anext(stream)
         except StopAsyncIteration:
             return opening
-        except Exception as error:  # noqa: BLE001 - classified by who asked
+        except Exception as error:
             opening.error = error
             return opening
         if _settles(opening, chunk):
@@ -291,7 +292,7 @@ def shut(stream: Any) -> None:
     if callable(close):
         try:
             outcome = close()
-        except Exception:  # noqa: BLE001 - it is being thrown away
+        except Exception:
             return
         if hasattr(outcome, "close"):
             outcome.close()
@@ -306,6 +307,6 @@ async def ashut(stream: Any) -> None:
                 outcome = close()
                 if hasattr(outcome, "__await__"):
                     await outcome
-            except Exception:  # noqa: BLE001 - it is being thrown away
+            except Exception:
                 return
             return

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -17,11 +18,24 @@ from compacter.clients.replies import answer_of, model_of, tokens_of
 from compacter.engine import Engine
 from compacter.flow.drive import HandOver
 from compacter.flow.effects import (
-    Answer, AskPlan, AskSummarizer, Call, Claim, Clock, Effect, Outcome, Recall, Remember, Sleep, Tell, Usage,
+    Answer,
+    AskPlan,
+    AskSummarizer,
+    Call,
+    Claim,
+    Clock,
+    Effect,
+    Outcome,
+    Recall,
+    Remember,
+    Sleep,
+    Tell,
+    Usage,
 )  # fmt: skip
 from compacter.history.cut import CompactionPlan
 from compacter.history.message import Message
 from compacter.history.wire import Wire
+from compacter.memory.flight import LONGEST_WAIT
 from compacter.overflow import detect_in_reply
 
 T = TypeVar("T")
@@ -47,7 +61,8 @@ class World:
         self._claims: list[tuple[str, bool]] = []
         self._closed = False
         self._lock = threading.Lock()
-        self._deadline: float | None = None
+        self._spent = 0.0
+        """Seconds that compacting has taken so far; the provider's own time is not among them."""
         self.made: Sequence[Message] | None = None
         """What the last compaction made of the messages."""
         self.refused: object = None
@@ -83,7 +98,7 @@ class World:
                 return self._ask(effect)
             case Tell():
                 for hook in self.engine.hooks_for(effect.event):
-                    self._guard("hook", lambda: resolve(hook(effect.event)))  # noqa: B023 - called at once
+                    self._guard("hook", lambda: resolve(hook(effect.event)))
                 return None
             case AskPlan():
                 return self._plan(
@@ -114,8 +129,8 @@ class World:
                 )
 
     def _call(self, effect: Call) -> Outcome:
-        assert self.function is not None  # noqa: S101
-        assert self.binding is not None  # noqa: S101
+        assert self.function is not None
+        assert self.binding is not None
         args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
         if hasattr(self.refused, "close"):
             streams.shut(self.refused)
@@ -135,11 +150,11 @@ class World:
         return Outcome(reply, opening.found)
 
     def _ask(self, effect: AskSummarizer) -> Answer:
-        seconds = self._seconds_left()
-        if seconds is None:
-            return self._answer(self._summarize(effect))
-        # A sync call cannot be interrupted: it is left alone in its thread, and the call goes on without it.
-        return self._answer(in_thread(lambda: self._summarize(effect), seconds))
+        with self._on_the_clock() as seconds:
+            if seconds is None:
+                return self._answer(self._summarize(effect))
+            # A sync call cannot be interrupted: it is left alone in its thread, and the call goes on without it.
+            return self._answer(in_thread(lambda: self._summarize(effect), seconds))
 
     def _summarize(self, effect: AskSummarizer) -> object:
         function, args, kwargs = self._summary_call(effect, asynchronous=False)
@@ -147,13 +162,14 @@ class World:
 
     def _claim(self, effect: Claim) -> bool:
         key = self.engine.flight_key(self.model, self.wire, effect.messages)
-        waited = self.engine.flights.claim(key)
+        with self._on_the_clock() as seconds:
+            waited = self.engine.flights.claim(key, LONGEST_WAIT if seconds is None else seconds)
         if waited is not False:
             return bool(waited)
         self._claims.append((key, False))
         if not self.engine.blocking:
             return False
-        end = time.monotonic() + _CLAIM_SECONDS
+        end = time.monotonic() + self._wait(_CLAIM_SECONDS)
         polled = False
         while not self._shared_claim(key):
             polled = True
@@ -182,11 +198,12 @@ class World:
             case Call():
                 return await self._acall(effect)
             case AskSummarizer():
-                async with asyncio.timeout(self._seconds_left()):
-                    return self._answer(await self._asummarize(effect))
+                with self._on_the_clock() as seconds:
+                    async with asyncio.timeout(seconds):
+                        return self._answer(await self._asummarize(effect))
             case Tell():
                 for hook in self.engine.hooks_for(effect.event):
-                    await self._aguard("hook", lambda: hook(effect.event))  # noqa: B023 - called at once
+                    await self._aguard("hook", lambda: hook(effect.event))
                 return None
             case AskPlan():
                 return self._plan(
@@ -202,8 +219,8 @@ class World:
                 return self._at_once(effect)
 
     async def _acall(self, effect: Call) -> Outcome:
-        assert self.function is not None  # noqa: S101
-        assert self.binding is not None  # noqa: S101
+        assert self.function is not None
+        assert self.binding is not None
         args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
         if hasattr(self.refused, "close"):
             await streams.ashut(self.refused)
@@ -227,9 +244,7 @@ class World:
 
     async def _asummarize(self, effect: AskSummarizer) -> object:
         function, args, kwargs = self._summary_call(effect, asynchronous=True)
-        if self.engine.options.summarizer is not None and not inspect.iscoroutinefunction(
-            unwrapped(function)
-        ):
+        if self.engine.options.summarizer is not None and not inspect.iscoroutinefunction(unwrapped(function)):
             reply = await asyncio.to_thread(function, *args, **kwargs)
         else:
             reply = function(*args, **kwargs)
@@ -241,13 +256,14 @@ class World:
 
     async def _aclaim(self, effect: Claim) -> bool:
         key = self.engine.flight_key(self.model, self.wire, effect.messages)
-        waited = await self.engine.flights.aclaim(key)
+        with self._on_the_clock() as seconds:
+            waited = await self.engine.flights.aclaim(key, LONGEST_WAIT if seconds is None else seconds)
         if waited is not False:
             return bool(waited)
         self._claims.append((key, False))
         if not self.engine.blocking:
             return False
-        end = time.monotonic() + _CLAIM_SECONDS
+        end = time.monotonic() + self._wait(_CLAIM_SECONDS)
         polled = False
         while not await asyncio.to_thread(self._shared_claim, key):
             polled = True
@@ -286,9 +302,7 @@ class World:
                 (),
                 {"model": self.model, "messages": messages, "max_tokens": effect.max_tokens},
             )
-        args, kwargs = self.binding.summary_call(
-            self.args, self.kwargs, self.wire, messages, effect.max_tokens
-        )
+        args, kwargs = self.binding.summary_call(self.args, self.kwargs, self.wire, messages, effect.max_tokens)
         return self.binding.asks or self.function, args, kwargs
 
     def _answer(self, reply: object) -> Answer:
@@ -303,11 +317,7 @@ class World:
             if isinstance(summarizer, str)
             else model_of(reply) or (self.model if summarizer is None else None)
         )
-        cost = (
-            litellm.cost(model, answer.input_tokens, answer.output_tokens, reply)
-            if answer.input_tokens
-            else None
-        )
+        cost = litellm.cost(model, answer.input_tokens, answer.output_tokens, reply) if answer.input_tokens else None
         self.engine.ledger.answered(answer.input_tokens, answer.output_tokens, cost)
         return Answer(
             answer.text,
@@ -319,14 +329,20 @@ class World:
             cost,
         )
 
-    def _seconds_left(self) -> float | None:
-        """What is left of ``timeout``; it runs from the first request for a summary."""
-        if self.engine.options.timeout is None:
-            return None
-        now = time.monotonic()
-        if self._deadline is None:
-            self._deadline = now + self.engine.options.timeout
-        return max(0.0, self._deadline - now)
+    @contextlib.contextmanager
+    def _on_the_clock(self) -> Iterator[float | None]:
+        """What is left of ``timeout`` in seconds; what is done meanwhile is taken off it."""
+        timeout = self.engine.options.timeout
+        started = time.monotonic()
+        try:
+            yield None if timeout is None else max(0.0, timeout - self._spent)
+        finally:
+            self._spent += time.monotonic() - started
+
+    def _wait(self, longest: float) -> float:
+        """Seconds to wait for another call's compaction."""
+        left = self._seconds_left()
+        return longest if left is None else min(longest, left)
 
     def _before(self, plan: CompactionPlan) -> object:
         hook = self.engine.options.before_compaction
@@ -341,7 +357,7 @@ class World:
     def _guard(self, what: str, action: Callable[[], T], otherwise: Any = None) -> Any:
         try:
             return action()
-        except Exception as error:  # noqa: BLE001 - a hook or a memory that raises must not break the call
+        except Exception as error:
             self.engine.complain(f"{what}_failed", error)
             return otherwise
 
@@ -349,7 +365,7 @@ class World:
         try:
             outcome = action()
             return await outcome if inspect.isawaitable(outcome) else outcome
-        except Exception as error:  # noqa: BLE001 - a hook or a memory that raises must not break the call
+        except Exception as error:
             self.engine.complain(f"{what}_failed", error)
             return otherwise
 
@@ -409,7 +425,7 @@ def in_thread(action: Callable[[], T], seconds: float | None) -> T:
     def run() -> None:
         try:
             done.set_result(context.run(action))
-        except BaseException as error:  # noqa: BLE001 - handed to the caller
+        except BaseException as error:
             done.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="compacter").start()

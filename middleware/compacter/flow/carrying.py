@@ -48,9 +48,7 @@ def carry_out(
             if goal is None or _size(job, messages) <= goal:
                 return messages
             current = left()
-        result = yield from _apply(
-            policy, job, strategy, current, goal=goal, tally=tally, last=number == len(links)
-        )
+        result = yield from _apply(policy, job, strategy, current, goal=goal, tally=tally, last=number == len(links))
         if result is not None:
             messages, changed = result, True
     if job.must and (not changed or (job.target is not None and _size(job, messages) > job.target)):
@@ -121,16 +119,14 @@ def _apply(
         result = yield from _asked(strategy, task)
     except CompactionError:
         raise
-    except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
+    except Exception as error:
         reason, kind = "raised", type(error).__name__
     if result is not None:
         if _same(result, current.messages):
             del tally.names[mark:]
             return None
         edited = bool(getattr(strategy, "edits", False))
-        faults = violations(
-            wire, current.messages, result, protected=protected, alternate=alternate, edited=edited
-        )
+        faults = violations(wire, current.messages, result, protected=protected, alternate=alternate, edited=edited)
         if not faults:
             if tally.fallback and tally.names[mark] == strategy.name:
                 del tally.names[mark]

@@ -58,9 +58,7 @@ def plan(policy: Policy, job: Job) -> CompactionPlan:
     free = free_size(history, protected)
     need = 0
     if job.target is not None:
-        need = max(
-            0, free - (room := max(job.target - (total - free), 0)) + _for_summary(policy, job, free, room)
-        )
+        need = max(0, free - (room := max(job.target - (total - free), 0)) + _for_summary(policy, job, free, room))
     turns = [index for index, kind in enumerate(history.kinds) if kind is Kind.USER and index != prior]
     worth = min(max(need, _WORTH_FOLDING), free)
     cut = choose_cut(

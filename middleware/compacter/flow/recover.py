@@ -8,6 +8,7 @@ from typing import Any
 
 from tenacity import DoAttempt, DoSleep, RetryCallState
 
+from compacter.errors import CompactionError
 from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted
 from compacter.flow.calibration import Calibration
 from compacter.flow.compaction import compact
@@ -72,14 +73,12 @@ def recover(policy: Policy, request: Request, calibration: Calibration, refusal:
     while True:
         calibrate(request, calibration, refusal.found)
         if (yield from _stopped(retrying, state, refusal)):
-            return (
-                yield from _give_up(
-                    request, refusal, tried, "no rounds are left" if tried else "max_retries=0"
-                )
-            )
-        smaller = yield from _reduced(
-            policy, request, calibration, refusal.found, state.attempt_number - 1, tried
-        )
+            return (yield from _give_up(request, refusal, tried, "no rounds are left" if tried else "max_retries=0"))
+        try:
+            smaller = yield from _reduced(policy, request, calibration, refusal.found, state.attempt_number - 1, tried)
+        except CompactionError as error:
+            # Without a cause of its own: what the provider said is why a summary was wanted at all.
+            raise error from error.__cause__ or refusal.error
         if smaller is None:
             return (yield from _give_up(request, refusal, tried, "nothing more can be reduced"))
         request = smaller
@@ -209,9 +208,7 @@ def job_of(
     """The compaction that this request needs."""
     messages = tuple(request.messages)
     if target is None:
-        target = target_characters(
-            found, calibration, overhead=request.overhead, output_tokens=request.output_tokens
-        )
+        target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
     size = sum(map(request.wire.size, messages))
     if target is not None and target >= size:
         # The numbers say that it fits, the provider says that it does not: they are not to be trusted.
@@ -231,9 +228,7 @@ def job_of(
     )
 
 
-def pinned(
-    policy: Policy, messages: Sequence[Message], by_history: frozenset[int] = frozenset()
-) -> tuple[int, ...]:
+def pinned(policy: Policy, messages: Sequence[Message], by_history: frozenset[int] = frozenset()) -> tuple[int, ...]:
     """Indexes of pinned messages. A predicate that raises pins what it was asked about: losing a pin is worse."""
     if policy.pin is None and not by_history:
         return ()
@@ -244,7 +239,7 @@ def pinned(
         elif policy.pin is not None:
             try:
                 wanted = bool(policy.pin(message))
-            except Exception:  # noqa: BLE001
+            except Exception:
                 wanted = True
             if wanted:
                 found.append(index)
@@ -305,8 +300,6 @@ def _give_up(request: Request, refusal: Refusal, tried: Sequence[str], reason: s
     )
     if refusal.error is None:
         return refusal.reply
-    steps = (
-        "; ".join(f"round {number}: {step}" for number, step in enumerate(tried, 1)) or "nothing was tried"
-    )
+    steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(tried, 1)) or "nothing was tried"
     refusal.error.add_note(f"compacter gave up: {reason} ({steps}).")
     raise refusal.error

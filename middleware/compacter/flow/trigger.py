@@ -113,7 +113,7 @@ def estimate(policy: Policy, request: Request, calibration: Calibration, pulse: 
 def _estimated(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[int]:
     try:
         return estimate(policy, request, calibration, pulse)
-    except Exception as error:  # noqa: BLE001 - a counter that raises must not break the call
+    except Exception as error:
         yield from Tell(
             CompactionFailed(
                 model=request.model,
@@ -151,9 +151,7 @@ def _ahead(policy: Policy, request: Request, calibration: Calibration, pulse: Pu
     return smaller
 
 
-def _compacted(
-    policy: Policy, request: Request, calibration: Calibration, pulse: Pulse, target: int
-) -> Flow[Request]:
+def _compacted(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse, target: int) -> Flow[Request]:
     """The request compacted, or as it was when that did not succeed."""
     job = replace(
         job_of(policy, request, calibration, attempt=1, found=None, trigger="threshold", target=target),
@@ -207,7 +205,7 @@ def _checked(
         return outcome.reply
     try:
         again: Outcome = yield from Call(smaller.messages, smaller.options)
-    except Exception:  # noqa: BLE001 - the call has succeeded before: its reply is what the caller gets
+    except Exception:
         return outcome.reply
     if again.found is not None and confirmed(smaller, calibration, again.found):
         return outcome.reply
@@ -230,9 +228,7 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
 
 def _skip(request: Request, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
     yield from Tell(
-        CompactionSkipped(
-            model=request.model, conversation=request.conversation, trigger="threshold", reason=reason
-        )
+        CompactionSkipped(model=request.model, conversation=request.conversation, trigger="threshold", reason=reason)
     )
 
 
@@ -243,8 +239,6 @@ def _size(request: Request) -> int:
 def _readable(request: Request) -> int:
     """As ``_size``, without media and reasoning."""
     entries = (
-        entry
-        for index, message in enumerate(request.messages)
-        for entry in request.wire.entries(message, index)
+        entry for index, message in enumerate(request.messages) for entry in request.wire.entries(message, index)
     )
     return sum(len(entry.text) for entry in entries if entry.kind != "media") + request.overhead

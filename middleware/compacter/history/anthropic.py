@@ -176,21 +176,14 @@ def _unsealed(data: Json) -> Json:
 def _other_size(block: Message) -> int:
     """Size of such a block, what is sealed included: Anthropic decrypts it and the model reads it."""
     data = plain(block)
-    sealed = (
-        [value for key, value in data.items() if key.startswith("encrypted_")]
-        if isinstance(data, dict)
-        else []
-    )
+    sealed = [value for key, value in data.items() if key.startswith("encrypted_")] if isinstance(data, dict) else []
     return characters(_unsealed(data)) + sum(map(media.sealed, sealed))
 
 
 def _medium(block: Message) -> Piece:
     source = field(block, "source")
     kind, data = field(source, "type"), field(source, "data")
-    mime = str(
-        field(source, "media_type")
-        or ("application/pdf" if field(block, "type") == "document" else "image/*")
-    )
+    mime = str(field(source, "media_type") or ("application/pdf" if field(block, "type") == "document" else "image/*"))
     if field(block, "type") == "container_upload":
         mime = "application/octet-stream"
     if kind == "text" and isinstance(data, str):
@@ -200,9 +193,7 @@ def _medium(block: Message) -> Piece:
         size = sum(_part_size(part) for part in parts)
         return Piece("media", media.placeholder("text/plain", bytes_=size), size)
     raw = data if isinstance(data, (str, bytes)) else None
-    return Piece(
-        "media", media.placeholder(mime, raw), media.weight(mime, media.decoded_size(raw) if raw else None)
-    )
+    return Piece("media", media.placeholder(mime, raw), media.weight(mime, media.decoded_size(raw) if raw else None))
 
 
 def _part_size(part: Message) -> int:
@@ -219,9 +210,7 @@ def _rewrite(block: Message, edit: Edit) -> Message:
         return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
     if kind in _EDITABLE_RESULTS:
         content = field(block, "content")
-        old = "".join(
-            part if isinstance(part, str) else str(field(part, "text") or "") for part in listed(content)
-        )
+        old = "".join(part if isinstance(part, str) else str(field(part, "text") or "") for part in listed(content))
         new = edit("result", old, "")
         return block if new == old else replaced(block, content=new)
     return block

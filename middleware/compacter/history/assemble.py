@@ -39,12 +39,7 @@ def assemble(
         if alternate:
             role = wire.speaker(message)
             if role != "system":
-                if (
-                    not speaker
-                    and role == "assistant"
-                    and index > 0
-                    and _first_speaker(wire, messages) == "user"
-                ):
+                if not speaker and role == "assistant" and index > 0 and _first_speaker(wire, messages) == "user":
                     out.append(wire.say("user", FILLERS["user"]))
                 elif role == speaker and role in FILLERS and not _neighbours(wire, messages, before, index):
                     other: Literal["user", "assistant"] = "assistant" if role == "user" else "user"

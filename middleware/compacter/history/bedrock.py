@@ -155,11 +155,7 @@ def _part(block: Message) -> Piece:
 
 def _medium(kind: str, medium: Message) -> Piece:
     form, source = str(field(medium, "format") or ""), field(medium, "source")
-    mime = (
-        _OTHER_FORMATS.get(form, f"application/{form or 'pdf'}")
-        if kind == "document"
-        else f"{kind}/{form or '*'}"
-    )
+    mime = _OTHER_FORMATS.get(form, f"application/{form or 'pdf'}") if kind == "document" else f"{kind}/{form or '*'}"
     text = field(source, "text")
     if text is None and (parts := field(source, "content")) is not None:
         text = "".join(str(field(part, "text") or "") for part in listed(parts))
@@ -180,9 +176,7 @@ def _rewrite(block: Message, edit: Edit) -> Message:
         return block
     old = _answer_text(field(answer, "content"))
     new = edit("result", old, "")
-    return (
-        block if new == old else replaced(block, toolResult=replaced(answer, content=[{"text": spoken(new)}]))
-    )
+    return block if new == old else replaced(block, toolResult=replaced(answer, content=[{"text": spoken(new)}]))
 
 
 def _answer_text(content: Json) -> str:

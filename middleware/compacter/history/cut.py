@@ -111,12 +111,7 @@ def choose_cut(
     goal = max((total - aged) * ratio + aged, need)
     cut, before_newest = _walk(history, protected, goal, end)
     newest = steps[-1] if steps else 0
-    if (
-        cut > newest > 0
-        and ratio < 1
-        and before_newest >= max(need, 1)
-        and history.kinds[count - 1] is Kind.RESULT
-    ):
+    if cut > newest > 0 and ratio < 1 and before_newest >= max(need, 1) and history.kinds[count - 1] is Kind.RESULT:
         # The model has not yet seen the newest results: nearest cut is before them, as long as that is enough.
         cut = newest
     elif cut:
@@ -191,9 +186,7 @@ def _only_prior(cut: int, protected: Sequence[bool], prior: int | None) -> bool:
     return prior is not None and all(protected[index] or index == prior for index in range(cut))
 
 
-def _past_prior(
-    cut: int, steps: Sequence[int], end: int, protected: Sequence[bool], prior: int | None
-) -> int:
+def _past_prior(cut: int, steps: Sequence[int], end: int, protected: Sequence[bool], prior: int | None) -> int:
     """A head that is only the prior summary is widened by the next step that can be folded."""
     while _only_prior(cut, protected, prior):
         at = bisect_right(steps, cut)

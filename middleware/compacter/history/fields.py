@@ -49,9 +49,7 @@ def unmarked(value: Json) -> Json:
     mark.
     """
     if isinstance(value, dict):
-        return {
-            key: unmarked(inner) for key, inner in value.items() if inner is not None and key not in _MARKS
-        }
+        return {key: unmarked(inner) for key, inner in value.items() if inner is not None and key not in _MARKS}
     if isinstance(value, list):
         return [unmarked(inner) for inner in value]
     if isinstance(value, (bytes, bytearray)):

@@ -110,14 +110,9 @@ class GeminiWire:
         """The content as JSON-like data in snake_case, a bare string or part as the content it stands for."""
         if _is_content(message):
             data = _snake(unmarked(plain(message)))
-            data["parts"] = [
-                {"text": part} if isinstance(part, str) else part for part in data.get("parts") or ()
-            ]
+            data["parts"] = [{"text": part} if isinstance(part, str) else part for part in data.get("parts") or ()]
             return data
-        parts = [
-            {"text": part} if isinstance(part, str) else _snake(unmarked(plain(part)))
-            for part in _parts(message)
-        ]
+        parts = [{"text": part} if isinstance(part, str) else _snake(unmarked(plain(part))) for part in _parts(message)]
         return {"role": "model" if _kind(message) is Kind.ASSISTANT else "user", "parts": parts}
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:

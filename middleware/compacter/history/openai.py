@@ -37,9 +37,7 @@ _SPEAKERS: dict[Kind, Speaker] = {
     Kind.OTHER: "assistant",
 }
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
-_MEDIA = frozenset(
-    {"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"}
-)
+_MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"})
 
 
 class OpenAIWire:
@@ -167,9 +165,7 @@ def _read(message: Message) -> Reading | tuple[Kind, int, tuple[str, ...], tuple
         function = field(call, "function") or field(call, "custom") or {}
         size += len(str(field(function, "name") or "")) + _argument_size(function)
         calls.append(str(field(call, "id") or ""))
-    if (
-        calls and type(message) is dict and len(message) == 3 and "content" in message
-    ):  # role, content, tool_calls
+    if calls and type(message) is dict and len(message) == 3 and "content" in message:  # role, content, tool_calls
         return kind, size, tuple(calls), ()
     legacy = field(message, "function_call")
     if legacy:
@@ -246,9 +242,7 @@ def _medium(part: Message) -> tuple[str, str | None, str | None]:
     picture = field(part, str(kind)) if isinstance(kind, str) else None
     url = picture if isinstance(picture, str) else field(picture, "url")
     found = media.data_url(url) if isinstance(url, str) else None
-    mime = (
-        found[0] if found else {"video_url": "video/mp4", "audio_url": "audio/mpeg"}.get(str(kind), "image/*")
-    )
+    mime = found[0] if found else {"video_url": "video/mp4", "audio_url": "audio/mpeg"}.get(str(kind), "image/*")
     return mime, found[1] if found else None, field(picture, "detail")
 
 

@@ -57,10 +57,6 @@ def _telling_part(part: Any) -> WireName | None:
         return "anthropic"
     if kind == "image" and field(part, "source") is not None:
         return "anthropic"
-    if (
-        kind is None
-        and isinstance(part, dict)
-        and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"})
-    ):
+    if kind is None and isinstance(part, dict) and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"}):
         return "bedrock"
     return None

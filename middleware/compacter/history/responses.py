@@ -144,9 +144,7 @@ def _pieces(item: Message) -> Iterator[Piece]:
         yield from map(_part, listed(field(item, "content")))
     elif what in ("reasoning", "compaction", "compaction_summary"):
         texts = (*listed(field(item, "summary")), *listed(field(item, "content")))
-        yield reasoning(
-            sum(map(len, map(_part_text, texts))) + media.sealed(field(item, "encrypted_content"))
-        )
+        yield reasoning(sum(map(len, map(_part_text, texts))) + media.sealed(field(item, "encrypted_content")))
     elif what == "mcp_approval_request":
         yield call(str(field(item, "name") or ""), field(item, "arguments"), str(field(item, "id") or ""))
     elif what == "mcp_approval_response":
@@ -243,9 +241,7 @@ def _rewrite_part(part: Message, edit: Edit) -> Message:
     if new == old:
         return part
     # Annotations point into the old text by position.
-    return (
-        replaced(part, text=new, annotations=[]) if field(part, "annotations") else replaced(part, text=new)
-    )
+    return replaced(part, text=new, annotations=[]) if field(part, "annotations") else replaced(part, text=new)
 
 
 def _outline(items: Sequence[Message], readings: Sequence[Reading]) -> Outline:

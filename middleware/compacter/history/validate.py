@@ -52,9 +52,7 @@ def violations(
     if edited:
         made -= _edits(wire, before, after, positions)
     found.extend(
-        _strangers(
-            wire, before, after, positions, made=made, new=new, protected=protected, alternate=alternate
-        )
+        _strangers(wire, before, after, positions, made=made, new=new, protected=protected, alternate=alternate)
     )
     if alternate:
         found.extend(_turns(wire, after, positions))

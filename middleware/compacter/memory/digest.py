@@ -102,6 +102,4 @@ def _clipped(value: Json) -> Json:
 
 
 def _bytes(content: Json) -> bytes:
-    return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str).encode(
-        "utf-8", "surrogatepass"
-    )
+    return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str).encode("utf-8", "surrogatepass")

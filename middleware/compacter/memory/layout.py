@@ -121,8 +121,7 @@ def view_of(
         return None
     view = list(messages[:first])
     view.extend(
-        messages[first + item] if isinstance(item, int) else copy.deepcopy(item.message)
-        for item in layout.items
+        messages[first + item] if isinstance(item, int) else copy.deepcopy(item.message) for item in layout.items
     )
     view.extend(messages[end:])
     return view
@@ -148,8 +147,7 @@ def _joins(layout: Layout, wire: Wire, messages: Sequence[Message], first: int, 
         (
             role
             for item in reversed(layout.items)
-            if (role := wire.speaker(messages[first + item] if isinstance(item, int) else item.message))
-            != "system"
+            if (role := wire.speaker(messages[first + item] if isinstance(item, int) else item.message)) != "system"
         ),
         "",
     )

@@ -62,11 +62,7 @@ class Record:
     @property
     def size(self) -> int:
         """Bytes it takes, roughly."""
-        return (
-            _FRAME
-            + 8 * len(self.kept)
-            + sum(_FRAME + 2 * characters(literal.message) for literal in self.literals)
-        )
+        return _FRAME + 8 * len(self.kept) + sum(_FRAME + 2 * characters(literal.message) for literal in self.literals)
 
     def to_json(self) -> str:
         """The record as ASCII text. Messages of an SDK's own class become dicts."""
@@ -76,9 +72,7 @@ class Record:
                 "key": self.key,
                 "boundary": self.boundary,
                 "kept": self.kept,
-                "literals": [
-                    [literal.position, literal.message, literal.behind_system] for literal in self.literals
-                ],
+                "literals": [[literal.position, literal.message, literal.behind_system] for literal in self.literals],
                 "digest": self.digest,
                 "last": self.last,
                 "folded_user": self.folded_user,

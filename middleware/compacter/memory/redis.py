@@ -50,9 +50,7 @@ class RedisMemory:
             from redis.backoff import NoBackoff
             from redis.retry import Retry
         except ImportError as error:
-            raise ImportError(
-                'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
-            ) from error
+            raise ImportError('compacter\'s Redis memory needs: pip install "llm-compacter[redis]"') from error
         _check_url(url)
         self.ttl = seconds("ttl", ttl)
         self.namespace = _text("namespace", namespace)

@@ -52,9 +52,7 @@ class SQLiteMemory:
 
     blocking = True
 
-    def __init__(
-        self, path: str | os.PathLike[str], max_entries: int = 10_000, ttl: float | None = _WEEK
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], max_entries: int = 10_000, ttl: float | None = _WEEK) -> None:
         self.path = _file_name(path)
         self.max_entries = whole_number("max_entries", max_entries)
         self.ttl = None if ttl is None else seconds("ttl", ttl)
@@ -78,14 +76,10 @@ class SQLiteMemory:
         marks = ",".join("?" * len(keys))
         with self._open() as connection:
             rows = connection.execute(
-                f"SELECT id, body, used FROM records WHERE key IN ({marks}) AND used >= ?",  # noqa: S608 - marks only
+                f"SELECT id, body, used FROM records WHERE key IN ({marks}) AND used >= ?",
                 (*keys, self._oldest(now)),
             ).fetchall()
-            stale = [
-                (now, name.decode("utf-8", "replace"))
-                for name, _, used in rows
-                if now - used >= self._touch()
-            ]
+            stale = [(now, name.decode("utf-8", "replace")) for name, _, used in rows if now - used >= self._touch()]
             if stale:
                 # Another process that is writing is no reason to wait, nor to fail.
                 with contextlib.suppress(sqlite3.OperationalError), self._impatient(connection):
@@ -105,7 +99,7 @@ class SQLiteMemory:
             connection.execute("DELETE FROM records WHERE used < ?", (self._oldest(now),))
             for where, most in ("WHERE key = ?", _PER_KEY), ("", self.max_entries):
                 connection.execute(
-                    f"DELETE FROM records WHERE id IN (SELECT id FROM records {where} "  # noqa: S608 - of this line
+                    f"DELETE FROM records WHERE id IN (SELECT id FROM records {where} "
                     f"ORDER BY id = ? DESC, used DESC LIMIT -1 OFFSET {most})",
                     (*((record.key,) if where else ()), record.id),
                 )

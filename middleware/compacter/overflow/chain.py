@@ -52,9 +52,7 @@ def _behind(error: Exception, seen: set[int]) -> Verdict:
 
 def _completed(own: TokenLimit, behind: Verdict) -> TokenLimit:
     """The numbers that a wrapper lost, taken from its reason where that does not disagree."""
-    if not isinstance(behind, TokenLimit) or (
-        own.limit is not None and behind.limit not in {None, own.limit}
-    ):
+    if not isinstance(behind, TokenLimit) or (own.limit is not None and behind.limit not in {None, own.limit}):
         return own
     if own.requested is not None and behind.requested not in {None, own.requested}:
         return own

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a row of a vocabulary is one line.
 """Numbers of a text as token counts: how they are written, and what cannot be one."""
 
 from __future__ import annotations
@@ -42,9 +41,7 @@ _OTHER_UNIT = re.compile(
 _IN_BRACKETS = re.compile(r"[<\[(]$")
 _LOWER_BOUND = re.compile(r", ?\d{2,12}[\])]")
 _CLOSED = re.compile(r"[>\])](?! ?-?tok)")
-_OVERSHOOT = re.compile(
-    r" ?tokens? (?:over|too many|too long|longer|more than|above|beyond|past|in excess)\b"
-)
+_OVERSHOOT = re.compile(r" ?tokens? (?:over|too many|too long|longer|more than|above|beyond|past|in excess)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +87,7 @@ def _is_decoy(text: str, match: re.Match[str], value: int, codes: frozenset[str]
         return True
     if _LABEL.search(before) and not _counts_tokens(after):
         return True
-    if _IN_BRACKETS.search(before) and (
-        _LOWER_BOUND.match(after) or (400 <= value < 600 and _CLOSED.match(after))
-    ):
+    if _IN_BRACKETS.search(before) and (_LOWER_BOUND.match(after) or (400 <= value < 600 and _CLOSED.match(after))):
         return True
     if str(value) in codes and not _counts_tokens(after):
         return True
@@ -100,9 +95,7 @@ def _is_decoy(text: str, match: re.Match[str], value: int, codes: frozenset[str]
 
 
 def _counts_tokens(after: str) -> bool:
-    return (
-        re.match(r"[)\]]? ?-?(?:`?\w{1,12}`? )?(?:tok|トークン|토큰|токен|jeton|个?token)", after) is not None
-    )
+    return re.match(r"[)\]]? ?-?(?:`?\w{1,12}`? )?(?:tok|トークン|토큰|токен|jeton|个?token)", after) is not None
 
 
 def _is_bare_code(text: str, match: re.Match[str], value: int) -> bool:
@@ -111,7 +104,4 @@ def _is_bare_code(text: str, match: re.Match[str], value: int) -> bool:
         return False
     if text[match.start() - 1 : match.start()] != "(":
         return False
-    return (
-        re.search(r"\d", text[: match.start()]) is None
-        and re.search(r"\d|token", text[match.end() :]) is None
-    )
+    return re.search(r"\d", text[: match.start()]) is None and re.search(r"\d|token", text[match.end() :]) is None

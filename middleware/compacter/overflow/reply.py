@@ -32,7 +32,7 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
     """
     try:
         return _detect(reply)
-    except Exception:  # noqa: BLE001 - a stranger's object; a reply that cannot be read is a reply
+    except Exception:
         return None
 
 
@@ -62,9 +62,7 @@ def _detect(reply: object) -> TokenLimit | None:
         elif reason in STOP_REASONS:
             return TokenLimit(source="stop reason")
         else:
-            error = choice.get("error") or (getattr(choices[0], "__pydantic_extra__", None) or {}).get(
-                "error"
-            )
+            error = choice.get("error") or (getattr(choices[0], "__pydantic_extra__", None) or {}).get("error")
             if error is None:
                 return _without_room(members) if reason in _CUT_OFF else None
         return None if _has_content(choice) else _from_error(error, reply)

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a row of a vocabulary is one line.
 """Does a text say that the request is too long for the model? Rules over meanings, sentence by sentence.
 
 Every rule names one message that it is for, of our own wording. Strength says what may overrule it: a *plain*
@@ -108,9 +107,7 @@ def read(text: str) -> Finding | str | None:
         if doubtful is not None:
             doubt = doubtful
             continue
-        found = _judge(
-            part, parts[index - 1] if index else "", parts[index + 1] if index + 1 < len(parts) else ""
-        )
+        found = _judge(part, parts[index - 1] if index else "", parts[index + 1] if index + 1 < len(parts) else "")
         if found is None:
             continue
         around = tuple(spans[max(0, index - 1) : index + 3])
@@ -127,9 +124,7 @@ def read(text: str) -> Finding | str | None:
     return softer[0] if softer else None
 
 
-def _judge(  # noqa: C901, PLR0912 - a list of rules, each one line
-    segment: str, previous: str, following: str
-) -> tuple[str, Strength] | None:
+def _judge(segment: str, previous: str, following: str) -> tuple[str, Strength] | None:
     """The first rule that a sentence meets."""
     plain = IDIOM.sub(" ", segment)
     if CODE.search(segment):  # {"code": "context_length_exceeded"}
@@ -165,17 +160,11 @@ def _judge(  # noqa: C901, PLR0912 - a list of rules, each one line
     if too_long and _TOO_LONG_SUBJECT.search(plain):  # "your prompt is too long"
         return "subject too long", "plain" if token or model or _TOKENS_GIVEN.search(plain) else "soft"
     nearby = plain + " " + following[:200]
-    if (
-        (too_long or exceed) and asked and _TOKENS_GIVEN.search(nearby)
-    ):  # "Request too large. Max size: 10 tokens."
+    if (too_long or exceed) and asked and _TOKENS_GIVEN.search(nearby):  # "Request too large. Max size: 10 tokens."
         return "request too large in tokens", "plain"
     if subject and exceed and model:  # "the history exceeds what the model can read"
         return "subject exceeds model", "soft"
-    if (
-        words.MUST.search(plain)
-        and words.AT_MOST.search(plain)
-        and _bounded_input(plain, token=token, context=context)
-    ):
+    if words.MUST.search(plain) and words.AT_MOST.search(plain) and _bounded_input(plain, token=token, context=context):
         return "bound on input", "plain"  # "inputs must have fewer than 10 tokens"
     if _COMPARED.search(plain) and (token or context or subject):  # "prompt tokens: 12 > 10"
         return "compared", "plain"
@@ -198,9 +187,7 @@ def _bounded_input(segment: str, *, token: bool, context: bool) -> bool:
 def speaks_of_tokens(text: str) -> bool:
     """Whether a text is about tokens or a context at all."""
     plain = IDIOM.sub(" ", text)
-    return (
-        words.TOKEN.search(plain) is not None or words.CONTEXT.search(plain) is not None or "_tokens" in plain
-    )
+    return words.TOKEN.search(plain) is not None or words.CONTEXT.search(plain) is not None or "_tokens" in plain
 
 
 def counts_output(text: str) -> bool:
@@ -215,12 +202,7 @@ def counts_output(text: str) -> bool:
         if (
             OUTPUT_PARAM.search(part)
             and not hard_veto(part)
-            and (
-                words.CONTEXT.search(part)
-                or words.EXCEED.search(part)
-                or words.MUST.search(part)
-                or "total" in part
-            )
+            and (words.CONTEXT.search(part) or words.EXCEED.search(part) or words.MUST.search(part) or "total" in part)
         ):
             return True
     return False

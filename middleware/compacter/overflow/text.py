@@ -73,9 +73,7 @@ _BROKEN_WORD = re.compile(
 
 # An error that echoes the caller's own messages proves nothing by what those messages say.
 _ECHO_ROLE = re.compile(r"[\"']role[\"']\s{0,4}:\s{0,4}[\"'](?:user|assistant|system|tool|developer)[\"']")
-_ECHO = re.compile(
-    r"[\"'](?:content|text|arguments)[\"']\s{0,4}:\s{0,4}(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')"
-)
+_ECHO = re.compile(r"[\"'](?:content|text|arguments)[\"']\s{0,4}:\s{0,4}(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')")
 _ECHO_INPUT = re.compile(r"\binput_value=(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')")
 
 
@@ -86,9 +84,7 @@ def bounded(text: str) -> str:
 
 def fold(text: str) -> str:
     """Latin letters without accents, full-width forms as plain ones; vocabularies go through this as well."""
-    text = unicodedata.normalize(
-        "NFKC", _MARKS.sub("", unicodedata.normalize("NFKD", text.translate(_QUOTES)))
-    )
+    text = unicodedata.normalize("NFKC", _MARKS.sub("", unicodedata.normalize("NFKD", text.translate(_QUOTES))))
     for exotic, plain in _COMPARISONS:
         text = text.replace(exotic, plain)
     return text

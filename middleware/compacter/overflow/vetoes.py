@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a row of a vocabulary is one line; a sample message may look like code.
 """What looks like a token limit and is another thing; each rule stands beside one message that it is for."""
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ OUTPUT_PARAM = re.compile(
 """The room asked for the answer, under the names that APIs give it."""
 
 INPUT_PART = re.compile(
-    SUBJECT.pattern
-    + r"|\btotal\b|\bcombined\b|\bsum\b|\bin your\b|\bwould exceed\b|\bplus\b|总长|總長|合計|합계",
+    SUBJECT.pattern + r"|\btotal\b|\bcombined\b|\bsum\b|\bin your\b|\bwould exceed\b|\bplus\b|总长|總長|合計|합계",
 )
 """Words by which a sentence counts the messages as well."""
 

@@ -78,9 +78,7 @@ def extracted(task: CompactionTask) -> Summary:
     if budget <= 0:
         raise NoSummaryError("there is no room for a summary")
     prior = task.prior()
-    draft = extractive.draft(
-        task.entries(), budget=budget, prior=_whole(prior), extractors=task.settings.extractors
-    )
+    draft = extractive.draft(task.entries(), budget=budget, prior=_whole(prior), extractors=task.settings.extractors)
     if not (draft.prose.strip() or draft.ledger):
         raise NoSummaryError("nothing can be read in the head")
     return Summary(draft.prose, draft.ledger)
@@ -139,9 +137,7 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:
 
 def kept_ledger(task: CompactionTask) -> str:
     """The ledger of the head, for a compaction that has no prose."""
-    tokens = summary_tokens(
-        task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token
-    )
+    tokens = summary_tokens(task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
     return _ledger(task, task.entries(), min(int(tokens * task.chars_per_token), room(task)))
 
 
@@ -166,9 +162,7 @@ def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
     """
     whole = sum(len(transcript.line(entry)) + 1 for entry in entries) + 1
-    tokens = summary_tokens(
-        task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token
-    )
+    tokens = summary_tokens(task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
     if task.window is None:
         return None, tokens
     frame = prompts.overhead(prior=prose or None, template=task.settings.summary_prompt, max_tokens=tokens)
@@ -189,15 +183,13 @@ def _natively(
 
     ``None`` when that gives no summary: then it is asked for by a transcript.
     """
-    instruction = prompts.instruction(
-        prior=bool(prose), template=task.settings.summary_prompt, max_tokens=tokens
-    )
+    instruction = prompts.instruction(prior=bool(prose), template=task.settings.summary_prompt, max_tokens=tokens)
     try:
         answer = yield from _sent(
             task,
             AskSummarizer([{"role": "user", "content": instruction}], tokens, task.messages[: task.plan.cut]),
         )
-    except Exception:  # noqa: BLE001 - whatever it was, the transcript is another request
+    except Exception:
         return None
     return _judged(task, answer, entries, prose, kept)
 

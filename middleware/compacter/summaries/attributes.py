@@ -42,9 +42,7 @@ _LINES = {
     "units": "metric imperial",
 }
 _ATTRIBUTES = {word: attribute for attribute, line in _LINES.items() for word in line.split()}
-_TIME_WORDS = frozenset(
-    ["time", "times", "timestamp", "timestamps", "clock", "clocks", "timezone", "zone", "dates"]
-)
+_TIME_WORDS = frozenset(["time", "times", "timestamp", "timestamps", "clock", "clocks", "timezone", "zone", "dates"])
 _ADDRESSED = frozenset(["answer", "answers", "reply", "replies", "response", "responses", "tone", "style"])
 _OPEN_WORDS = frozenset(["playful", "warm", "light", "chatty", "casual", "friendly", "detailed"])
 _CHANGE_LINE = """
@@ -86,9 +84,7 @@ def governed(statement: str) -> Iterator[Governed]:
     forbids = not _ORDERS.isdisjoint(said)
     values = {run for name, _, _ in identifiers(statement) for run in raw_words(name)}
     names = (
-        {word.lower() for pair in _PERSON.findall(statement) for word in pair.split()}
-        if "duty" in present
-        else set()
+        {word.lower() for pair in _PERSON.findall(statement) for word in pair.split()} if "duty" in present else set()
     )
     scope = frozenset(
         stem(word)
@@ -130,8 +126,7 @@ def _has_value(attribute: str, statement: str, said: list[str]) -> bool:
         return _NAMED.search(statement) is not None
     if attribute in ("branch", "secret"):
         return any(
-            kind in ("path", "opaque", "code", "snake", "kebab", "uuid")
-            for _, kind, _ in identifiers(statement)
+            kind in ("path", "opaque", "code", "snake", "kebab", "uuid") for _, kind, _ in identifiers(statement)
         )
     if attribute == "zone":
         return not _TIME_WORDS.isdisjoint(said) and not any(map(str.isdigit, statement))

@@ -66,9 +66,7 @@ def _groups(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
     """Calls and the results that follow them, else single entries."""
     group: list[Entry] = []
     for entry in entries:
-        ends = group and (
-            entry.kind not in ("call", "result") or (entry.kind == "call" and group[-1].kind == "result")
-        )
+        ends = group and (entry.kind not in ("call", "result") or (entry.kind == "call" and group[-1].kind == "result"))
         if ends:
             yield group
             group = []
@@ -95,10 +93,7 @@ def _parts(entry: Entry, room: int) -> list[Entry]:
         end = cut if cut > start else end
         pieces.append(text[start:end])
         start = end
-    return [
-        replace(entry, text=f"(part {number} of {len(pieces)}) {piece}")
-        for number, piece in enumerate(pieces, 1)
-    ]
+    return [replace(entry, text=f"(part {number} of {len(pieces)}) {piece}") for number, piece in enumerate(pieces, 1)]
 
 
 def _joined(text: str, index: int) -> bool:

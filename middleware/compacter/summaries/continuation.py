@@ -17,9 +17,7 @@ _SPEAKER_LINE = re.compile(
     r"utilisateur|usuario|asistente|пользователь|ассистент|用户|助手|ユーザー|アシスタント)\W{0,3}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-_THEIRS = re.compile(
-    r"^\W*(?:user|human|benutzer|utilisateur|usuario|пользователь|用户|ユーザー)", re.IGNORECASE
-)
+_THEIRS = re.compile(r"^\W*(?:user|human|benutzer|utilisateur|usuario|пользователь|用户|ユーザー)", re.IGNORECASE)
 _CONTROL = re.compile(
     r"<\|(?:im_start|im_end|eot_id|start_header_id|end_header_id|assistant|user)\|>|<(?:start|"
     r"end)_of_turn>|\[/?INST\]"

@@ -57,9 +57,7 @@ def draft(
     cap = budget // _LEDGER_SHARE if ledger else 0
     scores: dict[str, float] = {}
     prose_lines = [line for parsed in olds for line in parsed.prose.splitlines() if line]
-    told = [
-        Entry("assistant", "summary", line) for line in [*prose_lines, *(old.references if ledger else ())]
-    ]
+    told = [Entry("assistant", "summary", line) for line in [*prose_lines, *(old.references if ledger else ())]]
     sources, pieces = units.cut([*told, *talk], scores)
     gone = stale([*old.rules, *(piece.said for piece in pieces if sources[piece.entry].role == "user")])
     pieces = [piece for piece in pieces if piece.said not in gone or sources[piece.entry].role != "user"]
@@ -92,9 +90,7 @@ def _select(
         covered.update(offered[place].words, offered[place].names)
         room -= offered[place].cost + marks[pieces[place].entry]
     chosen = choose([*offered, *(piece for _, piece in found)], known.weights, marks, (room, cap), covered)
-    listed = [
-        ledgers.REFERENCE + found[place - len(pieces)][0] for place in sorted(chosen) if place >= len(pieces)
-    ]
+    listed = [ledgers.REFERENCE + found[place - len(pieces)][0] for place in sorted(chosen) if place >= len(pieces)]
     lines = [*first, *(place for place in chosen if place < len(pieces) and place not in first)]
     room += sum(offered[place].cost + marks[pieces[place].entry] for place in first)
     room -= sum(len(line) + 1 for line in listed)

@@ -28,11 +28,7 @@ def _flat(value: object, name: str) -> Iterator[str]:
     if isinstance(value, dict):
         yield from _runs(
             name,
-            [
-                f"{key}: {_scalar(item)}"
-                for key, item in value.items()
-                if _is_plain(item) and str(item) not in name
-            ],
+            [f"{key}: {_scalar(item)}" for key, item in value.items() if _is_plain(item) and str(item) not in name],
         )
         for key, item in value.items():
             if not _is_plain(item):

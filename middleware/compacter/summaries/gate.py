@@ -104,9 +104,7 @@ def _language_switched(text: str, entries: Sequence[Entry]) -> bool:
     """Whether the people write in one script and the summary hardly uses it."""
     theirs = scripts.count(
         "\n".join(
-            entry.text[:2000]
-            for entry in entries
-            if entry.role in ("user", "assistant") and entry.kind == "text"
+            entry.text[:2000] for entry in entries if entry.role in ("user", "assistant") and entry.kind == "text"
         )
     )
     ours = scripts.count(text)

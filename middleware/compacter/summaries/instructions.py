@@ -86,9 +86,7 @@ _LASTING_WORDS = """
     max maximum nothing nobody everything every all each whatever tests test safety quality
 """
 _LASTING_TRIGGERS = frozenset(_LASTING_WORDS.split())
-_NEEDED_WORDS = (
-    "budget important essential vital crucial only allergic limit deadline diet under below above within"
-)
+_NEEDED_WORDS = "budget important essential vital crucial only allergic limit deadline diet under below above within"
 _NEEDED_TRIGGERS = frozenset([*_NEEDED_WORDS.split(), "allergy", "allergies"])
 _OPENING = 4
 """Words among which an order to be kept begins."""
@@ -182,6 +180,4 @@ def score(sentence: str) -> float:
 
 
 def _has_phrase(words: set[str], text: str) -> bool:
-    return any(
-        phrase.search(text) for word in words & _BY_FIRST_WORD.keys() for phrase in _BY_FIRST_WORD[word]
-    )
+    return any(phrase.search(text) for word in words & _BY_FIRST_WORD.keys() for phrase in _BY_FIRST_WORD[word])

@@ -69,9 +69,7 @@ def build(
     carried = [Entry("assistant", "summary", reference) for reference in old.references]
     sources, pieces = units.cut([*carried, *entries])
     known = vocabulary.learn(sources, pieces)
-    kept += [
-        REFERENCE + text for text in references.best(known, pieces, room, known.covered_by("\n".join(kept)))
-    ]
+    kept += [REFERENCE + text for text in references.best(known, pieces, room, known.covered_by("\n".join(kept)))]
     return "\n".join(kept)
 
 
@@ -87,11 +85,7 @@ def essence(
     """Return the ledger's lines without references: rules, requests, open calls, what ``extractors`` want."""
     lines = _fitting(ruled, int(budget * _RULE_SHARE))
     left = budget - sum(len(line) + 1 for line in lines)
-    asked = [
-        entry.text
-        for entry in entries
-        if entry.role == "user" and entry.kind == "text" and entry.text.strip()
-    ]
+    asked = [entry.text for entry in entries if entry.role == "user" and entry.kind == "text" and entry.text.strip()]
     size = min(_REQUEST_SIZE, budget // _REQUEST_SHARE)
     items = [(REFERENCE, text) for text in references.supplied(entries, extractors)[::-1]]
     if asked or old.task:

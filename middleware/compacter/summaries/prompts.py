@@ -98,9 +98,7 @@ def overhead(
     return len(_content("", prior, template, max_tokens, language_hint))
 
 
-def _content(
-    record: str, prior: str | None, template: str | None, max_tokens: int, language_hint: str | None
-) -> str:
+def _content(record: str, prior: str | None, template: str | None, max_tokens: int, language_hint: str | None) -> str:
     if prior and prior.strip():
         # Indented like the transcript's content, so that a summary cannot close its own fence either.
         record = f"{_SUMMARY_OPEN}\n {transcript.neutral(prior)}\n{_SUMMARY_CLOSE}\n{record}"

@@ -23,10 +23,7 @@ def _card(match: re.Match[str]) -> str:
 
 def _luhn(digits: list[int]) -> bool:
     """The check digit of payment cards (ISO/IEC 7812-1)."""
-    doubled = [
-        digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4)
-        for place, digit in enumerate(reversed(digits))
-    ]
+    doubled = [digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4) for place, digit in enumerate(reversed(digits))]
     return sum(doubled) % 10 == 0 and len(set(digits)) > 1
 
 
@@ -50,9 +47,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     # Connection strings: scheme://user:password@host
     (
-        re.compile(
-            r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^\s:/@'\"<>]{0,128}:)[^\s@/'\"<>]{1,256}(?P<after>@)"
-        ),
+        re.compile(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^\s:/@'\"<>]{0,128}:)[^\s@/'\"<>]{1,256}(?P<after>@)"),
         _kept("password"),
     ),
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"), "[token]"),

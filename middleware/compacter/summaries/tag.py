@@ -8,8 +8,8 @@ It is no secret, and whoever computes it gains no more than a summary of the sam
 from __future__ import annotations
 
 import re
-from hashlib import blake2b
 from dataclasses import dataclass
+from hashlib import blake2b
 
 TAG = "[compacter: summary of what came before]"
 """How the first line of every summary message begins; its seal follows."""
@@ -69,9 +69,7 @@ def divide(text: str) -> Parsed:
 
 
 def _seal(body: str) -> str:
-    return blake2b(
-        body.encode("utf-8", "surrogatepass"), digest_size=_SEAL_BYTES, person=b"compacter"
-    ).hexdigest()
+    return blake2b(body.encode("utf-8", "surrogatepass"), digest_size=_SEAL_BYTES, person=b"compacter").hexdigest()
 
 
 def _escape(text: str) -> str:

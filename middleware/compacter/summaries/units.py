@@ -72,16 +72,10 @@ def cut(entries: Sequence[Entry], scores: dict[str, float] | None = None) -> tup
             for passage, rule in passages:
                 short = passage if rule or _looks_like_code(passage) else shorten(passage)
                 if tells(short):
-                    worth = (
-                        salience(passage)
-                        * (whole if one_line else labelled(passage))
-                        * (_RULE if rule else 1)
-                    )
+                    worth = salience(passage) * (whole if one_line else labelled(passage)) * (_RULE if rule else 1)
                     units.append(Unit(short, place, passage, worth, rule))
         elif entry.kind == "summary":
-            units.extend(
-                Unit(sentence, place, sentence, salience(sentence) * whole) for sentence in sentences(rest)
-            )
+            units.extend(Unit(sentence, place, sentence, salience(sentence) * whole) for sentence in sentences(rest))
         else:
             units.extend(Unit(line, place, line) for line in lines(rest))
     return sources, units

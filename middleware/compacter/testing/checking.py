@@ -60,12 +60,7 @@ class ChatRules:
             return None if speaks and read.get("role") == "assistant" else "has no content"
         if not isinstance(content, (str, list, tuple)):
             return f"has content of type {type(content).__name__}"
-        if (
-            self.refuse_blank
-            and not speaks
-            and read.get("role") not in {"tool", "function"}
-            and _blank(content)
-        ):
+        if self.refuse_blank and not speaks and read.get("role") not in {"tool", "function"} and _blank(content):
             return "has blank content"
         return None
 
@@ -112,9 +107,7 @@ def _pairs(messages: Sequence[Message]) -> str | None:
             continue
         if role == "function":
             if legacy is None or read.get("name") != legacy:
-                return (
-                    f"messages[{index}]: the function result {read.get('name')!r} answers no preceding call"
-                )
+                return f"messages[{index}]: the function result {read.get('name')!r} answers no preceding call"
             legacy = None
             continue
         if waiting:

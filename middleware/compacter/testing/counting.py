@@ -95,9 +95,7 @@ class CharacterCount:
 
 def _is_medium(members: Mapping[str, Any]) -> bool:
     kind = members.get("type")
-    return (isinstance(kind, str) and kind in _MEDIA_TYPES) or any(
-        members.get(key) is not None for key in _MEDIA
-    )
+    return (isinstance(kind, str) and kind in _MEDIA_TYPES) or any(members.get(key) is not None for key in _MEDIA)
 
 
 def _json_length(value: object) -> int:

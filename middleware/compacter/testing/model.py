@@ -225,9 +225,7 @@ class ScriptedModel(Books):
             raise invalid_request_error(self.style, message=fault)
         refusal = None
         if refused:
-            refusal = token_limit_error(
-                self.style, limit=self.window, input_tokens=tokens, output_tokens=output
-            )
+            refusal = token_limit_error(self.style, limit=self.window, input_tokens=tokens, output_tokens=output)
         return request, refusal, Frame(number, model)
 
     def _refused(

@@ -66,9 +66,7 @@ _classes: dict[tuple[type[ProviderError], str], type[ProviderError]] = {}
 
 def _named(base: type[E], name: str) -> type[E]:
     """The subclass of `base` with the vendor's name, the same one each time."""
-    made = _classes.setdefault(
-        (base, name), type(name, (base,), {"__module__": __name__, "__doc__": base.__doc__})
-    )
+    made = _classes.setdefault((base, name), type(name, (base,), {"__module__": __name__, "__doc__": base.__doc__}))
     return cast("type[E]", made)
 
 
@@ -111,8 +109,7 @@ _ROWS = (
         "anthropic",
         "BadRequestError",
         "the prompt is too long: {input} tokens, and the maximum is {limit}",
-        "the input of {input} tokens and `max_tokens` of {output} together exceed the context limit"
-        " of {limit} tokens",
+        "the input of {input} tokens and `max_tokens` of {output} together exceed the context limit of {limit} tokens",
         envelope="anthropic",
     ),
     Style(
@@ -185,8 +182,7 @@ _ROWS = (
     Style(
         "cohere",
         "BadRequestError",
-        "too many tokens: the prompt is {input} tokens long, the model's context takes at most"
-        " {limit} tokens",
+        "too many tokens: the prompt is {input} tokens long, the model's context takes at most {limit} tokens",
         kind=None,
         envelope="plain",
         shown="status_code: {status}, body: {body}",
@@ -201,8 +197,7 @@ _ROWS = (
     Style(
         "openrouter",
         "BadRequestError",
-        "The maximum context length of this endpoint is {limit} tokens, but your request has about"
-        " {input} tokens.",
+        "The maximum context length of this endpoint is {limit} tokens, but your request has about {input} tokens.",
         "The maximum context length of this endpoint is {limit} tokens, and about {requested} tokens were"
         " requested ({input} of text input, {output} in the output).",
         code=400,
@@ -275,13 +270,9 @@ def rate_limit_error(style: str | Style = "openai", *, tokens_per_minute: int = 
     if row.envelope == "google":
         row = replace(row, status=429, error="ClientError", kind="RESOURCE_EXHAUSTED", code=429)
     elif row.envelope == "aws":
-        row = replace(
-            row, status=429, error="ThrottlingException", kind="ThrottlingException", code="Throttling"
-        )
+        row = replace(row, status=429, error="ThrottlingException", kind="ThrottlingException", code="Throttling")
     else:
-        row = replace(
-            row, status=429, error="RateLimitError", kind="rate_limit_error", code="rate_limit_exceeded"
-        )
+        row = replace(row, status=429, error="RateLimitError", kind="rate_limit_error", code="rate_limit_exceeded")
     return _raised(RateLimitError, _unmapped(row), message, {})
 
 

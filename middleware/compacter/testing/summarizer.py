@@ -86,9 +86,7 @@ class ScriptedSummarizer:
         self._failures: tuple[Failure | BaseException | None, ...] = (
             tuple(cast("Sequence[Failure | BaseException | None]", fail)) if each else ()
         )
-        self._ever: Failure | BaseException | None = (
-            None if each else cast("Failure | BaseException | None", fail)
-        )
+        self._ever: Failure | BaseException | None = None if each else cast("Failure | BaseException | None", fail)
         for failure in (*self._failures, self._ever):
             if isinstance(failure, str) and failure not in get_args(Failure):
                 raise ValueError(f"unknown failure {failure!r}; known: {', '.join(get_args(Failure))}")
