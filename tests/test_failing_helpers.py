@@ -75,10 +75,12 @@ class TestSummarizersThatFail:
         model = ScriptedModel(window=900)
         completion = Compacter(summarizer=ScriptedSummarizer(fail=failure), fallback=None).wrap(model.completion)
 
-        with pytest.raises(CompactionError, match="no summary could be had"):
+        with pytest.raises(CompactionError, match="no summary could be had") as caught:
             completion("m", talk())
 
         assert len(model.requests) == 1
+        # The summarizer's exception, or else the provider's own.
+        assert caught.value.__cause__ is not None
 
     def test_without_a_fallback_what_the_summarizer_raised_is_the_cause(self) -> None:
         error = server_error()

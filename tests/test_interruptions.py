@@ -215,3 +215,24 @@ class TestInterruptions:
         Compacter().wrap(chat)(messages=talk()).close()
 
         assert not model.requests
+
+
+def test_the_timeout_bounds_the_wait_for_another_calls_summary_too() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def summarize(messages: Sequence[Chat], **_: Any) -> str:
+        begun.set()
+        assert go_on.wait(60)
+        return "They talked about questions."
+
+    completion = Compacter(summarizer=summarize, timeout=0.2).wrap(ScriptedModel(window=900).completion)
+    # Its own time-out makes the first call go on as well, but not before the second one has begun to wait for it.
+    first = threading.Thread(target=completion, args=("m", talk()))
+    first.start()
+    assert begun.wait(60)
+    try:
+        assert answered(completion("m", talk())) == "ok"
+    finally:
+        go_on.set()
+        first.join(60)
+    assert not first.is_alive()

@@ -162,8 +162,8 @@ class World:
 
     def _claim(self, effect: Claim) -> bool:
         key = self.engine.flight_key(self.model, self.wire, effect.messages)
-        with self._on_the_clock() as seconds:
-            waited = self.engine.flights.claim(key, LONGEST_WAIT if seconds is None else seconds)
+        with self._on_the_clock():
+            waited = self.engine.flights.claim(key, self._wait(LONGEST_WAIT))
         if waited is not False:
             return bool(waited)
         self._claims.append((key, False))
@@ -256,8 +256,8 @@ class World:
 
     async def _aclaim(self, effect: Claim) -> bool:
         key = self.engine.flight_key(self.model, self.wire, effect.messages)
-        with self._on_the_clock() as seconds:
-            waited = await self.engine.flights.aclaim(key, LONGEST_WAIT if seconds is None else seconds)
+        with self._on_the_clock():
+            waited = await self.engine.flights.aclaim(key, self._wait(LONGEST_WAIT))
         if waited is not False:
             return bool(waited)
         self._claims.append((key, False))
@@ -329,13 +329,17 @@ class World:
             cost,
         )
 
+    def _seconds_left(self) -> float | None:
+        """What is left of ``timeout``."""
+        timeout = self.engine.options.timeout
+        return None if timeout is None else max(0.0, timeout - self._spent)
+
     @contextlib.contextmanager
     def _on_the_clock(self) -> Iterator[float | None]:
-        """What is left of ``timeout`` in seconds; what is done meanwhile is taken off it."""
-        timeout = self.engine.options.timeout
+        """Gives what is left of ``timeout``; what is done meanwhile is taken off it."""
         started = time.monotonic()
         try:
-            yield None if timeout is None else max(0.0, timeout - self._spent)
+            yield self._seconds_left()
         finally:
             self._spent += time.monotonic() - started
 
