@@ -35,12 +35,12 @@ REPLY = {
 Message = dict[str, Any]
 
 
-def bare(*, model: str, messages: Sequence[Message]) -> Message:
+def bare(*, model: str, messages: Sequence[Message]) -> Message:  # noqa: ARG001 - the signature of a completion
     """A completion that costs nothing."""
     return REPLY
 
 
-async def abare(*, model: str, messages: Sequence[Message]) -> Message:
+async def abare(*, model: str, messages: Sequence[Message]) -> Message:  # noqa: ARG001 - as above
     """As ``bare``."""
     return REPLY
 
@@ -140,7 +140,7 @@ class Provider:
         self.requests = 0
         self.rejected = 0
 
-    def completion(self, *, model: str, messages: Sequence[Message]) -> Message:
+    def completion(self, *, model: str, messages: Sequence[Message]) -> Message:  # noqa: ARG002
         """A reply, or a token-limit error."""
         self.requests += 1
         tokens = sum(len(message["content"]) for message in messages) // 4

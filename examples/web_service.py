@@ -32,7 +32,7 @@ def service(completion: Callable[..., Any]) -> ThreadingHTTPServer:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
             """Say nothing."""
 
     return ThreadingHTTPServer(("127.0.0.1", 0), Chat)
@@ -43,8 +43,8 @@ def browse(address: str) -> int:
     messages: list[Any] = [{"role": "system", "content": "You help in a library."}]
     for turn in range(TURNS):
         messages.append({"role": "user", "content": f"Do you have volume {turn} of the encyclopedia on the shelf?"})
-        request = urllib.request.Request(address, json.dumps(messages).encode())
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        request = urllib.request.Request(address, json.dumps(messages).encode())  # noqa: S310 - our own server
+        with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310 - as above
             messages.append(json.load(reply))
     return len(messages)
 

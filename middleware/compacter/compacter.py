@@ -169,7 +169,7 @@ class Compacter:
         wire_format: str | None,
         budget: int | None,
         summary: str | None,
-        strict: bool,
+        strict: bool,  # noqa: FBT001
     ) -> tuple[Any, Flow[Compaction | None]]:
         from compacter.clients.world import World
 

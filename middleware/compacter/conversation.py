@@ -174,7 +174,7 @@ class History(MutableSequence[Message]):
 
     def tokens(self) -> int:
         """Size in tokens: what the Compacter's ``token_counter`` says, else an estimate calibrated by replies."""
-        engine = self._own()._engine
+        engine = self._own()._engine  # noqa: SLF001 - one house
         if engine.options.token_counter is not None:
             return engine.options.token_counter(list(self._messages))
         return engine.calibration(self._model).tokens(self._size())
@@ -246,7 +246,7 @@ class History(MutableSequence[Message]):
         if not result.changed:
             return result
         if not self.install(version, result.messages):
-            self._own()._engine.aborted(result.event)
+            self._own()._engine.aborted(result.event)  # noqa: SLF001 - one house
             return CompactionResult(list(self._messages))
         return result
 
@@ -276,7 +276,7 @@ class History(MutableSequence[Message]):
     def _threshold(self) -> int | None:
         from compacter.clients.litellm import window
 
-        engine = self._own()._engine
+        engine = self._own()._engine  # noqa: SLF001 - one house
         known = engine.calibration(self._model).window or window(self._model)
         trigger = self._max_tokens if self._max_tokens is not None else engine.options.trigger_tokens
         if trigger is None:

@@ -88,7 +88,7 @@ class Engine:
             return None
         try:
             return self.recall.view(self.scope(model, wire), wire, messages)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a failing memory must not fail the call
             self.complain("memory_failed", error, step="find")
             return None
 
@@ -98,7 +98,7 @@ class Engine:
             return
         try:
             self.recall.remember(self.scope(model, wire), wire, before, after)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a failing memory must not fail the call
             self.complain("memory_failed", error, step="save")
 
     def flight_key(self, model: str | None, wire: Wire, head: Sequence[Message]) -> str:
@@ -125,7 +125,7 @@ class Engine:
                 outcome = hook(skipped)
                 if hasattr(outcome, "close"):
                     outcome.close()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a hook that raises must not break the call
                 self.complain("hook_failed", error)
 
     def log(self, event: Event) -> None:
@@ -145,7 +145,7 @@ class Engine:
         try:
             logger = self.logger if self.logger is not None else default_logger()
             getattr(logger, level)(name, **members)
-        except Exception:
+        except Exception:  # noqa: BLE001, S110 - a logger that fails has nowhere to be reported to
             pass
 
 

@@ -78,7 +78,7 @@ def surface(thing: Any) -> dict[str, str]:
         if not name.startswith("_"):
             try:
                 found[name] = kind(getattr(thing, name))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a property may need what is not configured
                 found[name] = type(error).__name__
     return found
 

@@ -68,7 +68,7 @@ def test_an_interrupt_is_not_shown_to_the_flow(interrupt: type[BaseException]) -
     def curious() -> Generator[Effect[Any], Any, None]:
         try:
             yield from Clock()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - nothing may come here
             seen.append(error)
         finally:
             seen.append(GeneratorExit())

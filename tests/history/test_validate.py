@@ -78,8 +78,8 @@ def test_m16_what_breaks_one_is_named(after: list[Any], options: dict[str, Any],
 
 
 class TestPairs:
-    CALLING = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}
-    SEEN = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x" * 200}]}
+    CALLING = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}  # noqa: RUF012
+    SEEN = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x" * 200}]}  # noqa: RUF012
 
     def test_half_a_pair_is_a_fault(self) -> None:
         before = [U1, self.CALLING, self.SEEN, A2, U3]

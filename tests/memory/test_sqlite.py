@@ -205,7 +205,7 @@ def test_many_objects_may_open_a_new_file_at_once(path: Path) -> None:
         start.wait()
         try:
             SQLiteMemory(path).save(record(str(number)))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - told below
             faults.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]

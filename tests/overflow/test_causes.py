@@ -36,7 +36,7 @@ class LLMError(Exception):
     pass
 
 
-class OrderNotFound(Exception):
+class OrderNotFound(Exception):  # noqa: N818 - applications name them so
     pass
 
 

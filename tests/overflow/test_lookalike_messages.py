@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a message stands on one line, as it was received.
 """Errors that sound like a token limit and are another thing, of our own wording: none is taken for one (G15)."""
 
 from __future__ import annotations

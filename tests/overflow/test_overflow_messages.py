@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a message stands on one line, as it was received.
 """Token limits in many voices, of our own wording: each is recognised, with the numbers that it states (P6)."""
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def wrap_stream(
     engine: Engine,
     function: Callable[..., Any],
     binding: Binding,
-    _: bool,
+    _: bool,  # noqa: FBT001 - a Shape is called by position
 ) -> Callable[..., Any]:
     """``messages.stream``, which returns a context manager: the request is made when that is entered."""
 

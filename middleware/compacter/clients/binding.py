@@ -68,7 +68,7 @@ class Binding:
             found = args[self.messages_position]
         return self.defaults.get(self.messages_param) if found is None else found
 
-    def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:
+    def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - some bindings can tell
         """Why the history is not in this call, in words for the user; ``None`` where it is."""
         return None
 

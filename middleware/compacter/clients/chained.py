@@ -43,7 +43,7 @@ def _synchronous(engine: Engine, function: Callable[..., Any], compact: Callable
                 raise
             try:
                 compacted = compact(self, **_request(kwargs))
-            except Exception as other:
+            except Exception as other:  # noqa: BLE001 - the provider's first answer is the one to raise
                 _note(error, other)
                 raise error from None
         _world(engine, kwargs).perform(Tell(_event(engine, kwargs, compacted)))
@@ -62,7 +62,7 @@ def _asynchronous(engine: Engine, function: Callable[..., Any], compact: Callabl
                 raise
             try:
                 compacted = await compact(self, **_request(kwargs))
-            except Exception as other:
+            except Exception as other:  # noqa: BLE001 - the provider's first answer is the one to raise
                 _note(error, other)
                 raise error from None
         await _world(engine, kwargs).aperform(Tell(_event(engine, kwargs, compacted)))

@@ -106,7 +106,7 @@ def _closing(close: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(close)
     def closed(self: object) -> None:
-        if sys._getframe(1).f_code.co_name != "__del__":
+        if sys._getframe(1).f_code.co_name != "__del__":  # noqa: SLF001 - nothing else tells the two apart
             close(self)
 
     return closed

@@ -72,7 +72,7 @@ def wrap_module(engine: Engine, module: ModuleType) -> ModuleType:
 def wrap_plain(engine: Engine, function: Callable[..., Any], param: str, wire_format: str | None) -> Callable[..., Any]:
     """A function of litellm's whose messages argument and wire format are known."""
     binding = bind(function, messages_param=param, wire_format=wire_format)
-    assert binding is not None
+    assert binding is not None  # noqa: S101 - with messages_param there always is one
     if wire_format == "responses":
         binding = replace(binding, output_param="max_output_tokens")
     return wrap_function(engine, function, binding, asynchronous=is_awaited(function))

@@ -72,7 +72,7 @@ def wrap_call(
     engine: Engine,
     function: Callable[..., Any],
     binding: Binding,
-    asynchronous: bool,
+    asynchronous: bool,  # noqa: FBT001 - a Shape is called by position
 ) -> Callable[..., Any]:
     """The usual shape: a call for a call."""
     return wrap_function(engine, function, binding, asynchronous=asynchronous)

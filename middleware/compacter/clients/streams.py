@@ -54,7 +54,7 @@ def look(stream: Iterator[Any]) -> Opening:
             chunk = next(stream)
         except StopIteration:
             return opening
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - classified by who asked
             opening.error = error
             return opening
         if _settles(opening, chunk):
@@ -70,7 +70,7 @@ async def alook(stream: AsyncIterator[Any]) -> Opening:
             chunk = await anext(stream)
         except StopAsyncIteration:
             return opening
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - classified by who asked
             opening.error = error
             return opening
         if _settles(opening, chunk):
@@ -292,7 +292,7 @@ def shut(stream: Any) -> None:
     if callable(close):
         try:
             outcome = close()
-        except Exception:
+        except Exception:  # noqa: BLE001 - it is being thrown away
             return
         if hasattr(outcome, "close"):
             outcome.close()
@@ -307,6 +307,6 @@ async def ashut(stream: Any) -> None:
                 outcome = close()
                 if hasattr(outcome, "__await__"):
                     await outcome
-            except Exception:
+            except Exception:  # noqa: BLE001 - it is being thrown away
                 return
             return

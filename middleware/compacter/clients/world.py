@@ -98,7 +98,7 @@ class World:
                 return self._ask(effect)
             case Tell():
                 for hook in self.engine.hooks_for(effect.event):
-                    self._guard("hook", lambda: resolve(hook(effect.event)))
+                    self._guard("hook", lambda: resolve(hook(effect.event)))  # noqa: B023 - called at once
                 return None
             case AskPlan():
                 return self._plan(
@@ -129,8 +129,8 @@ class World:
                 )
 
     def _call(self, effect: Call) -> Outcome:
-        assert self.function is not None
-        assert self.binding is not None
+        assert self.function is not None  # noqa: S101
+        assert self.binding is not None  # noqa: S101
         args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
         if hasattr(self.refused, "close"):
             streams.shut(self.refused)
@@ -203,7 +203,7 @@ class World:
                         return self._answer(await self._asummarize(effect))
             case Tell():
                 for hook in self.engine.hooks_for(effect.event):
-                    await self._aguard("hook", lambda: hook(effect.event))
+                    await self._aguard("hook", lambda: hook(effect.event))  # noqa: B023 - called at once
                 return None
             case AskPlan():
                 return self._plan(
@@ -219,8 +219,8 @@ class World:
                 return self._at_once(effect)
 
     async def _acall(self, effect: Call) -> Outcome:
-        assert self.function is not None
-        assert self.binding is not None
+        assert self.function is not None  # noqa: S101
+        assert self.binding is not None  # noqa: S101
         args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
         if hasattr(self.refused, "close"):
             await streams.ashut(self.refused)
@@ -361,7 +361,7 @@ class World:
     def _guard(self, what: str, action: Callable[[], T], otherwise: Any = None) -> Any:
         try:
             return action()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a hook or a memory that raises must not break the call
             self.engine.complain(f"{what}_failed", error)
             return otherwise
 
@@ -369,7 +369,7 @@ class World:
         try:
             outcome = action()
             return await outcome if inspect.isawaitable(outcome) else outcome
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a hook or a memory that raises must not break the call
             self.engine.complain(f"{what}_failed", error)
             return otherwise
 
@@ -429,7 +429,7 @@ def in_thread(action: Callable[[], T], seconds: float | None) -> T:
     def run() -> None:
         try:
             done.set_result(context.run(action))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - handed to the caller
             done.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="compacter").start()

@@ -97,7 +97,7 @@ def _same_type(target: T, wrapped: Any) -> T:
     """A copy of a callable object whose call is the wrapped one: its attributes and its type stay."""
     kind = type(target)
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG001
         return wrapped(*args, **kwargs)
 
     try:

@@ -21,6 +21,8 @@ from compacter.strategies.base import CompactionStrategy, CompactionTask, Tally
 from compacter.strategies.fallback import fall_back
 from compacter.strategies.folding import reserve
 
+_ROOM = 0.9
+"""Share of the window that counts as fitting between two strategies: what just fits is too long again a message later."""
 _OURS = (ClearToolResults, Shorten, Summarize, Truncate)
 
 
@@ -42,10 +44,11 @@ def carry_out(
     goal = job.target
     if goal is None and len(links) > 1:
         goal = _usual_size(policy, job, approved)
+    enough = goal if goal is None or job.trigger == "manual" else int(goal * _ROOM)
     current, messages, changed = approved, list(job.messages), False
     for number, strategy in enumerate(links, 1):
         if changed:
-            if goal is None or _size(job, messages) <= goal:
+            if enough is None or _size(job, messages) <= enough:
                 return messages
             current = left()
         result = yield from _apply(policy, job, strategy, current, goal=goal, tally=tally, last=number == len(links))
@@ -119,7 +122,7 @@ def _apply(
         result = yield from _asked(strategy, task)
     except CompactionError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         reason, kind = "raised", type(error).__name__
     if result is not None:
         if _same(result, current.messages):

@@ -10,7 +10,7 @@ from compacter.flow.effects import Effect, Flow
 T = TypeVar("T")
 
 
-class HandOver(BaseException):
+class HandOver(BaseException):  # noqa: N818 - no error, and no flow may catch it
     """Raised by ``perform`` in a sync program whose reply has to be awaited: the flow goes on in ``adrive``."""
 
     flow: Flow[Any]
@@ -32,7 +32,7 @@ def drive(flow: Flow[T], perform: Callable[[Effect[Any]], Any]) -> T:
             except HandOver as handing:
                 handed_over, handing.flow, handing.effect = True, flow, effect
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the flow decides what an error means
                 effect = flow.throw(error)
             else:
                 effect = flow.send(outcome)
@@ -52,7 +52,7 @@ async def adrive(
         while True:
             try:
                 outcome = await perform(effect)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the flow decides what an error means
                 effect = flow.throw(error)
             else:
                 effect = flow.send(outcome)

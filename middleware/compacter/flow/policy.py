@@ -45,7 +45,7 @@ def detector(
     def detect(error: BaseException) -> TokenLimit | None:
         try:
             answer = extra(error)
-        except Exception:
+        except Exception:  # noqa: BLE001 - a broken detector must not hide the provider's error
             answer = None
         if isinstance(answer, TokenLimit):
             return answer

@@ -239,7 +239,7 @@ def pinned(policy: Policy, messages: Sequence[Message], by_history: frozenset[in
         elif policy.pin is not None:
             try:
                 wanted = bool(policy.pin(message))
-            except Exception:
+            except Exception:  # noqa: BLE001
                 wanted = True
             if wanted:
                 found.append(index)

@@ -17,7 +17,7 @@ class Untouched:
             if isinstance(message, dict):
                 try:
                     self._held.append((message, copy.deepcopy(message)))
-                except Exception:
+                except Exception:  # noqa: BLE001, S112 - what cannot be copied cannot be watched
                     continue
 
     def restored(self) -> bool:

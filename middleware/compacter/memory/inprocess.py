@@ -69,7 +69,7 @@ class InProcessMemory:
             while len(self._records) > self.max_entries or self._bytes > self.max_bytes:
                 self._drop(next(iter(self._records)))
 
-    def claim(self, key: str, seconds: float) -> bool:
+    def claim(self, key: str, seconds: float) -> bool:  # noqa: ARG002
         """Always granted: threads and tasks of this process are kept apart by ``flights``."""
         return True
 

@@ -127,7 +127,7 @@ class Recall:
             return
         try:
             prefix = [_frozen(message) for message in messages]
-        except Exception:
+        except Exception:  # noqa: BLE001 - an SDK's object that cannot be copied: it is encoded each time instead
             return
         verbatim = frozenset(item for item in layout.items if isinstance(item, int))
         with self._lock:

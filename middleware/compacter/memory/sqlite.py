@@ -76,7 +76,7 @@ class SQLiteMemory:
         marks = ",".join("?" * len(keys))
         with self._open() as connection:
             rows = connection.execute(
-                f"SELECT id, body, used FROM records WHERE key IN ({marks}) AND used >= ?",
+                f"SELECT id, body, used FROM records WHERE key IN ({marks}) AND used >= ?",  # noqa: S608 - marks only
                 (*keys, self._oldest(now)),
             ).fetchall()
             stale = [(now, name.decode("utf-8", "replace")) for name, _, used in rows if now - used >= self._touch()]
@@ -99,7 +99,7 @@ class SQLiteMemory:
             connection.execute("DELETE FROM records WHERE used < ?", (self._oldest(now),))
             for where, most in ("WHERE key = ?", _PER_KEY), ("", self.max_entries):
                 connection.execute(
-                    f"DELETE FROM records WHERE id IN (SELECT id FROM records {where} "
+                    f"DELETE FROM records WHERE id IN (SELECT id FROM records {where} "  # noqa: S608 - of this line
                     f"ORDER BY id = ? DESC, used DESC LIMIT -1 OFFSET {most})",
                     (*((record.key,) if where else ()), record.id),
                 )

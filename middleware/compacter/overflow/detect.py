@@ -19,7 +19,7 @@ def detect_token_limit(error: BaseException) -> TokenLimit | None:
 
     try:
         verdict = judge_chain(error, set())
-    except Exception:
+    except Exception:  # noqa: BLE001 - a stranger's object must not turn a provider's error into ours
         return None
     return verdict if isinstance(verdict, TokenLimit) else None
 
@@ -31,6 +31,6 @@ def detect_text(text: str, *, status: int | None = None, code: str | None = None
 
     try:
         verdict = judge(gather_body(text, status=status, code=code))
-    except Exception:
+    except Exception:  # noqa: BLE001 - see above
         return None
     return verdict if isinstance(verdict, TokenLimit) else None

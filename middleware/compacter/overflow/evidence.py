@@ -110,7 +110,7 @@ def attribute(thing: object, name: str) -> object:
     """An attribute, or None; whatever a property may raise."""
     try:
         return getattr(thing, name, None)
-    except Exception:
+    except Exception:  # noqa: BLE001 - a property of a stranger's class may raise anything; it is then no evidence
         return None
 
 
@@ -118,7 +118,7 @@ def text_of(thing: object) -> str:
     """``str(thing)``, or nothing when it cannot say."""
     try:
         return bounded(str(thing))
-    except Exception:
+    except Exception:  # noqa: BLE001 - see above
         return ""
 
 

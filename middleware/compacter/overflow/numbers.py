@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row of a vocabulary is one line.
 """Numbers of a text as token counts: how they are written, and what cannot be one."""
 
 from __future__ import annotations

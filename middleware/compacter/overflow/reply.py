@@ -32,7 +32,7 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
     """
     try:
         return _detect(reply)
-    except Exception:
+    except Exception:  # noqa: BLE001 - a stranger's object; a reply that cannot be read is a reply
         return None
 
 

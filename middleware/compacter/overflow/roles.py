@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row of a vocabulary is one line.
 """Which number is the limit and which is what was sent: told by the words beside it, never by its place."""
 
 from __future__ import annotations

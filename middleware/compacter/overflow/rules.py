@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row of a vocabulary is one line.
 """Does a text say that the request is too long for the model? Rules over meanings, sentence by sentence.
 
 Every rule names one message that it is for, of our own wording. Strength says what may overrule it: a *plain*
@@ -124,7 +125,9 @@ def read(text: str) -> Finding | str | None:
     return softer[0] if softer else None
 
 
-def _judge(segment: str, previous: str, following: str) -> tuple[str, Strength] | None:
+def _judge(  # noqa: C901, PLR0912 - a list of rules, each one line
+    segment: str, previous: str, following: str
+) -> tuple[str, Strength] | None:
     """The first rule that a sentence meets."""
     plain = IDIOM.sub(" ", segment)
     if CODE.search(segment):  # {"code": "context_length_exceeded"}

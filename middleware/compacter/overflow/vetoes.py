@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row of a vocabulary is one line; a sample message may look like code.
 """What looks like a token limit and is another thing; each rule stands beside one message that it is for."""
 
 from __future__ import annotations

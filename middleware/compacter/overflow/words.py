@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row of a vocabulary is one line.
 """The words in which models and servers speak of length, by meaning; one row a language.
 
 A rule combines meanings, so a language is added here and nowhere else. Stems are enough: the text is folded first

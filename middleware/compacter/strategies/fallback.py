@@ -17,7 +17,7 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
         else:
             try:
                 summary = extracted(task)
-            except Exception:
+            except Exception:  # noqa: BLE001 - no room, or a redaction of the user's that raised: the next one then
                 continue
             result = task.fold(summary.prose, summary.ledger)
         task.tally.fallback = True
@@ -30,6 +30,6 @@ def _ledger(task: CompactionTask) -> str:
     """The ledger; only the prior one where a redaction or an extractor of the user's raises."""
     try:
         return kept_ledger(task)
-    except Exception:
+    except Exception:  # noqa: BLE001 - what cannot be redacted is not kept, and the call goes on
         prior = task.prior()
         return prior.ledger if prior else ""

@@ -62,7 +62,7 @@ class Shorten:
         """All texts of a message, each to its share of what the message may have."""
         texts: list[int] = []
 
-        def measure(kind: str, text: str, name: str) -> str:
+        def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
             texts.append(0 if kind == "call" else len(text))
             return text
 
@@ -72,7 +72,7 @@ class Shorten:
         if words <= 0 or room <= 0:
             return message
 
-        def edit(kind: str, text: str, name: str) -> str:
+        def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)
             return text if kind == "call" or len(text) <= share else excerpt.shorten(text, share)
 
