@@ -22,7 +22,7 @@ from compacter.strategies.fallback import fall_back
 from compacter.strategies.folding import reserve
 
 _ROOM = 0.9
-"""Share of the window that counts as fitting between two strategies: what just fits is too long again a message later."""
+"""Share of the window that counts as fitting between two strategies: what just fits is too long a message later."""
 _OURS = (ClearToolResults, Shorten, Summarize, Truncate)
 
 

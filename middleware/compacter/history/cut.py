@@ -15,8 +15,8 @@ from compacter.history.outline import Kind, Outline
 class CompactionPlan:
     """What a compaction would fold. Sizes are data sizes in characters.
 
-    ``before_compaction`` may return a changed copy: ``dataclasses.replace(plan, cut=...)``. A cut inside a step is moved
-    to the step's beginning; what must stay, stays, wherever the cut lies.
+    ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan, cut=...)``. One inside a step
+    is moved to the step's beginning; what must stay, stays, wherever the cut lies.
     """
 
     messages: tuple[Message, ...] = field(repr=False)
@@ -60,12 +60,12 @@ class CompactionPlan:
 
 
 _TURN_REST = 0.05
-"""Share of the compactable size by which a head may be larger so that the tail begins with a turn: an answer without its
-question says little."""
+"""Share of the compactable size by which a head may be larger so that the tail begins with a turn: an answer without
+its question says little."""
 
 
 def protect(history: Outline, pinned: Sequence[int] = (), *, prior: int | None = None) -> list[bool]:
-    """Which messages stay whatever happens: system, pinned ones with their tool partners, the last user message with its own."""
+    """Which messages stay whatever happens: system; pinned ones and the last user message, with their tool partners."""
     kinds, steps = history.kinds, history.steps
     protected = [kind is Kind.SYSTEM for kind in kinds]
     last = history.last_user(but=prior)

@@ -17,7 +17,7 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
         else:
             try:
                 summary = extracted(task)
-            except Exception:  # noqa: BLE001 - no room, or a redaction of the user's that raised: the next one then
+            except Exception:  # noqa: BLE001, S112 - no room, or a redaction that raised: the next one then
                 continue
             result = task.fold(summary.prose, summary.ledger)
         task.tally.fallback = True
