@@ -271,7 +271,7 @@ class TestLimits:
             (stop_any(stop_after_attempt(3), stop_after_delay(600)), 3),
             (stop_after_attempt(3) | stop_after_delay(600), 3),
         ],
-        ids=str,
+        ids=lambda value: str(value) if isinstance(value, int) else type(value).__name__,
     )
     def test_max_retries_takes_a_number_or_a_tenacity_stop(self, stop: Any, requests: int) -> None:
         calls = 0

@@ -127,7 +127,11 @@ def test_the_resources_lead_back_to_the_copy() -> None:
     assert raw._completions is wrapped.chat.completions
 
 
-@pytest.mark.parametrize("stranger", [object(), 7, "text", types.ModuleType("other"), openai.OpenAI, None], ids=repr)
+@pytest.mark.parametrize(
+    "stranger",
+    [object(), 7, "text", types.ModuleType("other"), openai.OpenAI, None],
+    ids=["object", "number", "text", "module", "class", "None"],
+)
 def test_a_stranger_gets_an_error_that_tells_what_is_supported(stranger: Any) -> None:
     with pytest.raises(TypeError) as caught:
         Compacter().wrap(stranger)
