@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tenacity import Retrying, stop_after_attempt
 
+from compacter.clients.litellm import window
 from compacter.config import Options, default_logger
 from compacter.events import CompactionEvent, CompactionSkipped, Event
 from compacter.flow.calibration import Calibration
@@ -166,6 +167,7 @@ def policy_of(options: Options) -> Policy:
             extractors=options.extractors,
             redact=options.redact,
             detect=detect,
+            summarizer_window=window(options.summarizer) if isinstance(options.summarizer, str) else None,
             extractive=options.summarizer == "extractive",
             native=options.summary_request == "native" and options.redact is None and options.summarizer is None,
         ),

@@ -44,7 +44,6 @@ class Job:
     found: TokenLimit | None = None
     must: bool = False
     """Whether something has to be folded, ``preserve_recent_turns`` or not."""
-    known_summaries: frozenset[int] | None = None
 
 
 def plan(policy: Policy, job: Job) -> CompactionPlan:
@@ -91,7 +90,13 @@ def _for_summary(policy: Policy, job: Job, free: int, room: int) -> int:
 
 
 def describe(
-    policy: Policy, job: Job, history: Outline, protected: Sequence[bool], *, cut: int, prior: int | None
+    policy: Policy,
+    job: Job,
+    history: Outline,
+    protected: Sequence[bool],
+    *,
+    cut: int,
+    prior: int | None,
 ) -> CompactionPlan:
     """The plan that this cut means."""
     sizes = history.sizes
@@ -126,7 +131,11 @@ def prior_summary(wire: Wire, messages: Sequence[Message], history: Outline) -> 
 
 
 def target_characters(
-    found: TokenLimit | None, calibration: Calibration, *, overhead: int, output_tokens: int | None
+    found: TokenLimit | None,
+    calibration: Calibration,
+    *,
+    overhead: int,
+    output_tokens: int | None,
 ) -> int | None:
     """What the messages may weigh so that the request fits, in characters; ``None`` where no limit is known.
 

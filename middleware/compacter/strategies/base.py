@@ -37,6 +37,8 @@ class Settings:
     extractors: tuple[Callable[[str], Any], ...] = ()
     redact: Callable[[str], str] | None = None
     detect: Callable[[BaseException], TokenLimit | None] = detect_token_limit
+    summarizer_window: int | None = None
+    """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
     extractive: bool = False
     """Whether summaries are made without any model."""
     native: bool = False
@@ -74,7 +76,7 @@ class CompactionTask:
     """Characters that the result may have at most, where that is known."""
     chars_per_token: float = 4.0
     window: int | None = None
-    """The summarizer's context window in tokens, where it is known."""
+    """The model's context window in tokens, where it is known."""
     settings: Settings = field(default_factory=Settings)
     tally: Tally = field(default_factory=Tally, repr=False)
 

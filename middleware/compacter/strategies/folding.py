@@ -53,9 +53,9 @@ def reserve(settings: Settings, window: int | None, head_size: int, chars_per_to
 def room(task: CompactionTask) -> int:
     """Characters the text of a summary may have: less than it replaces, and within the target where there is one.
 
-    A budget that what must stay exceeds already cannot be kept; a summary asked for by hand then gets three quarters of it,
-    because losing everything helps nobody (at a tenth of real agents' histories: .82 of what was needed later survived with
-    a tenth of the head, .88 with this).
+    A budget that what must stay exceeds already cannot be kept; a summary asked for by hand then gets three quarters of
+    it, because losing everything helps nobody (at a tenth of real agents' histories: .82 of what was needed later
+    survived with a tenth of the head, .88 with this).
     """
     smaller = task.plan.head_size - tag.FRAME - 1
     if task.target is None:
@@ -72,7 +72,10 @@ def extracted(task: CompactionTask) -> Summary:
     if task.target is None or task.plan.trigger != "manual":
         # A summary that fills the window would make the very next message too long again.
         tokens = summary_tokens(
-            task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token
+            task.settings.max_summary_tokens,
+            task.window,
+            task.plan.head_size,
+            task.chars_per_token,
         )
         budget = min(budget, int(tokens * task.chars_per_token), max(task.plan.head_size // 3, 200))
     if budget <= 0:
@@ -163,12 +166,13 @@ def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[
     """
     whole = sum(len(transcript.line(entry)) + 1 for entry in entries) + 1
     tokens = summary_tokens(task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
-    if task.window is None:
+    window = task.settings.summarizer_window or task.window
+    if window is None:
         return None, tokens
     frame = prompts.overhead(prior=prose or None, template=task.settings.summary_prompt, max_tokens=tokens)
-    usable = int(task.window * _PROMPT_MARGIN)
+    usable = int(window * _PROMPT_MARGIN)
     left = usable - int((whole + frame) / task.chars_per_token)
-    if left >= min(tokens, task.window // _LEAST_ANSWER):
+    if left >= min(tokens, window // _LEAST_ANSWER):
         return None, min(tokens, left)
     most = max(_SMALLEST_CHUNK, int((usable - tokens) * task.chars_per_token) - frame)
     parts = -(-whole // most)
@@ -177,7 +181,11 @@ def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[
 
 
 def _natively(
-    task: CompactionTask, entries: Sequence[Entry], prose: str, tokens: int, kept: str
+    task: CompactionTask,
+    entries: Sequence[Entry],
+    prose: str,
+    tokens: int,
+    kept: str,
 ) -> Generator[Effect[Any], Any, str | None]:
     """A summary asked for at the end of the conversation itself, so that the provider's prompt cache pays for the head.
 
@@ -195,11 +203,19 @@ def _natively(
 
 
 def _ask(
-    task: CompactionTask, chunk: Sequence[Entry], prose: str, tokens: int, *, words: int | None = None
+    task: CompactionTask,
+    chunk: Sequence[Entry],
+    prose: str,
+    tokens: int,
+    *,
+    words: int | None = None,
 ) -> Generator[Effect[Any], Any, Answer]:
     """Ask by a transcript. A second try asks for fewer ``words`` (in tokens), as the first may have been cut off."""
     messages = prompts.build(
-        chunk, prior=prose or None, template=task.settings.summary_prompt, max_tokens=words or tokens
+        chunk,
+        prior=prose or None,
+        template=task.settings.summary_prompt,
+        max_tokens=words or tokens,
     )
     return (yield from _sent(task, AskSummarizer(messages, tokens)))
 
@@ -215,7 +231,13 @@ def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any]
 
 
 def _judged(
-    task: CompactionTask, answer: Answer, chunk: Sequence[Entry], prose: str, kept: str, *, last: bool = False
+    task: CompactionTask,
+    answer: Answer,
+    chunk: Sequence[Entry],
+    prose: str,
+    kept: str,
+    *,
+    last: bool = False,
 ) -> str | None:
     """The accepted text, or ``None`` when it is refused and may be asked for once more."""
     before = task.prior()
