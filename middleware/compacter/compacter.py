@@ -82,8 +82,8 @@ class Compacter:
         """The same function or client, compacting.
 
         ``messages_param`` names the argument that holds the messages where it is not ``messages``, ``input`` or
-        ``contents``; ``wire_format`` is one of ``openai``, ``anthropic``, ``responses``, ``gemini``, ``bedrock`` where it
-        cannot be recognised. Raises ``TypeError`` for what cannot be wrapped.
+        ``contents``; ``wire_format`` is one of ``openai``, ``anthropic``, ``responses``, ``gemini``, ``bedrock`` where
+        it cannot be recognised. Raises ``TypeError`` for what cannot be wrapped.
         """
         from compacter.clients.wrapping import wrap
 
@@ -119,7 +119,7 @@ class Compacter:
         wire_format: str | None = None,
         budget: int | None = None,
     ) -> CompactionPlan:
-        """What ``compact`` would fold: no model is asked and nothing changed. A cut of 0 means nothing can be folded."""
+        """What ``compact`` would fold: no model is asked, nothing changed. A cut of 0 means nothing can be folded."""
         return plan(self._engine.policy, self._job(messages, model, wire_format, budget))
 
     def compact(
@@ -134,12 +134,12 @@ class Compacter:
     ) -> CompactionResult:
         """Compact now.
 
-        ``model`` is the litellm model that summarises where ``summarizer`` is not set. ``budget`` is the data size that the
-        result may have, in characters, the summary included. ``summary`` is a summary of your own, instead of a model's.
-        With ``strict`` half a tool pair raises ``InvalidHistoryError``; otherwise it is passed through, never made worse.
-        Raises ``CompactionError`` when no summary can be had and ``fallback=None``.
+        ``model`` is the litellm model that summarises where ``summarizer`` is not set. ``budget`` is the data size that
+        the result may have, in characters, the summary included. ``summary`` is a summary of your own, instead of a
+        model's. With ``strict`` half a tool pair raises ``InvalidHistoryError``; otherwise it is passed through, never
+        made worse. Raises ``CompactionError`` when no summary can be had and ``fallback=None``.
         """
-        world, flow = self._by_hand(messages, model, wire_format, budget, summary, strict)
+        world, flow = self._by_hand(messages, model, wire_format, budget, summary=summary, strict=strict)
         try:
             return self._result(messages, wire_format, budget, drive(flow, world.perform))
         finally:
@@ -156,7 +156,7 @@ class Compacter:
         strict: bool = False,
     ) -> CompactionResult:
         """As ``compact``, without blocking the event loop."""
-        world, flow = self._by_hand(messages, model, wire_format, budget, summary, strict)
+        world, flow = self._by_hand(messages, model, wire_format, budget, summary=summary, strict=strict)
         try:
             return self._result(messages, wire_format, budget, await adrive(flow, world.aperform))
         finally:
@@ -168,8 +168,9 @@ class Compacter:
         model: str | None,
         wire_format: str | None,
         budget: int | None,
-        summary: str | None,
-        strict: bool,  # noqa: FBT001
+        *,
+        summary: object,
+        strict: bool,
     ) -> tuple[Any, Flow[Compaction | None]]:
         from compacter.clients.world import World
 
@@ -185,8 +186,8 @@ class Compacter:
             policy = replace(policy, settings=replace(policy.settings, summary=summary))
         elif self._engine.options.summarizer is None and model is None and self._needs_model(job):
             raise ConfigurationError(
-                'nobody can summarise: pass model="..." (a litellm model), summary="...", or set Compacter(summarizer=...); '
-                'summarizer="extractive" needs no model'
+                'nobody can summarise: pass model="..." (a litellm model), summary="...", or set '
+                'Compacter(summarizer=...); summarizer="extractive" needs no model'
             )
         if job.wire.name != "openai":
             # By hand there is no call to take the prefix of; litellm takes chat messages only.
@@ -201,14 +202,13 @@ class Compacter:
 
     def _job(self, messages: Sequence[Message], model: str | None, wire_format: str | None, budget: int | None) -> Job:
         held = _check_messages(messages)
-        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
-            raise ConfigurationError(f"budget takes a number of characters from 1 on, not {budget!r}")
+        _check_budget(budget)
         _check_wire_format(wire_format)
         form = wire(wire_format or recognise(held))
         calibration = self._engine.calibration(model)
         if calibration.window is None:
             calibration.window = window(model)
-        by_history = messages.pinned_ids() if hasattr(messages, "pinned_ids") else frozenset()
+        by_history = _pinned_by(messages)
         return Job(
             wire=form,
             messages=held,
@@ -245,6 +245,12 @@ def check_pairs(job: Job) -> None:
         )
 
 
+def _pinned_by(messages: object) -> frozenset[int]:
+    """Ids of the messages that a History has pinned; a plain list pins none."""
+    ids = getattr(messages, "pinned_ids", None)
+    return ids() if callable(ids) else frozenset()
+
+
 def _check_messages(messages: object) -> tuple[Message, ...]:
     if isinstance(messages, (str, bytes, bytearray)) or not isinstance(messages, Sequence):
         raise ConfigurationError(f"messages takes a list of messages, not {type(messages).__name__}")
@@ -254,6 +260,11 @@ def _check_messages(messages: object) -> tuple[Message, ...]:
             index = next(index for index, message in enumerate(held) if type(message) is kind)
             raise ConfigurationError(f"messages[{index}] is no message but {held[index]!r}")
     return held
+
+
+def _check_budget(budget: object) -> None:
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
+        raise ConfigurationError(f"budget takes a number of characters from 1 on, not {budget!r}")
 
 
 def _check_hook(hook: object) -> None:

@@ -20,7 +20,7 @@ from compacter.strategies import CompactionStrategy, Summarize
 
 Hook = Callable[[CompactionEvent], object] | Callable[[Event], object]
 Summarizer = str | Callable[..., object] | None
-PlanHook = Callable[[CompactionPlan], "CompactionPlan | bool | None | Awaitable[CompactionPlan | bool | None]"]
+PlanHook = Callable[[CompactionPlan], "CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None"]
 Fallback = Literal["extractive", "truncate"]
 _FALLBACKS = ("extractive", "truncate")
 
@@ -28,11 +28,12 @@ _FALLBACKS = ("extractive", "truncate")
 def _hooks(value: object, name: str) -> tuple[Callable[..., object], ...]:
     if value is None:
         return ()
-    hooks = (value,) if callable(value) else tuple(value) if isinstance(value, Iterable) else (value,)
-    for hook in hooks:
+    hooks: list[Callable[..., object]] = []
+    for hook in value if isinstance(value, Iterable) and not callable(value) else (value,):
         if not callable(hook):
-            raise ValueError(f"{name} takes a function or several, not {hook!r}")
-    return hooks
+            raise ValueError(f"{name} takes a function or several, not {hook!r}")  # noqa: TRY004 - pydantic reads it
+        hooks.append(hook)
+    return tuple(hooks)
 
 
 class Options(BaseModel):

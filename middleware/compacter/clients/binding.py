@@ -28,8 +28,9 @@ BESIDE = (
 """Options whose content the provider reads too."""
 NOT_FOR_SUMMARIES = frozenset({
     "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "stream", "stream_options",
-    "response_format", "text_format", "text", "n", "logprobs", "top_logprobs", "logit_bias", "stop", "modalities", "audio", "prediction",
-    "web_search_options", "reasoning_effort", "reasoning", "thinking", "previous_response_id", "include", "max_tool_calls",
+    "response_format", "text_format", "text", "n", "logprobs", "top_logprobs", "logit_bias", "stop", "modalities",
+    "audio", "prediction", "web_search_options", "reasoning_effort", "reasoning", "thinking", "previous_response_id",
+    "include", "max_tool_calls",
     "system", "instructions", "context_management", "prompt", "truncation", "conversation", "background",
     "output_format", "output_config", "mcp_servers", "container", "moderation", "verbosity",
 })  # fmt: skip
@@ -194,7 +195,8 @@ def bind(
     if messages_param is not None:
         if messages_param not in parameters and not open_ended:
             raise ConfigurationError(
-                f"messages_param={messages_param!r} is no parameter of {_name(function)}; it has: {', '.join(parameters)}"
+                f"messages_param={messages_param!r} is no parameter of {_name(function)}; "
+                f"it has: {', '.join(parameters)}"
             )
         name = messages_param
     else:
@@ -229,9 +231,10 @@ def parsed_reply(headers: Mapping[str, Any]) -> dict[str, Any]:
 def _bound(function: Callable[..., Any]) -> dict[str, Any]:
     """Keyword arguments that partial objects around ``function`` have bound."""
     found: dict[str, Any] = {}
-    while hasattr(function, "func") and isinstance(getattr(function, "keywords", None), dict):
-        found = {**function.keywords, **found}
-        function = function.func
+    inner: Any = function  # Not only functools.partial: others have the same two members.
+    while hasattr(inner, "func") and isinstance(getattr(inner, "keywords", None), dict):
+        found = {**inner.keywords, **found}
+        inner = inner.func
     return found
 
 

@@ -39,6 +39,21 @@ def streams(kind: type) -> bool:
     return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
 
 
+def is_sync_stream(reply: object) -> bool:
+    """Whether a reply is a stream that a sync program can look into; generators are handled where they are made."""
+    return streams(type(reply)) and hasattr(type(reply), "__next__")
+
+
+def is_async_stream(reply: object) -> bool:
+    """As ``is_sync_stream``, for an async program."""
+    return hasattr(type(reply), "__anext__")
+
+
+def joined(reply: object) -> object:
+    """A stream that a summarizer answered with, read to its end; any other reply as it is."""
+    return list(reply) if is_sync_stream(reply) and not isinstance(reply, str) else reply  # type: ignore[call-overload]
+
+
 def core(stream: Any) -> Any:
     """The stream of the provider's own events: a helper stream adds them up and must not get ahead of its reader."""
     inner = getattr(stream, "_raw_stream", None)
@@ -84,7 +99,7 @@ def _settles(opening: Opening, chunk: Any) -> bool:
 
 
 def has_content(chunk: Any) -> bool:
-    """Whether a chunk holds something a user would see. What is not recognised counts as content: it is passed on at once."""
+    """Whether a chunk holds something a user would see; one not recognised counts, so that it is passed on at once."""
     if isinstance(chunk, (str, bytes)):
         return bool(chunk)
     choices = field(chunk, "choices")

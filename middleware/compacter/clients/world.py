@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from compacter.clients import litellm, streams
 from compacter.clients.binding import Binding
 from compacter.clients.replies import answer_of, model_of, tokens_of
+from compacter.clients.streams import is_async_stream, is_sync_stream, joined
+from compacter.clients.waiting import in_thread, resolve
 from compacter.engine import Engine
 from compacter.flow.drive import HandOver
 from compacter.flow.effects import (
@@ -180,7 +180,7 @@ class World:
 
     def _shared_claim(self, key: str) -> bool:
         """Whether this process now holds the claim among all processes; True too when the memory cannot say."""
-        granted = self._guard("claim", lambda: self.engine.options.memory.claim(key, _CLAIM_SECONDS), True)
+        granted = self._guard("claim", lambda: self.engine.options.memory.claim(key, _CLAIM_SECONDS), otherwise=True)
         if granted:
             with self._lock:
                 if not self._closed:
@@ -374,21 +374,6 @@ class World:
             return otherwise
 
 
-def is_sync_stream(reply: object) -> bool:
-    """Whether a reply is a stream that a sync program can look into; generators are handled where they are made."""
-    return streams.streams(type(reply)) and hasattr(type(reply), "__next__")
-
-
-def is_async_stream(reply: object) -> bool:
-    """As ``is_sync_stream``, for an async program."""
-    return hasattr(type(reply), "__anext__")
-
-
-def joined(reply: object) -> object:
-    """A stream that a summarizer answered with, read to its end; any other reply as it is."""
-    return list(reply) if is_sync_stream(reply) and not isinstance(reply, str) else reply  # type: ignore[call-overload]
-
-
 def unwrapped(function: Any) -> Any:
     """What decides whether a callable is async: the function, or a callable object's ``__call__``."""
     return function if inspect.isroutine(function) or hasattr(function, "func") else type(function).__call__
@@ -403,34 +388,3 @@ def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[s
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return {name: value for name, value in options.items() if value is not None}
     return {name: value for name, value in options.items() if name in parameters and value is not None}
-
-
-def resolve(outcome: Any) -> Any:
-    """The result of something that may be a coroutine, in a sync program (whether or not a loop runs in this thread)."""
-    if not inspect.isawaitable(outcome):
-        return outcome
-
-    async def wait() -> Any:
-        result = await outcome
-        return [chunk async for chunk in result] if is_async_stream(result) else result
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(wait())
-    return in_thread(lambda: asyncio.run(wait()), None)
-
-
-def in_thread(action: Callable[[], T], seconds: float | None) -> T:
-    """Run in a thread of its own, for ``seconds`` at most. Raises ``TimeoutError``."""
-    done: Future[T] = Future()
-    context = contextvars.copy_context()
-
-    def run() -> None:
-        try:
-            done.set_result(context.run(action))
-        except BaseException as error:  # noqa: BLE001 - handed to the caller
-            done.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="compacter").start()
-    return done.result(seconds)

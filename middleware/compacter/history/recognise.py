@@ -1,4 +1,4 @@
-"""Which wire format are these messages in?"""
+"""Recognising the wire format of messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEDROCK_KEYS = frozenset({"toolUse", "toolResult", "reasoningContent", "cachePo
 def recognise(messages: Sequence[Message], *, param: str = "") -> WireName:
     """The wire format, from what only it has. Plain role and content, which several share, count as ``openai``.
 
-    ``param`` is the name of the argument the messages came in: ``contents`` is Gemini's, ``input`` is the Responses API's.
+    ``param`` is the name of the argument the messages came in: ``contents`` is Gemini's, ``input`` the Responses API's.
     """
     if param == "contents":
         return "gemini"

@@ -1,8 +1,8 @@
 """The text of a summary message: a tag line with a seal, the prose, and the ledger under its heading.
 
-The tag makes the message readable for people and lets it be found again, also after a restart. The seal, a digest of the
-text, tells it from a message in which somebody typed the tag or changed the text: that one is folded like any other.
-It is no secret, and whoever computes it gains no more than a summary of the same words would have.
+The tag makes the message readable for people and lets it be found again, also after a restart. The seal, a digest of
+the text, tells it from a message in which somebody typed the tag or changed the text: that one is folded like any
+other. It is no secret, and whoever computes it gains no more than a summary of the same words would have.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def join(prose: str, ledger: str) -> str:
 
 
 def parse(text: str) -> Parsed | None:
-    """Return the parts of a summary message's text, or None when it has no tag line or the seal is not that of the rest."""
+    """Return the parts of a summary message's text; None without a tag line, or with a seal that is not the rest's."""
     first = _FIRST_LINE.match(text)
     if first is None:
         return None
