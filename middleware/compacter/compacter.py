@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from tenacity.stop import stop_base
 
@@ -56,7 +56,7 @@ class CompacterOptions(TypedDict, total=False):
     on_compaction: Callable[[CompactionEvent], object] | Sequence[Callable[[CompactionEvent], object]]
     on_event: Callable[[Any], object] | Sequence[Callable[[Any], object]]
     before_compaction: PlanHook | None
-    redact: Callable[[str], str] | None
+    redact: Callable[[str], str] | Literal["secrets"] | None
     logger: Any
     ledger_share: float
     extractors: Callable[[str], object] | Sequence[Callable[[str], object]]
@@ -247,8 +247,8 @@ def check_pairs(job: Job) -> None:
 
 def _pinned_by(messages: object) -> frozenset[int]:
     """Ids of the messages that a History has pinned; a plain list pins none."""
-    ids = getattr(messages, "pinned_ids", None)
-    return ids() if callable(ids) else frozenset()
+    ids: Callable[[], frozenset[int]] = getattr(messages, "pinned_ids", frozenset)
+    return ids()
 
 
 def _check_messages(messages: object) -> tuple[Message, ...]:

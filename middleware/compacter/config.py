@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from tenacity.stop import stop_base
 
 from compacter.errors import ConfigurationError
@@ -17,6 +17,7 @@ from compacter.history.message import Message
 from compacter.memory import InProcessMemory, Memory
 from compacter.overflow import TokenLimit
 from compacter.strategies import CompactionStrategy, Summarize
+from compacter.summaries import redact_secrets
 
 Hook = Callable[[CompactionEvent], object] | Callable[[Event], object]
 Summarizer = str | Callable[..., object] | None
@@ -60,7 +61,7 @@ class Options(BaseModel):
     on_compaction: Any = ()
     on_event: Any = ()
     before_compaction: PlanHook | None = None
-    redact: Callable[[str], str] | None = None
+    redact: Any = None
     logger: Any = None
     ledger_share: float = Field(default=0.25, ge=0, le=0.5)
     extractors: Any = ()
@@ -109,6 +110,15 @@ class Options(BaseModel):
             raise ValueError('takes "truncate", "extractive", a sequence of these, or None')
         return ("extractive", "truncate") if parts == ("extractive",) else parts
 
+    @field_validator("redact")
+    @classmethod
+    def _redact(cls, value: object) -> object:
+        if value == "secrets":
+            return redact_secrets
+        if value is None or callable(value):
+            return value
+        raise ValueError('takes a function of a text that returns it redacted, "secrets", or None')
+
     @field_validator("trigger_tokens")
     @classmethod
     def _trigger(cls, value: object) -> object:
@@ -135,8 +145,8 @@ class Options(BaseModel):
 
     @field_validator("on_compaction", "on_event", "extractors")
     @classmethod
-    def _several(cls, value: object, info: Any) -> object:
-        return _hooks(value, info.field_name)
+    def _several(cls, value: object, info: ValidationInfo) -> object:
+        return _hooks(value, str(info.field_name))
 
     def settings(self) -> str:
         """What makes two summaries comparable: settings that share no memory record when they differ."""
@@ -187,7 +197,7 @@ def validated(options: dict[str, object]) -> Options:
         raise ConfigurationError("; ".join(lines)) from None
 
 
-def default_logger() -> Any:
+def default_logger() -> Any:  # noqa: ANN401 - whatever class the program has structlog make
     """The program's structlog where it has configured one, else the standard library's logger ``compacter``.
 
     Never structlog's own default, which prints to standard output.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from tenacity import Retrying, stop_after_attempt
 
@@ -14,12 +15,14 @@ from compacter.events import CompactionEvent, CompactionSkipped, Event
 from compacter.flow.calibration import Calibration
 from compacter.flow.policy import Policy, detector, never_sleep
 from compacter.flow.trigger import Pulse
+from compacter.history.fields import json_text
 from compacter.history.message import Message
 from compacter.history.wire import Wire
 from compacter.memory.digest import chain_digest
 from compacter.memory.flight import Flights
 from compacter.memory.recall import Recall
 from compacter.strategies.base import Settings
+from compacter.summaries import tag
 from compacter.totals import Ledger
 
 _MOST_MODELS = 256
@@ -95,12 +98,32 @@ class Engine:
 
     def remember(self, model: str | None, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
         """Keep a view. A memory that fails is logged and skipped."""
-        if self.recall is None:
+        if self.recall is None or self._holds_secrets(wire, before, after):
             return
         try:
             self.recall.remember(self.scope(model, wire), wire, before, after)
         except Exception as error:  # noqa: BLE001 - a failing memory must not fail the call
             self.complain("memory_failed", error, step="save")
+
+    def _holds_secrets(self, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> bool:
+        """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.
+
+        Summaries are redacted already; messages that stay as they are are stored by their position alone.
+        """
+        redact = self.options.redact
+        if redact is None:
+            return False
+        verbatim = set(map(id, before))
+        for message in after:
+            if id(message) in verbatim or tag.parse(wire.plain_text(message) or "") is not None:
+                continue
+            text = json_text(wire.content(message))
+            try:
+                if redact(text) != text:
+                    return True
+            except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
+                return True
+        return False
 
     def flight_key(self, model: str | None, wire: Wire, head: Sequence[Message]) -> str:
         """Names the compaction of this head among those under way."""
@@ -123,7 +146,7 @@ class Engine:
         )
         for hook in self.hooks_for(skipped):
             try:
-                outcome = hook(skipped)
+                outcome: Any = hook(skipped)
                 if hasattr(outcome, "close"):
                     outcome.close()
             except Exception as error:  # noqa: BLE001 - a hook that raises must not break the call

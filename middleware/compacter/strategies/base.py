@@ -111,10 +111,18 @@ class CompactionTask:
         return [replace(entry, text=redact(entry.text)) for entry in found] if redact else found
 
     def prior(self) -> tag.Parsed | None:
-        """The prior summary that lies in the head, or ``None``."""
+        """The prior summary that lies in the head, secrets redacted, or ``None``."""
         if self.plan.prior is None:
             return None
-        return tag.parse(self.wire.plain_text(self.plan.messages[self.plan.prior]) or "")
+        found = tag.parse(self.wire.plain_text(self.plan.messages[self.plan.prior]) or "")
+        redact = self.settings.redact
+        if found is None or redact is None:
+            return found
+        # It may have been made by a Compacter that redacted nothing, or less.
+        try:
+            return tag.Parsed(redact(found.prose), redact(found.ledger))
+        except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
+            return tag.Parsed("")
 
     def fold(self, prose: str, ledger: str = "") -> list[Message]:
         """The compacted list with a summary message of this text in place of the head."""
@@ -169,6 +177,8 @@ class CompactionStrategy(Protocol):
     @property
     def name(self) -> str:
         """A stable name that events carry."""
+        ...
 
     def compact(self, task: CompactionTask) -> list[Message] | Steps:
         """The compacted list, or a generator of effects that returns it."""
+        ...

@@ -92,14 +92,14 @@ def _whole(prior: tag.Parsed | None) -> str | None:
     return tag.join(prior.prose, prior.ledger) if prior else None
 
 
-def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:
+def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:  # noqa: C901 - one case after another
     """A summary by the summarizer. Raises ``NoSummaryError``."""
     settings = task.settings
     if settings.summary is not None:
         verdict = gate.judge(settings.summary, limit_chars=room(task), entries=(), prior=None)
         if not verdict.accepted:
             raise NoSummaryError(f"the summary that was passed is refused: {verdict.reason}")
-        return Summary(settings.summary.strip())
+        return Summary(_redacted(settings, settings.summary.strip()))
     if settings.extractive:
         return extracted(task)
     prior = task.prior()
@@ -131,11 +131,13 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:
             rest = [entry for chunk in pending for entry in chunk]
             pending = list(chunks.split(rest, smaller))
             continue
-        prose = accepted or ""
+        prose = _redacted(settings, accepted or "")
         pending.pop(0)
-    if task.settings.redact:
-        prose = task.settings.redact(prose)
     return Summary(prose, kept)
+
+
+def _redacted(settings: Settings, text: str) -> str:
+    return settings.redact(text) if settings.redact else text
 
 
 def kept_ledger(task: CompactionTask) -> str:

@@ -34,45 +34,50 @@ def _luhn(digits: list[int]) -> bool:
     return sum(doubled) % 10 == 0 and len(set(digits)) > 1
 
 
-_PASSWORD = (
+_WORDS_FOR_ONE = (
     r"(?:pass(?:word|wd|phrase|code)|(?<![A-Za-z])pass|pwd"
     r"|contraseña|mot de passe|passwort|kennwort|senha|пароль|密码|密碼|パスワード|비밀번호)"
 )
-_KEY_OR_TOKEN = (
+_WORDS_FOR_KEYS = (
     r"(?:secret|secret[_-]?key|client[_-]?secret|(?:api|access|auth|account|private|signing|encryption)[_-]?key|apikey"
     r"|(?:access|auth|refresh|bearer|session|id|bot)?[_-]?token|credentials?)"
 )
 _STRENGTH = re.compile(r"[\d\W_]")
 _REFERENCE = re.compile(
-    r"[A-Za-z_]\w*(?:(?:\.|->|::)\w+)*(?:[\[(].*|\?|!)?|[$%<{\[*].*|\.{2,}.*|(?:your|my|x{3})[-_\w]*|[A-Z_]+_[A-Z_]+",
-    re.IGNORECASE | re.DOTALL,
+    r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)*[\[(].*"  # a call, an index
+    r"|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[^\W\d]+"  # an attribute, a name
+    r"|\$(?:[A-Z_]+\b|[{(]).*|%[\w(].*|[<{\[/~].*|\.{2,}.*|(?i:your)[-_ ].*",  # a variable, a path, a placeholder
+    re.DOTALL,
 )
-"""Code that gets a secret from somewhere, and placeholders: no secret themselves."""
-_KIND_OF_VALUE = frozenset(
-    "string number integer boolean object bytes varchar optional required password passwd secret token hidden "
-    "undefined missing include omit same-origin enabled disabled input field".split()
-)
+"""Where a secret comes from, or will be put: no secret itself."""
+_PLAIN_WORDS = """
+    string number integer boolean object bytes varchar optional required password passwd secret token hidden
+    undefined missing include omit same-origin enabled disabled input field true false null none
+"""
+_NO_SECRETS = frozenset(_PLAIN_WORDS.split())
 
 
 def _assigned(match: re.Match[str]) -> str:
     """The assignment without its value, where that may be a secret: a name, a type or a count is none."""
-    value = match["quoted"] or match["bare"]
-    word = value.rstrip(".!?:)")
-    secret = f"{match['keep']}[secret]"
-    if word.lower() in _KIND_OF_VALUE or not word:
-        return match[0]
+    word = (match["quoted"] or match["bare"]).rstrip(".!?:)")
+    if word and word.lower() not in _NO_SECRETS and _looks_secret(match, word):
+        return f"{match['keep']}[secret]"
+    return match[0]
+
+
+def _looks_secret(match: re.Match[str], word: str) -> bool:
+    if match["linked"].strip().isalpha():  # "The password is ..." goes on as a sentence, unless it looks like one.
+        return bool(re.match(r"(?=[!-~]{4})[!-.0-}][!-~]*?[\dA-Z]", word))
     if match["quoted"]:
-        reference = re.fullmatch(r"[$%<{\[].*|\.{2,}|(?:your|my)[-_ ].*", word, re.IGNORECASE)
-        plain = " " in word or _STRENGTH.search(word) or match["password"]
-        return secret if plain and not reference else match[0]
-    if match["linked"].strip().isalpha():  # "the password is ...": a sentence, unless it looks like one.
-        return secret if re.search(r"[\dA-Z]", word[1:]) and word.isascii() else match[0]
-    if match["password"]:
-        chosen = re.search(r"\d", word) or not _REFERENCE.fullmatch(word) or word.isalpha() and word.islower()
-        return secret if chosen and not re.match(r"[$%<{]", word) and "(" not in word else match[0]
-    if word.isdigit() or not re.search(r"\d", word) or re.search(r"[(\[]", word):
-        return match[0]
-    return secret
+        name = word.isidentifier() and not match["password"] and not _STRENGTH.search(word)
+        return not name and (
+            (word.isidentifier() and not word.startswith("YOUR_")) or " " in word or not _REFERENCE.fullmatch(word)
+        )
+    if match["password"] and word.isalpha() and word.islower():
+        return not re.match(r" [a-z]", match.string[match.end() : match.end() + 2])
+    if _REFERENCE.fullmatch(word):
+        return False
+    return bool(match["password"]) or (not word.isdigit() and bool(re.search(r"\d", word)))
 
 
 _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
@@ -95,10 +100,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", re.ASCII), "[token]"),
     (
         re.compile(
-            r"(?P<keep>\b(?:proxy-)?authorization[\\\"']{0,3}\s{0,4}[:=]\s{0,4}[\\\"']{0,3}"
-            r"(?:(?:basic|bearer|token|digest|apikey|bot)\s{1,4})?)"
+            r"(?P<keep>\b(?i:(?:proxy-)?authorization[\\\"']{0,3}\s{0,4}[:=]\s{0,4}[\\\"']{0,3}"
+            r"(?:(?:basic|bearer|token|digest|apikey|bot)\s{1,4})?))"
             r"(?=[^\s\"',;\\]{0,4096}[\dA-Z=]|[^\s\"',;\\]{16})[^\s\"',;\\]{8,4096}",
-            re.IGNORECASE | re.ASCII,
+            re.ASCII,
         ),
         _kept("token"),
     ),
@@ -117,7 +122,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"|(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9]{16,}"  # Stripe
             r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|dt|rt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}"
             r"|xox[abeoprs][.-][A-Za-z0-9.-]{10,}|xapp-[A-Za-z0-9-]{10,}"  # Slack
-            r"|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|GOCSPX-[A-Za-z0-9_-]{16,}|1//0[A-Za-z0-9_-]{30,}"  # Google
+            r"|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|GOCSPX-[A-Za-z0-9_-]{16,}"  # Google
+            r"|1//0[A-Za-z0-9_-]{30,}"
             r"|hf_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|xai-[A-Za-z0-9]{20,}|pplx-[A-Za-z0-9]{20,}|"
             r"r8_[A-Za-z0-9]{20,}|nvapi-[A-Za-z0-9_-]{20,}"
             r"|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{20,}|dop_v1_[a-f0-9]{32,}|shp(?:at|ca|pa|"
@@ -143,12 +149,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     (
         re.compile(
             r"(?P<keep>(?<![A-Za-z0-9])[\w.-]{0,40}?(?:(?P<password>"
-            + _PASSWORD
+            + _WORDS_FOR_ONE
             + r")|"
-            + _KEY_OR_TOKEN
-            + r")[\\\"'`*]{0,4}\s{0,4}(?P<linked>:=|=>|=|:|\bis\b|：|は|是)\s{0,4}(?:[\\`*]{0,2}(?P<quote>[\"'`])|[\\\"'`*]{0,4}))"
-            r"(?!\[|\s)(?:(?(quote)(?P<quoted>[^\"'`\n\\]{4,512})|(?!))|(?!true\b|false\b|null\b|none\b)"
-            r"(?P<bare>[^\s\"'`,;}{\\]{4,512}))",
+            + _WORDS_FOR_KEYS
+            + r")[\\\"'`*]{0,4}\s{0,4}(?P<linked>:=|=>|=|:|\bis\b|：|は|是)\s{0,4}"
+            r"(?:[\\`*]{0,2}(?P<quote>[\"'`])|[\\\"'`*]{0,4}))"
+            r"(?!\[|\s)(?:(?(quote)(?P<quoted>[^\"'`\n\\]{4,512})|(?!))|(?P<bare>[^\s\"'`,;}{\\]{4,512}))",
             re.IGNORECASE,
         ),
         _assigned,

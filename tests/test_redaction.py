@@ -1,0 +1,143 @@
+"""What ``redact`` takes out reaches nobody: no summarizer, no event, no log, no memory."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compacter import Compacter, Shorten, SQLiteMemory
+from compacter.history.wire import wire
+from compacter.summaries import redact_secrets, tag
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+KEY = "sk-proj-" + "Ab3dEf6hIj9k" * 3
+SECRETS = (KEY, "hunter2-and-more", "ada@example.com", "4242 4242 4242 4242")
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def talk(turns: int = 12) -> list[dict[str, Any]]:
+    history: list[dict[str, Any]] = [{"role": "system", "content": "You keep accounts."}]
+    for turn in range(turns):
+        history.append(said(f"Entry {turn}: always use the key {KEY}, the password is hunter2-and-more. " * 2))
+        arguments = json.dumps({"mail": "ada@example.com", "card": "4242 4242 4242 4242"})
+        function = {"name": "register", "arguments": arguments}
+        call = {"id": f"c{turn}", "type": "function", "function": function}
+        history.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        history.append({"role": "tool", "tool_call_id": f"c{turn}", "content": f"done for ada@example.com with {KEY}"})
+        history.append({"role": "assistant", "content": f"Entry {turn} is booked on 4242 4242 4242 4242."})
+    return [*history, said("And the next?")]
+
+
+def leaks(text: str) -> list[str]:
+    return [secret for secret in SECRETS if secret in text]
+
+
+class Parrot(ScriptedSummarizer):
+    """Says everything again that it reads, and a secret that it read nowhere."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda messages: f"Summary of the entries. {KEY} " + str(messages[-1]["content"])[200:700])
+
+
+@pytest.mark.parametrize("redact", ["secrets", redact_secrets], ids=["option", "function"])
+@pytest.mark.parametrize("summarizer", ["model", "extractive", "failing"])
+def test_nothing_redacted_reaches_summarizer_event_log_or_memory(
+    summarizer: str, redact: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    parrot = Parrot()
+    failing = ScriptedSummarizer("I'm sorry, but I can't help with that.")
+    asked: Any = {"model": parrot, "extractive": "extractive", "failing": failing}[summarizer]
+    told: list[Any] = []
+    path = tmp_path / "memory.db"
+    model = ScriptedModel(window=700)
+    completion = Compacter(
+        summarizer=asked,
+        redact=redact,
+        fallback="extractive",
+        extractors=lambda text: [text[:80]],
+        memory=SQLiteMemory(path),
+        on_event=told.append,
+    ).wrap(model.completion)
+
+    completion("m", talk())
+    completion("m", [*talk(), {"role": "assistant", "content": "Booked."}, *talk(8)[1:]])
+
+    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
+    assert "compacter: summary" in stored
+    assert not leaks(stored)
+    assert not leaks(str(parrot.requests) + str(failing.requests))
+    assert not leaks("".join(event.model_dump_json() for event in told))
+    assert not leaks("".join(map(repr, told)))
+    assert not leaks("".join(str(record.__dict__) for record in caplog.records))
+    assert any(event.__class__.__name__ == "CompactionEvent" for event in told)
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic", "responses", "gemini", "bedrock"])
+def test_a_prior_summary_made_without_a_redaction_is_redacted(form: Any) -> None:
+    shape = wire(form)
+    prior = shape.say("user", tag.compose(f"The key is {KEY}.", f"Rule: Always use {KEY}.\n- mail ada@example.com"))
+    history = [prior]
+    for turn in range(20):
+        history.append(shape.say("assistant", f"Answer {turn}. " * 12))
+        history.append(shape.say("user", f"Question {turn}? " * 12))
+    parrot = Parrot()
+
+    result = Compacter(summarizer=parrot, redact="secrets").compact(history, wire_format=form)
+
+    assert parrot.requests
+    assert not leaks(str(parrot.requests))
+    assert result.event is not None
+    assert not leaks(result.event.model_dump_json())
+    assert not leaks(str(result.messages))
+
+
+def test_a_summary_of_the_callers_own_is_redacted_too() -> None:
+    result = Compacter(redact="secrets").compact(talk(), summary=f"They use {KEY}.")
+    assert result.event is not None
+    assert result.event.summary == "They use [API key]."
+
+
+@pytest.mark.parametrize(("key", "stored"), [("", True), (KEY, False)], ids=["plain", "secret"])
+def test_an_edited_message_goes_into_the_memory_unless_it_holds_a_secret(
+    key: str, stored: bool, tmp_path: Path
+) -> None:
+    listing = f"This is the listing. {key} " + "An entry stands on each of its lines. " * 80
+    history = [said("Look it up."), {"role": "assistant", "content": listing}, said("And the next?")]
+    model = ScriptedModel(window=600)
+    memory = SQLiteMemory(tmp_path / "memory.db")
+    completion = Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(model.completion)
+
+    completion("m", history)
+
+    content = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
+    assert ("This is the listing." in content) is stored
+    assert not leaks(content)
+
+
+def test_a_redaction_that_raises_keeps_nothing_of_a_prior_summary_in_the_event() -> None:
+    def broken(text: str) -> str:
+        raise ZeroDivisionError
+
+    shape = wire("openai")
+    history = [shape.say("user", tag.compose(f"The key is {KEY}.")), *talk()[1:]]
+    events: list[Any] = []
+    model = ScriptedModel(window=700)
+    wrapped = Compacter(summarizer=Parrot(), redact=broken, on_compaction=events.append).wrap(model.completion)
+
+    wrapped("m", history)
+
+    assert events
+    assert not leaks(events[-1].model_dump_json())
+
+
+def test_redact_takes_no_other_word() -> None:
+    with pytest.raises(ValueError, match="redact: takes a function"):
+        Compacter(redact="everything")  # type: ignore[arg-type]
