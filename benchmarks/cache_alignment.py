@@ -16,7 +16,7 @@ from compacter.testing import ScriptedModel
 WINDOW = 8_000
 TURNS = 120
 WORDS = """deploy cluster latency budget schema index cache router agent
-           queue worker invoice ledger policy region""".split()
+           queue worker invoice ledger policy region""".split()  # noqa: SIM905 - a list of words
 TOOLS = [
     {
         "type": "function",
@@ -58,7 +58,7 @@ def measure(mode: str) -> dict[str, float]:
     """Run the conversation; tokens are characters // 4."""
     model, cache, chance = ScriptedModel(window=WINDOW, replies=speak), Cache(), random.Random(7)
 
-    def completion(*, messages: list[dict[str, Any]], tools: object = None, **options: Any) -> object:
+    def completion(*, messages: list[dict[str, Any]], tools: object = None, **options: Any) -> Any:
         cache.take(messages, tools)
         return model.completion(messages=messages, tools=tools, **options)
 

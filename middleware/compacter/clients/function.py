@@ -41,7 +41,7 @@ def wrap_function(
             updated=(),
         )
     )
-    wrapped.__wrapped__ = function  # type: ignore[attr-defined]
+    wrapped.__wrapped__ = function
     return wrapped
 
 

@@ -33,10 +33,12 @@ class Opening:
     """Called when the stream has been read to its end, and not when it is dropped or fails."""
 
 
-@cache
-def streams(kind: type) -> bool:
-    """Whether objects of this type are streams: iterators, not mere collections."""
+def _streams(kind: type) -> bool:
     return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+
+
+streams: Callable[[type], bool] = cache(_streams)
+"""Whether objects of this type are streams: iterators, not mere collections."""
 
 
 def is_sync_stream(reply: object) -> bool:
@@ -157,7 +159,7 @@ def replay(stream: Any, opening: Opening) -> Any:
         return stream
     inner = core(stream)
     if inner is not stream:
-        stream._raw_stream = replay(inner, opening)
+        stream._raw_stream = replay(inner, opening)  # noqa: SLF001 - looked up by the same name in core
         return stream
     try:
         earlier = stream.__dict__.get(_OPENING)
@@ -176,7 +178,7 @@ def replay(stream: Any, opening: Opening) -> Any:
 def when_done(stream: Any, action: Callable[[], None]) -> Any:
     """The stream, with ``action`` called when it has been read to its end."""
     inner = core(stream)
-    opening = inner._opening if isinstance(inner, Replayed) else getattr(inner, "__dict__", {}).get(_OPENING)
+    opening = inner.opening if isinstance(inner, Replayed) else getattr(inner, "__dict__", {}).get(_OPENING)
     if opening is None:
         action()
     else:
@@ -187,9 +189,8 @@ def when_done(stream: Any, action: Callable[[], None]) -> Any:
 _OPENING = "_compacter_opening"
 
 
-@cache
-def _replaying(kind: type) -> type:
-    """A subclass of a vendor's stream class that first gives what was held."""
+def _make_replaying(kind: type) -> type:  # noqa: C901 - the members of one class
+    inner: Any = kind
 
     def next_(self: Any) -> Any:
         opening = self.__dict__[_OPENING]
@@ -199,7 +200,7 @@ def _replaying(kind: type) -> type:
             settle(self, opening)
             return next(self)
         try:
-            return kind.__next__(self)  # type: ignore[attr-defined]
+            return inner.__next__(self)
         except StopIteration:
             settle(self, opening)
             opening.on_end()
@@ -213,7 +214,7 @@ def _replaying(kind: type) -> type:
             settle(self, opening)
             return await anext(self)
         try:
-            return await kind.__anext__(self)  # type: ignore[attr-defined]
+            return await inner.__anext__(self)
         except StopAsyncIteration:
             settle(self, opening)
             opening.on_end()
@@ -240,12 +241,16 @@ def _replaying(kind: type) -> type:
     return type(kind.__name__, (kind,), members)
 
 
+_replaying: Callable[[type], type] = cache(_make_replaying)
+"""A subclass of a vendor's stream class that first gives what was held."""
+
+
 class Replayed:
     """Stands before a stream object whose class cannot be changed; everything but iteration is the object's own."""
 
     def __init__(self, stream: Any, opening: Opening) -> None:
         self._stream = stream
-        self._opening = opening
+        self.opening = opening
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -254,8 +259,8 @@ class Replayed:
         return self
 
     def __next__(self) -> Any:
-        if self._opening.held:
-            return self._opening.held.popleft()
+        if self.opening.held:
+            return self.opening.held.popleft()
         self._raise_once()
         try:
             return next(self._stream)
@@ -267,8 +272,8 @@ class Replayed:
         return self
 
     async def __anext__(self) -> Any:
-        if self._opening.held:
-            return self._opening.held.popleft()
+        if self.opening.held:
+            return self.opening.held.popleft()
         self._raise_once()
         try:
             return await anext(self._stream)
@@ -291,22 +296,22 @@ class Replayed:
         return await self._stream.__aexit__(*exc)
 
     def _end_once(self) -> None:
-        action, self._opening.on_end = self._opening.on_end, None
+        action, self.opening.on_end = self.opening.on_end, None
         if action is not None:
             action()
 
     def _raise_once(self) -> None:
-        error, self._opening.error = self._opening.error, None
+        error, self.opening.error = self.opening.error, None
         if error is not None:
             raise error
 
 
 def shut(stream: Any) -> None:
     """Close a stream that is not handed out; one that cannot be closed is left to the garbage collector."""
-    close = getattr(stream, "close", None)
+    close: Any = getattr(stream, "close", None)
     if callable(close):
         try:
-            outcome = close()
+            outcome: Any = close()
         except Exception:  # noqa: BLE001 - it is being thrown away
             return
         if hasattr(outcome, "close"):
@@ -316,10 +321,10 @@ def shut(stream: Any) -> None:
 async def ashut(stream: Any) -> None:
     """As ``shut``, for an async stream."""
     for name in ("aclose", "close"):
-        close = getattr(stream, name, None)
+        close: Any = getattr(stream, name, None)
         if callable(close):
             try:
-                outcome = close()
+                outcome: Any = close()
                 if hasattr(outcome, "__await__"):
                     await outcome
             except Exception:  # noqa: BLE001 - it is being thrown away

@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from compacter.clients import litellm, streams
@@ -83,7 +83,7 @@ class World:
 
         try:
             # A memory that waits for a disk or a network must not keep the loop waiting, nor a cancellation.
-            asyncio.get_running_loop().run_in_executor(None, release)
+            _ = asyncio.get_running_loop().run_in_executor(None, release)
         except RuntimeError:
             release()
 
@@ -335,7 +335,7 @@ class World:
         return None if timeout is None else max(0.0, timeout - self._spent)
 
     @contextlib.contextmanager
-    def _on_the_clock(self) -> Iterator[float | None]:
+    def _on_the_clock(self) -> Generator[float | None]:
         """Gives what is left of ``timeout``; what is done meanwhile is taken off it."""
         started = time.monotonic()
         try:

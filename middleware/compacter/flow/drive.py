@@ -10,8 +10,11 @@ from compacter.flow.effects import Effect, Flow
 T = TypeVar("T")
 
 
-class HandOver(BaseException):  # noqa: N818 - no error, and no flow may catch it
-    """Raised by ``perform`` in a sync program whose reply has to be awaited: the flow goes on in ``adrive``."""
+class HandOver(BaseException):
+    """Raised by ``perform`` in a sync program whose reply has to be awaited: the flow goes on in ``adrive``.
+
+    No error, and no flow may catch it.
+    """
 
     flow: Flow[Any]
     effect: Effect[Any]
@@ -37,7 +40,8 @@ def drive(flow: Flow[T], perform: Callable[[Effect[Any]], Any]) -> T:
             else:
                 effect = flow.send(outcome)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+        result: T = stop.value
+        return result
     finally:
         if not handed_over:
             flow.close()
@@ -57,6 +61,7 @@ async def adrive(
             else:
                 effect = flow.send(outcome)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+        result: T = stop.value
+        return result
     finally:
         flow.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tenacity import Retrying
 
@@ -58,5 +57,5 @@ def detector(
     return detect
 
 
-def never_sleep(_: float) -> Any:
+def never_sleep(_: float) -> None:
     """Tenacity never sleeps itself: the flow yields the wait."""

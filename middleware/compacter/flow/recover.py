@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from tenacity import DoAttempt, DoSleep, RetryCallState
+from tenacity import BaseRetrying, DoAttempt, DoSleep, RetryCallState
 
 from compacter.errors import CompactionError
 from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted
@@ -111,7 +110,7 @@ def confirmed(request: Request, calibration: Calibration, found: TokenLimit) -> 
     return (found.input_tokens or 0) + written >= calibration.window * _FULL
 
 
-def _stopped(retrying: Any, state: RetryCallState, refusal: Refusal) -> Flow[bool]:
+def _stopped(retrying: BaseRetrying, state: RetryCallState, refusal: Refusal) -> Flow[bool]:
     """Let tenacity decide whether another attempt is made, and wait as long as it says."""
     error = refusal.error or RuntimeError("the reply says that the request is too long")
     state.set_exception((type(error), error, error.__traceback__))
