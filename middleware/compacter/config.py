@@ -197,7 +197,7 @@ def validated(options: dict[str, object]) -> Options:
         raise ConfigurationError("; ".join(lines)) from None
 
 
-def default_logger() -> Any:  # noqa: ANN401 - whatever class the program has structlog make  # noqa: ANN401 - whatever class the program has structlog make
+def default_logger() -> Any:  # noqa: ANN401 - whatever class the program has structlog make
     """The program's structlog where it has configured one, else the standard library's logger ``compacter``.
 
     Never structlog's own default, which prints to standard output.
