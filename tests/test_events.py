@@ -350,3 +350,33 @@ class TestLogs:
 def test_no_event_but_the_compactions_has_room_for_text(kind: type[Event]) -> None:
     texts = {name for name, member in kind.model_fields.items() if member.annotation is str}
     assert texts <= {"conversation", "reason", "error"}
+
+
+class TestAHookThatMakesTheCallAgain:
+    """It finds the compaction that it was told of: it neither waits for its own call nor compacts again."""
+
+    async def test_in_a_task_of_its_own(self) -> None:
+        model, summaries = ScriptedModel(window=900), summarizer()
+        compacter = Compacter(summarizer=summaries)
+        call = compacter.wrap(model.acompletion)
+
+        @compacter.on_compaction
+        async def again(_: CompactionEvent) -> None:
+            await asyncio.create_task(call("m", talk()))
+
+        await asyncio.wait_for(call("m", talk()), 10)
+        assert compacter.totals.calls == 2
+        assert compacter.totals.rounds == 1
+
+    async def test_from_a_sync_call_inside_a_running_loop(self) -> None:
+        model = ScriptedModel(window=900)
+        compacter = Compacter(summarizer=summarizer(), timeout=10)
+        call = compacter.wrap(model.completion)
+
+        @compacter.on_compaction
+        async def again(_: CompactionEvent) -> None:
+            call("m", talk())
+
+        call("m", talk())
+        assert compacter.totals.calls == 2
+        assert compacter.totals.rounds == 1

@@ -77,7 +77,7 @@ def test_a_round_is_claim_recall_fold_remember_call(recovery: Callable[..., Dial
     assert made is not None
     assert made.prose == summary.text
     assert dialogue.effects == [
-        "Claim", "Recall", "Clock", "Tell", "AskSummarizer", "Clock", "Tell", "Remember", "Call",
+        "Claim", "Recall", "Clock", "Tell", "AskSummarizer", "Clock", "Remember", "Tell", "Call",
     ]  # fmt: skip
     assert dialogue.told() == ["CompactionStarted", "CompactionEvent"]
 

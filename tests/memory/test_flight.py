@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -49,7 +50,7 @@ def test_releasing_what_nobody_holds_is_no_error() -> None:
 
 async def test_tasks_wait_without_blocking_their_loop() -> None:
     flights = Flights()
-    assert await flights.aclaim("k") is False
+    assert await asyncio.create_task(flights.aclaim("k")) is False
     waiting = [asyncio.create_task(flights.aclaim("k")) for _ in range(3)]
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
@@ -61,6 +62,32 @@ async def test_a_task_never_waits_for_itself() -> None:
     flights = Flights()
     await flights.aclaim("k")
     assert await flights.aclaim("k") is None
+
+
+async def test_a_task_that_was_started_by_the_one_that_began_does_not_wait_for_it() -> None:
+    flights = Flights()
+    await flights.aclaim("k")
+    assert await asyncio.wait_for(asyncio.create_task(flights.aclaim("k")), 5) is None
+
+
+def test_a_thread_that_runs_in_the_context_of_the_one_that_began_does_not_wait_for_it() -> None:
+    flights = Flights()
+    flights.claim("k")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(contextvars.copy_context().run, flights.claim, "k", 5.0).result() is None
+
+
+async def test_a_context_whose_own_flight_has_landed_waits_for_the_next_one() -> None:
+    flights = Flights()
+    await flights.aclaim("k")
+    flights.release("k")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(flights.claim, "k").result() is False
+        waiting = asyncio.create_task(flights.aclaim("k"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        flights.release("k")
+        assert await waiting is True
 
 
 async def test_a_sync_call_inside_the_loop_does_not_wait_for_a_task_of_that_loop() -> None:

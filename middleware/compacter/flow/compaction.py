@@ -8,7 +8,7 @@ from typing import Literal
 
 from compacter.events import CompactionEvent, CompactionSkipped, CompactionStarted
 from compacter.flow.carrying import carry_out, links_of
-from compacter.flow.effects import AskPlan, Clock, Flow, Tell
+from compacter.flow.effects import AskPlan, Clock, Flow, Remember, Tell
 from compacter.flow.planning import Job, plan, prior_summary, satisfied
 from compacter.flow.policy import Policy
 from compacter.history.cut import CompactionPlan, free_size, protect
@@ -27,9 +27,10 @@ class Compaction:
     fits: bool
 
 
-def compact(policy: Policy, job: Job) -> Flow[Compaction | None]:
+def compact(policy: Policy, job: Job, *, original: Sequence[Message] | None = None) -> Flow[Compaction | None]:
     """Make one compaction; ``None`` when nothing could be reduced or the plan was vetoed.
 
+    It is remembered as the view of ``original`` before hooks are told: one that makes the call again finds it.
     Raises ``CompactionError`` when no summary can be had and there is no fallback.
     """
     started = yield from Clock()
@@ -86,6 +87,8 @@ def compact(policy: Policy, job: Job) -> Flow[Compaction | None]:
         repaired=tally.repaired,
         discarded=discarded,
     )
+    if original is not None:
+        yield from Remember(original, messages)
     yield from Tell(event)
     return Compaction(messages, discarded, event, job.target is None or after <= job.target)
 

@@ -11,7 +11,7 @@ from compacter.errors import CompactionError
 from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted
 from compacter.flow.calibration import Calibration
 from compacter.flow.compaction import compact
-from compacter.flow.effects import Call, Claim, Flow, Recall, Remember, Sleep, Tell
+from compacter.flow.effects import Call, Claim, Flow, Recall, Sleep, Tell
 from compacter.flow.planning import Job, plan, target_characters
 from compacter.flow.policy import Policy
 from compacter.history.message import Message
@@ -157,13 +157,12 @@ def _reduced(
         if reused is not None:
             tried.append("a compaction that another call had just made")
             return reused
-    made = yield from compact(policy, job)
+    made = yield from compact(policy, job, original=request.original)
     if made is None:
         return None
     tried.append(
         f"{made.event.original_data_size:,} to {made.event.compacted_data_size:,} characters ({made.event.strategy})"
     )
-    yield from Remember(request.original, made.messages)
     return replace(request, messages=made.messages)
 
 

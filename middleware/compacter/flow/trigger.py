@@ -9,7 +9,7 @@ from compacter.errors import CompactionError
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
 from compacter.flow.calibration import Calibration
 from compacter.flow.compaction import compact
-from compacter.flow.effects import Call, Flow, Outcome, Remember, Tell, Usage
+from compacter.flow.effects import Call, Flow, Outcome, Tell, Usage
 from compacter.flow.policy import Policy
 from compacter.flow.recover import Refusal, Request, confirmed, job_of, recover, reuse
 
@@ -164,7 +164,7 @@ def _compacted(policy: Policy, request: Request, calibration: Calibration, pulse
             pulse.tokens = pulse.stuck = 0
             return reused
     try:
-        made = yield from compact(policy, job)
+        made = yield from compact(policy, job, original=request.original)
     except CompactionError as error:
         yield from Tell(
             CompactionFailed(
@@ -180,7 +180,6 @@ def _compacted(policy: Policy, request: Request, calibration: Calibration, pulse
         pulse.stuck = _size(request)
         return request
     pulse.tokens = pulse.stuck = 0
-    yield from Remember(request.original, made.messages)
     return replace(request, messages=made.messages)
 
 

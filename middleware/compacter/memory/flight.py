@@ -7,6 +7,7 @@ import contextlib
 import threading
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeoutError
+from contextvars import ContextVar
 
 LONGEST_WAIT = 600.0
 """Seconds after which a waiting call makes its own summary."""
@@ -19,6 +20,10 @@ class _Flight:
         self.done: Future[None] = Future()
         self.thread = threading.get_ident()
         self.task = task
+
+
+_OWN: ContextVar[tuple[_Flight, ...]] = ContextVar("compacter_own_flights", default=())
+"""Flights that this context has begun. What a hook or a summarizer starts, a task or a thread, inherits it."""
 
 
 class Flights:
@@ -36,19 +41,21 @@ class Flights:
         with self._lock:
             flight = self._flights.get(key)
             if flight is None:
-                self._flights[key] = _Flight(task)
+                begun = self._flights[key] = _Flight(task)
+                _OWN.set((*(own for own in _OWN.get() if not own.done.done()), begun))
             return flight
 
     def claim(self, key: str, seconds: float = LONGEST_WAIT) -> bool | None:
         """Begin (False), or wait for the one who began (True).
 
         ``None`` when that took longer than ``seconds``, and at once where waiting would be for oneself: for
-        this thread's own flight, or for a task of the event loop that this thread is keeping from running.
+        this thread's own flight, for a task of the event loop that this thread is keeping from running, or for
+        the call that has started this one (its hook or its summarizer calls the wrapped function again).
         """
         flight = self._join(key)
         if flight is None:
             return False
-        if flight.thread == threading.get_ident():
+        if flight.thread == threading.get_ident() or flight in _OWN.get():
             return None
         try:
             flight.done.result(seconds)
@@ -57,12 +64,12 @@ class Flights:
         return True
 
     async def aclaim(self, key: str, seconds: float = LONGEST_WAIT) -> bool | None:
-        """As ``claim``, without blocking the event loop; only the very task that began does not wait."""
+        """As ``claim``, without blocking the event loop; the task that began and what it has started do not wait."""
         task = asyncio.current_task()
         flight = self._join(key, task)
         if flight is None:
             return False
-        if flight.task is task:
+        if flight.task is task or flight in _OWN.get():
             return None
         loop = asyncio.get_running_loop()
         landed = loop.create_future()
@@ -85,6 +92,7 @@ class Flights:
         with self._lock:
             flight = self._flights.pop(key, None)
         if flight is not None:
+            flight.task = None
             flight.done.set_result(None)
 
 
