@@ -4,18 +4,60 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from compacter.clients import openai
-from compacter.clients.binding import Binding
+from compacter.clients.binding import Arguments, Binding
 from compacter.clients.function import wrap_function
 from compacter.clients.openai import Method
 from compacter.engine import Engine
+from compacter.history.fields import plain
+from compacter.history.message import Message
+from compacter.history.wire import Wire
 
 T = TypeVar("T")
+_MOST_MARKS = 4
+"""``cache_control`` marks that one request may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Messages(Binding):
+    """``messages.create`` and its like."""
+
+    def native_call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        wire: Wire,
+        prefix: Sequence[Message],
+        instruction: str,
+        max_tokens: int,
+    ) -> Arguments:
+        """The call with another end, and with a cache mark there, where the caller uses such marks.
+
+        A cache is read back from a mark only, up to twenty blocks; the caller's newest mark lies behind the prefix.
+        """
+        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, max_tokens)
+        sent = changed[self.messages_param]
+        beside = [kwargs.get("system"), kwargs.get("tools")]
+        if _marks(self.messages(args, kwargs)) and _marks([beside, sent]) < _MOST_MARKS:
+            mark = {"type": "text", "text": instruction, "cache_control": {"type": "ephemeral"}}
+            changed[self.messages_param] = [*sent[:-1], {"role": "user", "content": [mark]}]
+        return args, changed
+
+
+def _marks(value: object) -> int:
+    """How many ``cache_control`` marks there are in messages, blocks or tools."""
+    data = plain(value)
+    if isinstance(data, dict):
+        return bool(data.get("cache_control")) + sum(map(_marks, data.values()))
+    return sum(map(_marks, data)) if isinstance(data, list) else 0
+
+
 METHODS = tuple(
-    Method((*path, "messages"), name, "anthropic", asks=asks)
+    Method((*path, "messages"), name, "anthropic", asks=asks, binding=Messages)
     for path in ((), ("beta",))
     for name, asks in (("create", ""), ("parse", "create"), ("stream", "create"))
 )

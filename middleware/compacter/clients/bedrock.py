@@ -11,6 +11,7 @@ from compacter.clients.binding import Arguments, Binding, characters_sent
 from compacter.clients.function import wrap_function
 from compacter.clients.patching import graft, taking_self, twin
 from compacter.engine import Engine
+from compacter.history.fields import field
 from compacter.history.message import Message
 from compacter.history.wire import Wire
 
@@ -62,6 +63,28 @@ class Converse(Binding):
         kept = {name: kwargs[name] for name in _KEPT if name in kwargs}
         inference[_LIMIT] = max_tokens
         return args, {**kept, **extra, "messages": messages, "inferenceConfig": inference}
+
+    def native_call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        wire: Wire,
+        prefix: Sequence[Message],
+        instruction: str,
+        max_tokens: int,
+    ) -> Arguments:
+        """The call with another end, an answer in plain words, and no tool that must be called."""
+        thinking = (kwargs.get("additionalModelRequestFields") or {}).get("thinking")
+        budget = field(thinking, "budget_tokens")
+        max_tokens += budget if isinstance(budget, int) else 0
+        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, max_tokens)
+        changed.pop("outputConfig", None)
+        changed["inferenceConfig"].pop("stopSequences", None)
+        choice = (kwargs.get("toolConfig") or {}).get("toolChoice") or {}
+        if choice and "auto" not in choice:
+            tools: Mapping[str, Any] = kwargs["toolConfig"]
+            changed["toolConfig"] = {name: value for name, value in tools.items() if name != "toolChoice"}
+        return args, changed
 
 
 def wrap_client(engine: Engine, client: T) -> T:

@@ -10,6 +10,7 @@ from typing import Any
 from compacter.errors import ConfigurationError
 from compacter.history.assemble import FILLERS
 from compacter.history.fields import characters, plain
+from compacter.history.fields import field as member
 from compacter.history.message import Message
 from compacter.history.wire import Wire
 
@@ -36,9 +37,10 @@ NOT_FOR_SUMMARIES = frozenset({
 })  # fmt: skip
 """Options of the main call that have no place in a request for a summary."""
 
-NOT_FOR_NATIVE = frozenset(
-    {"stream", "stream_options", "response_format", "text_format", "n", "stop", "logprobs", "top_logprobs"}
-)
+NOT_FOR_NATIVE = frozenset({
+    "stream", "stream_options", "response_format", "text_format", "text", "output_format", "n", "stop",
+    "stop_sequences", "logprobs", "top_logprobs", "background",
+})  # fmt: skip
 """Options of the main call that a request for a summary with the same prefix leaves out."""
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -168,8 +170,15 @@ class Binding:
             messages.append(wire.say("assistant", FILLERS["assistant"]))
         messages.append(wire.say("user", instruction))
         options = {key: value for key, value in kwargs.items() if key not in NOT_FOR_NATIVE}
+        if forces_call(options.get("tool_choice")):
+            del options["tool_choice"]
+        if isinstance(options.get("extra_headers"), Mapping):
+            options["extra_headers"] = parsed_reply(options["extra_headers"])
         stream = {"stream": False} if "stream" in kwargs or "stream" in self.defaults else {}
         name, _ = self.output_limit(kwargs)
+        # Thinking comes out of the output limit, and Anthropic refuses a limit that its budget does not fit into.
+        budget = member(options.get("thinking"), "budget_tokens")
+        max_tokens += budget if isinstance(budget, int) else 0
         takes = self.accepts is None or name in self.accepts or name in kwargs
         return self.replace(args, {**options, **stream}, messages, {name: max_tokens} if takes else {})
 
@@ -211,6 +220,12 @@ def bind(
         accepts=None if open_ended else frozenset(parameters),
         defaults=defaults,
     )
+
+
+def forces_call(choice: object) -> bool:
+    """Whether a ``tool_choice`` leaves the model no way to answer in words."""
+    kind = member(choice, "type") if isinstance(choice, Mapping) else choice
+    return kind not in (None, "auto", "none")
 
 
 def characters_sent(value: object) -> int:

@@ -23,6 +23,11 @@ _KEPT = (
 )  # fmt: skip
 """What a request for a summary takes over from the call's config: no tools, schema or cached content."""
 _BESIDE = ("system_instruction", "tools", "response_schema", "response_json_schema")
+_NOT_FOR_NATIVE = (
+    "response_schema", "response_json_schema", "response_mime_type", "response_modalities", "stop_sequences",
+    "candidate_count", "response_logprobs", "logprobs",
+)  # fmt: skip
+"""What a request for a summary with the same prefix leaves out: it asks for plain words."""
 _ORIGINAL = "_compacter_original"
 
 
@@ -80,6 +85,27 @@ class Contents(Binding):
         options = {key: value for key, value in kwargs.items() if key != "config"}
         args, changed = Binding.replace(self, args, options, messages, {})
         return args, {**changed, "config": {**config, **extra, _LIMIT: max_tokens}}
+
+    def native_call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        wire: Wire,
+        prefix: Sequence[Message],
+        instruction: str,
+        max_tokens: int,
+    ) -> Arguments:
+        """The call with another end, an answer in plain words, and no function that must be called."""
+        given = kwargs.get("config")
+        budget = _option(_option(given, "thinking_config"), "thinking_budget")
+        max_tokens += max(budget, 0) if isinstance(budget, int) else 0
+        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, max_tokens)
+        config = _configured(changed.get("config"), {_LIMIT: max_tokens})
+        dropped = [name for name in _NOT_FOR_NATIVE if _option(given, name) is not None]
+        mode = _option(_option(_option(given, "tool_config"), "function_calling_config"), "mode")
+        if str(getattr(mode, "value", mode)).upper() == "ANY":
+            dropped.append("tool_config")
+        return args, {**changed, "config": _without(config, dropped)}
 
 
 def wrap_client(engine: Engine, client: T) -> T:
@@ -143,10 +169,20 @@ def _patch(engine: Engine, models: Any) -> None:
 def _option(config: Any, name: str) -> Any:
     """An option of a config: dicts may spell it in camel case."""
     found = field(config, name)
-    if found is None and isinstance(config, Mapping):
-        head, *rest = name.split("_")
-        found = config.get(head + "".join(map(str.capitalize, rest)))
-    return found
+    return config.get(_camel(name)) if found is None and isinstance(config, Mapping) else found
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
+
+
+def _without(config: Any, names: Sequence[str]) -> Any:
+    """A copy of a config without these options."""
+    if isinstance(config, Mapping):
+        gone = {*names, *map(_camel, names)}
+        return {name: value for name, value in config.items() if name not in gone}
+    return config.model_copy(update=dict.fromkeys(names))
 
 
 def _configured(config: Any, options: Mapping[str, object]) -> Any:

@@ -1,0 +1,298 @@
+"""``summary_request="native"``: a summary is asked for at the end of the call itself, as its cache holds it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import boto3
+import openai
+import pytest
+from botocore.config import Config
+from google import genai
+from google.genai import types
+from pydantic import BaseModel
+
+from compacter import Compacter, CompactionEvent
+from compacter.testing import ScriptedModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.clients.loopback import Body, Provider
+
+pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
+
+ASKED = "Call no tool."
+TOOL = {"name": "look_up", "description": "The book.", "parameters": {"type": "object", "properties": {}}}
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+@pytest.fixture
+def native(events: list[CompactionEvent]) -> Compacter:
+    return Compacter(summary_request="native", max_summary_tokens=100, on_compaction=events.append)
+
+
+@pytest.fixture
+def tight(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Any]], list[Any]]:
+    """Makes the servers' window a little too small for a history, so that all but a little fits into one request."""
+
+    def narrowed(history: list[Any]) -> list[Any]:
+        monkeypatch.setattr(sys.modules["loopback"], "WINDOW", len(json.dumps(history)) // 4 - 10)
+        return history
+
+    return narrowed
+
+
+def check(server: Provider, events: list[CompactionEvent], key: str, *, same: tuple[str, ...]) -> Body:
+    """One request for a summary: the call's own beginning and options, the instruction behind it."""
+    refused, asked, answered = server.bodies
+    prefix = [message for message in asked[key] if ASKED not in json.dumps(message)]
+    filled = prefix and "Understood." in json.dumps(prefix[-1])
+    prefix = prefix[:-1] if filled else prefix
+    assert len(prefix) > 4
+    assert prefix == refused[key][: len(prefix)]
+    assert ASKED in json.dumps(asked[key][-1])
+    for name in same:
+        assert asked[name] == refused[name] == answered[name]
+    assert [(event.fallback, event.summarizer_calls) for event in events] == [(False, 1)]
+    return asked
+
+
+@pytest.fixture
+def openai_client(openai_server: Provider) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=openai_server.url, api_key="none", max_retries=0) as made:
+        yield made
+
+
+@pytest.fixture
+def anthropic_client(anthropic_server: Provider) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as made:
+        yield made
+
+
+def test_chat_completions(
+    openai_client: openai.OpenAI,
+    openai_server: Provider,
+    native: Compacter,
+    events: list[CompactionEvent],
+    chat: Any,
+    tight: Any,
+) -> None:
+    tools: Any = [{"type": "function", "function": TOOL}]
+    history = tight(chat)
+
+    native.wrap(openai_client).chat.completions.create(
+        model="m", messages=history, tools=tools, tool_choice="required", temperature=0.3, stop=["\n\n"]
+    )
+
+    asked = check(openai_server, events, "messages", same=("model", "tools", "temperature"))
+    assert not {"tool_choice", "stop", "stream"} & set(asked)
+    assert asked["max_tokens"] == 100
+
+
+@pytest.mark.parametrize("way", ["stream", "parse", "raw"])
+def test_however_the_call_is_made_the_summary_is_asked_for_in_plain_words(
+    way: str,
+    openai_client: openai.OpenAI,
+    openai_server: Provider,
+    native: Compacter,
+    events: list[CompactionEvent],
+    chat: Any,
+    tight: Any,
+    words: str,
+) -> None:
+    completions = native.wrap(openai_client).chat.completions
+    history = tight(chat)
+    if way == "stream":
+        chunks = completions.create(model="m", messages=history, stream=True)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == words
+    elif way == "parse":
+        assert completions.parse(model="m", messages=history, response_format=Colour).choices
+    else:
+        assert completions.with_raw_response.create(model="m", messages=history).parse().choices
+    asked = check(openai_server, events, "messages", same=("model",))
+    assert not {"response_format", "stream"} & {name for name, value in asked.items() if value}
+
+
+def test_responses(
+    openai_client: openai.OpenAI,
+    openai_server: Provider,
+    native: Compacter,
+    events: list[CompactionEvent],
+    items: Any,
+    tight: Any,
+) -> None:
+    tools: Any = [{"type": "function", **TOOL}]
+    native.wrap(openai_client).responses.create(
+        model="m", input=tight(items), tools=tools, instructions="Be terse.", max_output_tokens=70
+    )
+    asked = check(openai_server, events, "input", same=("model", "tools", "instructions"))
+    assert asked["max_output_tokens"] == 100
+
+
+async def test_an_async_client(
+    openai_server: Provider, native: Compacter, events: list[CompactionEvent], chat: Any, tight: Any
+) -> None:
+    async with openai.AsyncOpenAI(base_url=openai_server.url, api_key="none", max_retries=0) as client:
+        await native.wrap(client).chat.completions.create(model="m", messages=tight(chat))
+    check(openai_server, events, "messages", same=("model",))
+
+
+def test_anthropic(
+    anthropic_client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    native: Compacter,
+    events: list[CompactionEvent],
+    blocks: Any,
+    tight: Any,
+) -> None:
+    tools: Any = [{"name": "look_up", "input_schema": {"type": "object", "properties": {}}}]
+    thinking: Any = {"type": "enabled", "budget_tokens": 1024}
+
+    native.wrap(anthropic_client).messages.create(
+        model="m", max_tokens=2000, messages=tight(blocks), tools=tools, system="Be terse.", thinking=thinking,
+        stop_sequences=["END"],
+    )  # fmt: skip
+
+    asked = check(anthropic_server, events, "messages", same=("model", "tools", "system", "thinking"))
+    assert "stop_sequences" not in asked
+    # The limit must be above what thinking may take, or Anthropic refuses the request.
+    assert asked["max_tokens"] == 1024 + 100
+    # The caller marks the newest message for the cache, which the prefix ends before: so the instruction is marked.
+    assert asked["messages"][-1]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert [message["role"] for message in asked["messages"][-2:]] == ["assistant", "user"]
+
+
+@pytest.mark.parametrize("marks", [0, 4])
+def test_anthropic_gets_no_mark_where_the_caller_uses_none_or_all(
+    marks: int,
+    anthropic_client: anthropic.Anthropic,
+    anthropic_server: Provider,
+    native: Compacter,
+    events: list[CompactionEvent],
+    blocks: Any,
+    tight: Any,
+) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    system: Any = [{"type": "text", "text": f"Rule {number}.", **mark} for number in range(marks)]
+    last = blocks[-1] if marks else {"role": "user", "content": "Which colour?"}
+
+    native.wrap(anthropic_client).messages.create(
+        model="m", max_tokens=100, messages=tight([*blocks[:-1], last]), system=system
+    )
+
+    asked = check(anthropic_server, events, "messages", same=("system",))
+    assert "cache_control" not in str(asked["messages"])
+
+
+@pytest.mark.parametrize("kind", ["dict", "camel", "object"])
+def test_gemini(
+    kind: str, gemini_server: Provider, native: Compacter, events: list[CompactionEvent], contents: Any, tight: Any
+) -> None:
+    given: dict[str, Any] = {
+        "system_instruction": "Be terse.",
+        "response_mime_type": "application/json",
+        "response_schema": {"type": "OBJECT", "properties": {"colour": {"type": "STRING"}}},
+        "stop_sequences": ["END"],
+        "max_output_tokens": 70,
+        "tool_config": {"function_calling_config": {"mode": "ANY"}},
+    }
+    if kind == "camel":
+        del given["response_mime_type"]
+        given["responseMimeType"] = "application/json"
+    config: Any = types.GenerateContentConfig(**given) if kind == "object" else given
+    with genai.Client(api_key="none", http_options=types.HttpOptions(base_url=gemini_server.url)) as client:
+        native.wrap(client).models.generate_content(model="m", contents=tight(contents), config=config)
+
+    asked = check(gemini_server, events, "contents", same=("systemInstruction",))
+    assert asked["generationConfig"] == {"maxOutputTokens": 100}
+    assert "toolConfig" not in asked
+    assert gemini_server.bodies[-1]["generationConfig"]["responseMimeType"] == "application/json"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_bedrock(
+    stream: bool, bedrock_server: Provider, native: Compacter, events: list[CompactionEvent], converse: Any, tight: Any
+) -> None:
+    client = boto3.client(
+        "bedrock-runtime", region_name="us-east-1", endpoint_url=bedrock_server.url, aws_access_key_id="a",
+        aws_secret_access_key="b", config=Config(retries={"max_attempts": 0}),
+    )  # fmt: skip
+    schema = {"json": {"type": "object", "properties": {}}}
+    options = {
+        "modelId": "m",
+        "system": [{"text": "Be terse."}],
+        "messages": tight(converse),
+        "inferenceConfig": {"maxTokens": 70, "stopSequences": ["END"], "temperature": 0.3},
+        "toolConfig": {"tools": [{"toolSpec": {"name": "look_up", "inputSchema": schema}}], "toolChoice": {"any": {}}},
+    }
+
+    wrapped = native.wrap(client)
+    (wrapped.converse_stream if stream else wrapped.converse)(**options)
+
+    asked = check(bedrock_server, events, "messages", same=("system",))
+    assert asked["inferenceConfig"] == {"maxTokens": 100, "temperature": 0.3}
+    assert asked["toolConfig"] == {"tools": bedrock_server.bodies[0]["toolConfig"]["tools"]}
+
+
+@pytest.mark.parametrize("unusable", ["tool", "refusal", "error"])
+def test_where_that_gives_no_summary_the_transcript_is_sent(unusable: str, events: list[CompactionEvent]) -> None:
+    asked: list[str] = []
+
+    def speak(messages: Any) -> Any:
+        last = str(messages[-1]["content"])
+        if ASKED in last:
+            asked.append("native")
+            if unusable == "error":
+                raise ConnectionError("gone")
+            return "I'm sorry, but I can't help with that."
+        if "record of a conversation" in last:
+            asked.append("transcript")
+            return "They counted the ships of every pier."
+        return "ok"
+
+    history = [{"role": "user", "content": f"Entry {n}: how many ships? " * 8} for n in range(60)]
+    model = ScriptedModel(window=2950, replies=speak)
+    completion = model.completion
+    if unusable == "tool":
+
+        def completion(model_name: str, messages: Any, **options: Any) -> Any:
+            reply = model.completion(model_name, messages, **options)
+            if ASKED in str(messages[-1]):
+                call = {"id": "c", "type": "function", "function": {"name": "count", "arguments": "{}"}}
+                reply["choices"][0]["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
+            return reply
+
+    compacter = Compacter(summary_request="native", max_summary_tokens=60, on_compaction=events.append)
+    compacter.wrap(completion)("m", history)
+
+    assert asked == ["native", "transcript"]
+    assert events[0].summary == "They counted the ships of every pier."
+    assert not events[0].fallback
+
+
+@pytest.mark.parametrize("option", ["redact", "summarizer"])
+def test_with_a_redaction_or_a_summarizer_of_its_own_it_is_the_transcript(option: str) -> None:
+    secret = "hunter2-and-more"
+    history = [{"role": "user", "content": f"Entry {n}: the password is {secret}. " * 6} for n in range(60)]
+    requests: list[str] = []
+
+    def summarizer(messages: Any) -> str:
+        requests.append(str(messages))
+        return "They keep passwords."
+
+    options: dict[str, Any] = {"redact": "secrets"} if option == "redact" else {"summarizer": summarizer}
+    model = ScriptedModel(window=3500)
+    Compacter(summary_request="native", **options).wrap(model.completion)("m", history)
+
+    if option == "redact":
+        requests = [str(request.messages) for request in model.requests[1:-1]]
+        assert not any(secret in request for request in requests)
+    assert requests
+    assert not any(ASKED in request for request in requests)
