@@ -198,6 +198,15 @@ def test_the_rounds_are_counted_by_tenacity(attempts: int, recovery: Callable[..
     assert "gave up" in caught.value.__notes__[0]
 
 
+def test_the_providers_error_tells_nothing_of_how_it_was_counted(recovery: Callable[..., Dialogue]) -> None:
+    dialogue = recovery(refusal(), retrying=Retrying(stop=stop_after_attempt(1), reraise=True, sleep=never_sleep))
+
+    with pytest.raises(TooLongError) as raised:
+        dialogue.end()
+
+    assert not [frame for frame in raised.traceback if "tenacity" in str(frame.path)]
+
+
 def test_a_wait_of_tenacitys_is_slept_by_the_world(recovery: Callable[..., Dialogue], summary: Answer) -> None:
     retrying = Retrying(stop=stop_after_attempt(3), wait=wait_fixed(2.5), reraise=True, sleep=never_sleep)
     dialogue = recovery(retrying=retrying)
@@ -326,6 +335,39 @@ class TestNumbers:
 
         assert calibration.window == 600
         assert calibration.chars_per_token == pytest.approx((size + 500) / 1_000)
+
+    def test_more_tokens_than_the_texts_can_have_count_as_a_proportion_only(
+        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Answer
+    ) -> None:
+        # Five tokens a character: they count something that is not in the messages.
+        calibration = Calibration()
+        history = talk()
+        size = sum(map(OPENAI.size, history))
+        dialogue = recovery(
+            refusal(limit=3 * size // 2, requested=5 * size),
+            messages=history,
+            calibration=calibration,
+            ratio=0.1,
+        )
+
+        dialogue.expect(AskSummarizer)
+        dialogue.answer(summary)
+        call = dialogue.expect(Call)
+
+        assert not calibration.learnt
+        assert sum(map(OPENAI.size, call.messages)) <= 0.3 * size
+
+    def test_a_script_that_takes_a_token_a_byte_is_believed(self, recovery: Callable[..., Dialogue]) -> None:
+        calibration = Calibration()
+        history = [
+            {"role": "user" if turn % 2 == 0 else "assistant", "content": "\u1000\u1039\u1019" * 60}
+            for turn in range(9)
+        ]
+        dialogue = recovery(refusal(limit=2_000, requested=4_000), messages=history, calibration=calibration)
+
+        dialogue.expect(AskSummarizer)
+
+        assert calibration.chars_per_token == pytest.approx(9 * 180 / 4_000)
 
     def test_numbers_that_contradict_the_refusal_are_not_trusted(self, recovery: Callable[..., Dialogue]) -> None:
         # By these the request fits: the provider says that it does not, so the ratio decides.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from string import ascii_letters
 
 from compacter.overflow import TokenLimit
 
@@ -11,6 +13,23 @@ DEFAULT = 4.0
 _LEAST, _MOST = 0.25, 20.0
 _FEWEST_TOKENS = 50
 """A sample smaller than this says more about the chat template than about the text."""
+_LETTERS = ascii_letters.encode()
+_TEMPLATE = 8
+"""Tokens that a chat template may put around a message."""
+
+
+def most_tokens(texts: Iterable[str]) -> int:
+    """More tokens than any tokenizer makes of these messages' texts.
+
+    At worst one for each byte, in emoji or scripts that it never learnt; blanks go with the next word, and letters
+    stand in fours for three (random base64 text comes to 1.4 letters a token, words to four and more).
+    """
+    most = 0
+    for text in texts:
+        solid = text.encode("utf-8", "surrogatepass").translate(None, b" ")
+        letters = len(solid) - len(solid.translate(None, _LETTERS))
+        most += len(solid) - letters // 4 + _TEMPLATE
+    return most
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ _EXTRACTIVE_SHARE = 0.92
 
 On real conversations at a fifth of their size: facts .55 with half of it, .62 with .85, .68 with all.
 """
-_MARGIN = 0.97
+MARGIN = 0.97
 """Share of the limit that is aimed at: sizes in tokens are estimates."""
 
 
@@ -146,4 +146,4 @@ def target_characters(
     if not limit:
         return None
     counted = output_tokens or 0 if found and found.kind == "input_plus_output" else 0
-    return max(0, int((limit - counted) * _MARGIN * calibration.chars_per_token) - overhead)
+    return max(0, int((limit - counted) * MARGIN * calibration.chars_per_token) - overhead)

@@ -9,10 +9,10 @@ from tenacity import BaseRetrying, DoAttempt, DoSleep, RetryCallState
 
 from compacter.errors import CompactionError
 from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted
-from compacter.flow.calibration import Calibration
+from compacter.flow.calibration import Calibration, most_tokens
 from compacter.flow.compaction import compact
 from compacter.flow.effects import Call, Claim, Flow, Recall, Sleep, Tell
-from compacter.flow.planning import Job, plan, target_characters
+from compacter.flow.planning import MARGIN, Job, plan, target_characters
 from compacter.flow.policy import Policy
 from compacter.history.message import Message
 from compacter.history.wire import Wire
@@ -20,6 +20,8 @@ from compacter.overflow import NO_ROOM, TokenLimit
 
 _LEAST_OUTPUT = 64
 """Tokens of output below which an answer is none: then the history is compacted instead."""
+_DENSE = 2.5
+"""Characters per token from which on a stated size is believed without a look at the text."""
 _FULL = 0.98
 """Share of the window that prompt and reply fill when there is no room left: servers keep a few tokens back."""
 _OUTPUT_MARGIN = 8
@@ -114,10 +116,13 @@ def _stopped(retrying: BaseRetrying, state: RetryCallState, refusal: Refusal) ->
     """Let tenacity decide whether another attempt is made, and wait as long as it says."""
     error = refusal.error or RuntimeError("the reply says that the request is too long")
     state.set_exception((type(error), error, error.__traceback__))
+    trace = error.__traceback__
     try:
         step = retrying.iter(state)
     except Exception as raised:
         if raised is error:
+            # The provider's error goes to the caller: how tenacity gave it back is no part of its story.
+            error.__traceback__ = trace
             return True
         raise
     if isinstance(step, DoSleep):
@@ -209,8 +214,8 @@ def job_of(
         target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
     size = sum(map(request.wire.size, messages))
     if target is not None and target >= size:
-        # The numbers say that it fits, the provider says that it does not: they are not to be trusted.
-        target = None
+        # By its characters it fits, the provider says that it does not: then only the proportion of its numbers counts.
+        target = _in_proportion(request, found, size)
     return Job(
         wire=request.wire,
         messages=messages,
@@ -224,6 +229,16 @@ def job_of(
         found=found,
         must=True,
     )
+
+
+def _in_proportion(request: Request, found: TokenLimit | None, size: int) -> int | None:
+    """The target by which the request shrinks as its stated tokens must; ``None`` where that tells nothing."""
+    used = _input_stated(request, found) if found else None
+    if not found or not found.limit or not used:
+        return None
+    limit = found.limit - (request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
+    target = int((size + request.overhead) * limit / used * MARGIN) - request.overhead
+    return target if 0 < target < size else None
 
 
 def pinned(policy: Policy, messages: Sequence[Message], by_history: frozenset[int] = frozenset()) -> tuple[int, ...]:
@@ -276,12 +291,29 @@ def lower_output(policy: Policy, request: Request, found: TokenLimit) -> Request
 def calibrate(request: Request, calibration: Calibration, found: TokenLimit) -> None:
     """Learn the window and the characters per token from what the error states."""
     calibration.learn_limit(found)
-    used = found.input_tokens
-    if used is None and found.requested:
-        counted = request.output_tokens or 0 if found.kind == "input_plus_output" else 0
-        used = found.requested - counted
+    used = _input_stated(request, found)
     if used:
-        calibration.learn(sum(map(request.wire.size, request.messages)) + request.overhead, used)
+        size = sum(map(request.wire.size, request.messages)) + request.overhead
+        if size >= used * _DENSE or used <= _most_tokens(request, size):
+            calibration.learn(size, used)
+
+
+def _input_stated(request: Request, found: TokenLimit) -> int | None:
+    """Input tokens of the request as the error states them."""
+    if found.input_tokens is not None or not found.requested:
+        return found.input_tokens
+    return found.requested - (request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
+
+
+def _most_tokens(request: Request, size: int) -> int:
+    """More tokens than these messages can have; an error that states more counts something that is not in them."""
+    texts = [
+        entry.text
+        for index, message in enumerate(request.messages)
+        for entry in request.wire.entries(message, index)
+        if entry.kind != "media"
+    ]
+    return most_tokens(texts) + max(0, size - sum(map(len, texts)))
 
 
 def _give_up(request: Request, refusal: Refusal, tried: Sequence[str], reason: str) -> Flow[object]:
