@@ -15,9 +15,6 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
-# Set before anything imports litellm: it would fetch a price list otherwise.
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-
 ROOT = Path(__file__).parent.parent
 
 # A busy machine is no bug: hypothesis counts examples here, never seconds.
