@@ -13,15 +13,17 @@ from compacter.history.message import Message
 from compacter.history.outline import Kind, Outline
 from compacter.history.wire import Wire
 from compacter.overflow import TokenLimit
+from compacter.strategies.chain import Chain
 from compacter.strategies.folding import reserve
+from compacter.strategies.summarize import Summarize
 from compacter.summaries import tag
 
 _WORTH_FOLDING = 2 * tag.FRAME
 """A head smaller than this cannot become smaller by a summary message."""
-_EXTRACTIVE_SHARE = 0.92
-"""Of a given size, what a summary without a model gets: it keeps more of what is needed later than a tail.
+_SUMMARY_SHARE = 0.92
+"""Of a given size, what a summary gets: passages chosen from the head hold more of what is needed later than a tail.
 
-On real conversations at a fifth of their size: facts .55 with half of it, .62 with .85, .68 with all.
+On real conversations at a fifth of their size, without a model: facts .55 with half of it, .62 with .85, .68 with all.
 """
 MARGIN = 0.97
 """Share of the limit that is aimed at: sizes in tokens are estimates."""
@@ -82,11 +84,19 @@ def satisfied(policy: Policy, job: Job, size: int) -> bool:
 
 def _for_summary(policy: Policy, job: Job, free: int, room: int) -> int:
     """Characters of ``room`` that a cut leaves to the summary; the rest is for what stays verbatim."""
-    if policy.settings.extractive and job.trigger == "manual":
-        return max(int(room * _EXTRACTIVE_SHARE), tag.FRAME)
-    calibration = job.calibration
-    wanted = reserve(policy.settings, calibration.window, free, calibration.chars_per_token)
+    settings, calibration = policy.settings, job.calibration
+    most = max(int(room * _SUMMARY_SHARE), tag.FRAME)
+    if settings.extractive and job.trigger == "manual":
+        return most
+    wanted = reserve(settings, calibration.window, free, calibration.chars_per_token)
+    if settings.fills and job.trigger == "manual" and _summarizes(policy):
+        return min(wanted, most)
     return min(wanted, max(room // 2, tag.FRAME))
+
+
+def _summarizes(policy: Policy) -> bool:
+    links = (link for one in policy.strategies for link in (one if isinstance(one, Chain) else [one]))
+    return any(isinstance(link, Summarize) for link in links)
 
 
 def describe(

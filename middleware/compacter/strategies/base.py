@@ -46,6 +46,11 @@ class Settings:
     summary: str | None = None
     """A summary that the host has made; it replaces the model's."""
 
+    @property
+    def fills(self) -> bool:
+        """Whether passages fill what a model's summary leaves of a size that was asked for by hand."""
+        return self.summary is None and self.ledger_share > 0
+
 
 @dataclass(slots=True)
 class Tally:

@@ -20,6 +20,9 @@ _PROMPT_MARGIN = 0.92
 _LEAST_ANSWER = 12
 """A prompt that leaves less than this part of the window for the answer is split."""
 _FEWEST_TOKENS = 48
+_BREAK = "\n\n"
+_WORTH_FILLING = 200
+"""Characters of a budget that are worth filling with passages."""
 
 
 class NoSummaryError(Exception):
@@ -114,7 +117,7 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:  #
     if settings.native and budget is None:
         whole = yield from _natively(task, entries, prose, tokens, kept)
         if whole is not None:
-            return Summary(whole, kept)
+            return _filled(task, entries, whole, kept)
     while pending:
         try:
             answer = yield from _ask(task, pending[0], prose, tokens)
@@ -133,7 +136,26 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:  #
             continue
         prose = _redacted(settings, accepted or "")
         pending.pop(0)
-    return Summary(prose, kept)
+    return _filled(task, entries, prose, kept)
+
+
+def _filled(task: CompactionTask, entries: Sequence[Entry], prose: str, kept: str) -> Summary:
+    """By hand and with a budget: what the model left of it holds the passages that a model-free summary would choose.
+
+    So the budget buys as much as without a model, however little that one says.
+    """
+    left = room(task) - len(prose) - len(_BREAK)
+    by_hand = task.target is not None and task.plan.trigger == "manual"
+    if not (by_hand and task.settings.fills) or left < len(kept) + _WORTH_FILLING:
+        return Summary(prose, kept)
+    draft = extractive.draft(entries, budget=left, prior=_ledger_only(task), extractors=task.settings.extractors)
+    return Summary(f"{prose}{_BREAK}{draft.prose}" if draft.prose else prose, draft.ledger)
+
+
+def _ledger_only(task: CompactionTask) -> str | None:
+    """The ledger of a prior summary as a text: its prose is in the new one's already."""
+    prior = task.prior()
+    return tag.join("", prior.ledger) if prior and prior.ledger else None
 
 
 def _redacted(settings: Settings, text: str) -> str:
