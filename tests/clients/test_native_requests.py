@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anthropic
-import boto3
 import openai
 import pytest
-from botocore.config import Config
 from google import genai
 from google.genai import types
 from pydantic import BaseModel
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.clients.loopback import Body, Provider
+
+boto3: Any = import_module("boto3")
+Config: Any = import_module("botocore.config").Config
 
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
 
@@ -259,15 +261,13 @@ def test_where_that_gives_no_summary_the_transcript_is_sent(unusable: str, event
 
     history = [{"role": "user", "content": f"Entry {n}: how many ships? " * 8} for n in range(60)]
     model = ScriptedModel(window=2950, replies=speak)
-    completion = model.completion
-    if unusable == "tool":
 
-        def completion(model_name: str, messages: Any, **options: Any) -> Any:
-            reply = model.completion(model_name, messages, **options)
-            if ASKED in str(messages[-1]):
-                call = {"id": "c", "type": "function", "function": {"name": "count", "arguments": "{}"}}
-                reply["choices"][0]["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
-            return reply
+    def completion(model_name: str, messages: Any, **options: Any) -> Any:
+        reply: Any = model.completion(model_name, messages, **options)
+        if unusable == "tool" and ASKED in str(messages[-1]):
+            call = {"id": "c", "type": "function", "function": {"name": "count", "arguments": "{}"}}
+            reply["choices"][0]["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
+        return reply
 
     compacter = Compacter(summary_request="native", max_summary_tokens=60, on_compaction=events.append)
     compacter.wrap(completion)("m", history)
