@@ -59,6 +59,7 @@ class TestOptions:
             ("pin", "role"),
             ("trigger_tokens", 0),
             ("trigger_tokens", 1.5),
+            ("trigger_tokens", float("nan")),
             ("min_calls_between", -1),
             ("memory", object()),
             ("timeout", 0),
@@ -119,6 +120,15 @@ class TestWhatIsNoCall:
 
 
 class TestWhatIsNoHistory:
+    def test_a_call_in_which_no_messages_are_found_says_so_in_a_note(self) -> None:
+        def passes_on(*args: Any, **options: Any) -> Any:
+            return ScriptedModel(window=300).completion(*args, **options)
+
+        with pytest.raises(TokenLimitError) as refused:
+            Compacter(summarizer=ScriptedSummarizer("They talked.")).wrap(passes_on)("m", talk())
+
+        assert "'messages'" in refused.value.__notes__[0]
+
     """The provider's own word counts: what it takes is passed on, what it refuses is raised as it is."""
 
     @pytest.mark.parametrize("messages", ["hello", {"role": "user"}, 7, None, [], b"x"])

@@ -64,10 +64,16 @@ class TestAList:
         assert not any(history.pins[2:3])
 
     def test_a_copy_is_a_history_of_its_own(self) -> None:
-        history = History(talk(3))
+        history = History(talk(3), compacter=Compacter())
         for clone in (copy.copy(history), history.copy(), copy.deepcopy(history), History(history)):
             clone.append(chat(3), pinned=True)
             assert (len(history), len(clone), sum(clone.pins)) == (3, 4, 1)
+
+    def test_a_deep_copy_has_messages_of_its_own(self) -> None:
+        history = History(talk(3), compacter=Compacter())
+        clone = copy.deepcopy(history)
+        clone[0]["content"] = "changed"
+        assert history == History(talk(3))
 
     def test_a_place_that_is_not_there_is_an_index_error(self) -> None:
         history = History(talk(2))

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal
 
-import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from tenacity.stop import stop_base
 
@@ -124,7 +123,7 @@ class Options(BaseModel):
     def _trigger(cls, value: object) -> object:
         if value is None:
             return value
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise ValueError("takes a number of tokens (an int) or a share of the window such as 0.8")
         if isinstance(value, float) and value > 1:
             if value.is_integer():
@@ -202,6 +201,8 @@ def default_logger() -> Any:  # noqa: ANN401 - whatever class the program has st
 
     Never structlog's own default, which prints to standard output.
     """
+    import structlog  # With its console renderer it takes longer to import than the rest of the package.
+
     if structlog.is_configured():
         return structlog.get_logger("compacter")
     return structlog.wrap_logger(

@@ -6,6 +6,7 @@ import base64
 import json
 import threading
 from collections.abc import Iterable, MutableSequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
@@ -101,6 +102,12 @@ class History(MutableSequence[Message]):
         return clone
 
     copy = __copy__
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> History:
+        """Messages of its own; the Compacter, with what it has learnt, is shared."""
+        clone = memo[id(self)] = self.__copy__()
+        clone._messages = deepcopy(clone._messages, memo)  # noqa: SLF001 - its own kind
+        return clone
 
     @overload
     def __getitem__(self, index: int) -> Message: ...

@@ -188,6 +188,7 @@ class TestChain:
         clear, fold = ClearToolResults(keep_recent=0), Summarize()
         nested = run(form, items, Chain(Chain(clear), fold), budget=1_500)
         assert run(form, items, [clear, fold], budget=1_500).messages == nested.messages
+        assert run(form, items, Chain([clear, fold]), budget=1_500).messages == nested.messages
 
     def test_without_numbers_it_aims_at_what_the_ratio_would_leave(self, form: Form) -> None:
         items = form.errand([LONG] * 10)
@@ -204,6 +205,7 @@ class TestChain:
         lambda: Shorten(min_size=5),
         lambda: Shorten(min_size="big"),  # type: ignore[arg-type]
         Chain,
+        lambda: Chain([]),
         lambda: Chain(Summarize),  # type: ignore[arg-type]
     ],
 )

@@ -284,9 +284,10 @@ class Calls:
     def _unchanged(self, kwargs: dict[str, Any], refusal: Refusal) -> Any:
         if refusal.error is None:
             return refusal.reply
-        reason = self.binding.held_elsewhere(kwargs)
-        if reason is not None:
-            refusal.error.add_note(f"compacter did nothing: {reason}")
+        reason = self.binding.held_elsewhere(kwargs) or (
+            f"the call has no messages in its argument {self.binding.messages_param!r}"
+        )
+        refusal.error.add_note(f"compacter did nothing: {reason}")
         raise refusal.error
 
     # -- reading a call ------------------------------------------------------------------------------------------------

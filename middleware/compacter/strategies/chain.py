@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compacter.errors import ConfigurationError
@@ -14,21 +14,23 @@ from compacter.strategies.base import CompactionStrategy, CompactionTask
 class Chain:
     """Tries its strategies in order, each on what the one before it left, and stops when the request fits.
 
-    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``. Where the provider has not said how
-    large a request may be, the goal is the size that folding ``compact_ratio`` would leave.
+    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. Where the provider
+    has not said how large a request may be, the goal is the size that folding ``compact_ratio`` would leave.
     """
 
     strategies: tuple[CompactionStrategy, ...]
     name: str = "chain"
 
-    def __init__(self, *strategies: CompactionStrategy) -> None:
-        given: tuple[object, ...] = strategies
+    def __init__(self, *strategies: CompactionStrategy | Sequence[CompactionStrategy]) -> None:
+        given: list[object] = []
+        for one in strategies:
+            given.extend(one if isinstance(one, (list, tuple)) else (one,))
         for strategy in given:
             if not isinstance(strategy, CompactionStrategy) or isinstance(strategy, type):
                 raise ConfigurationError(f"Chain takes strategies such as Summarize(), not {strategy!r}")
-        if not strategies:
+        if not given:
             raise ConfigurationError("Chain needs at least one strategy")
-        object.__setattr__(self, "strategies", strategies)
+        object.__setattr__(self, "strategies", tuple(given))
         object.__setattr__(self, "name", "chain")
 
     def __iter__(self) -> Iterator[CompactionStrategy]:
