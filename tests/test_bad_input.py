@@ -120,6 +120,8 @@ class TestWhatIsNoCall:
 
 
 class TestWhatIsNoHistory:
+    """The provider's own word counts: what it takes is passed on, what it refuses is raised as it is."""
+
     def test_a_call_in_which_no_messages_are_found_says_so_in_a_note(self) -> None:
         def passes_on(*args: Any, **options: Any) -> Any:
             return ScriptedModel(window=300).completion(*args, **options)
@@ -128,8 +130,6 @@ class TestWhatIsNoHistory:
             Compacter(summarizer=ScriptedSummarizer("They talked.")).wrap(passes_on)("m", talk())
 
         assert "'messages'" in refused.value.__notes__[0]
-
-    """The provider's own word counts: what it takes is passed on, what it refuses is raised as it is."""
 
     @pytest.mark.parametrize("messages", ["hello", {"role": "user"}, 7, None, [], b"x"])
     def test_what_is_no_list_goes_to_the_provider_as_it_is(self, messages: Any) -> None:
