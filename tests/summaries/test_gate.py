@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from compacter.history.entry import Entry
-from compacter.summaries import gate, ledger, tag
+from compacter.summaries import gate, ledger, prompts, tag
 
 TALK = [
     Entry("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
@@ -176,3 +176,23 @@ def test_rules_of_the_prior_summary_count_too() -> None:
 
 def test_without_anything_to_retain_there_is_no_retention() -> None:
     assert judge("The job was moved.", entries=[Entry("user", "text", "hello there")]).retention is None
+
+
+@pytest.mark.parametrize("tokens", [200, 2000], ids=["short form", "long form"])
+@pytest.mark.parametrize("prior", [None, "They began."], ids=["first", "update"])
+def test_an_answer_that_says_the_request_again_is_refused(tokens: int, prior: str | None) -> None:
+    request = prompts.build([], prior=prior, max_tokens=tokens)[0]["content"]
+    asked = request.rpartition("\n\n")[2]
+    assert judge(asked).reason == "the answer says the request again"
+    assert judge(f"Certainly, the user has a job. {asked}").reason == "the answer says the request again"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Task: move the billing job\nConstraints: never touch the production database\nOpen: the alert for the queue",
+        "The user asked for a summary of the release notes in at most 40 words, and for the names of all authors.",
+    ],
+)
+def test_a_summary_in_the_sections_asked_for_is_no_echo(text: str) -> None:
+    assert judge(text).accepted

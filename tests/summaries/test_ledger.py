@@ -140,3 +140,21 @@ def test_time_grows_linearly() -> None:
         return time.process_time() - started
 
     assert seconds(8000) < 10 * max(seconds(2000), 0.01)
+
+
+@pytest.mark.parametrize(
+    ("first", "task"),
+    [
+        ("Hello! Please paint the shed.", "Please paint the shed."),
+        ("Hi Marlene, please paint the shed.", "please paint the shed."),
+        ("Guten Morgen, streiche bitte den Schuppen.", "streiche bitte den Schuppen."),
+        ("你好！请粉刷棚子。", "请粉刷棚子。"),
+        ("Good morning", "Paint it green, then."),
+        ("High walls need paint.", "High walls need paint."),
+        ("Hello world is what the program must print.", "Hello world is what the program must print."),
+    ],
+)
+def test_the_task_begins_after_the_greeting(first: str, task: str) -> None:
+    entries = [Entry("user", "text", first), Entry("user", "text", "Paint it green, then.")]
+    assert ledger.read(ledger.build(entries, budget=1_000)).task in (task, "")
+    assert task in ledger.build(entries, budget=1_000)

@@ -9,6 +9,7 @@ from compacter.history.entry import Entry
 from compacter.summaries import instructions, scripts, tag
 from compacter.summaries import ledger as ledgers
 from compacter.summaries.continuation import is_continuation
+from compacter.summaries.echo import is_echo
 from compacter.summaries.refusal import is_refusal
 from compacter.summaries.words import words
 
@@ -91,6 +92,8 @@ def _fault(text: str, finish: str, limit_chars: int, entries: Sequence[Entry]) -
         return "the summary was cut off by its token limit"
     if is_refusal(text):
         return "the summarizer refused"
+    if is_echo(text):
+        return "the answer says the request again"
     if is_continuation(text, entries):
         return "the answer continues the conversation instead of summarising it"
     if _language_switched(text, entries):

@@ -19,6 +19,15 @@ Extractor = Callable[[str], Iterable[str]]
 """Gets an entry's text and yields what is to be kept word for word."""
 
 RULE, TASK, LATEST, OPEN, REFERENCE = "Rule: ", "Task: ", "Latest: ", "Open: ", "- "
+_GREETING = re.compile(
+    r"^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening|day)|hallo|guten (?:tag|morgen|abend)|moin|servus|bonjour|"
+    r"salut|bonsoir|hola|buen[oa]s (?:días|tardes|noches)|olá|oi|bom dia|boa (?:tarde|noite)|ciao|buongiorno|salve|"
+    r"hoi|goede(?:morgen|middag|navond)|cześć|dzień dobry|merhaba|selam|привет|здравствуй(?:те)?|добрый (?:день|вечер)|"
+    r"你好|您好|大家好|こんにちは|おはようございます|안녕하세요|안녕|مرحبا|السلام عليكم|नमस्ते|xin chào|halo)"
+    r"(?:[ ,]+(?:there|all|everyone|everybody|again|zusammen|à tous|a todos|\w+(?=\s*[!,.:;]|\s*$)))?"
+    r"(?:\s*[!,.:;！，。、—–-]+\s*|\s*$)",
+    re.IGNORECASE,
+)
 _SPACES = re.compile(r"\s+")
 _REQUEST_SIZE, _REQUEST_SHARE = 300, 5
 _CALL_SIZE = 160
@@ -89,7 +98,7 @@ def essence(
     size = min(_REQUEST_SIZE, budget // _REQUEST_SHARE)
     items = [(REFERENCE, text) for text in references.supplied(entries, extractors)[::-1]]
     if asked or old.task:
-        items.append((TASK, clip(old.task or flat(asked[0]), size)))
+        items.append((TASK, clip(old.task or _first_task(asked), size)))
     if latest and (asked[0 if old.task else 1 :] or old.latest):
         items.append((LATEST, clip(flat(asked[-1]) if asked else old.latest, size)))
     items += [(OPEN, clip(call, _CALL_SIZE)) for call in _open_calls(entries)]
@@ -98,6 +107,12 @@ def essence(
             lines.append(label + text)
             left -= len(label) + len(text) + 1
     return lines
+
+
+def _first_task(asked: Sequence[str]) -> str:
+    """The first request without the greeting before it; a greeting alone is none."""
+    wanted = (_GREETING.sub("", flat(text)) for text in asked)
+    return next((text for text in wanted if any(map(str.isalnum, text))), flat(asked[0]))
 
 
 def rules(

@@ -87,6 +87,12 @@ def instruction(*, prior: bool, template: str | None = None, max_tokens: int) ->
     return f"{_ALOUD}\n\n{asked}{_SECTIONS}{rules}"
 
 
+def wording() -> str:
+    """Return all the words that the built-in requests are made of, by which an answer that says them again is known."""
+    forms = (_FIRST, _UPDATE, _SECTIONS, _RULES, _SHORT_FIRST + _SHORT_RULES, _SHORT_UPDATE + _SHORT_RULES)
+    return "\n".join((_OPENING, _SHORT_OPENING, _ALOUD, *forms))
+
+
 def overhead(
     *,
     prior: str | None = None,
