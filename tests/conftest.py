@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 import sys
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 ROOT = Path(__file__).parent.parent
+
+# None is current, rather than none yet: pytest-asyncio asks for the current loop, which would make one that nobody
+# closes, and any later test could be blamed for it.
+asyncio.set_event_loop(None)
 
 # A busy machine is no bug: hypothesis counts examples here, never seconds.
 settings.register_profile("compacter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
