@@ -236,3 +236,32 @@ def test_the_timeout_bounds_the_wait_for_another_calls_summary_too() -> None:
         go_on.set()
         first.join(60)
     assert not first.is_alive()
+
+
+def test_a_summarizer_that_hangs_keeps_neither_the_call_nor_the_end_of_its_loop_waiting() -> None:
+    let_go, ended = threading.Event(), threading.Event()
+
+    def hang(messages: Sequence[Chat], **_: Any) -> str:
+        let_go.wait(20)
+        ended.set()
+        return f"{len(messages)} message, much too late"
+
+    call = Compacter(summarizer=hang, timeout=0.05).wrap(ScriptedModel(window=900).acompletion)
+
+    async def ask() -> str:
+        return answered(await call("m", talk()))
+
+    assert asyncio.run(ask())
+    assert not ended.is_set()
+    let_go.set()
+    assert ended.wait(10)
+
+
+async def test_a_summarizer_beside_the_loop_may_raise_what_no_coroutine_can() -> None:
+    def run_out(messages: Sequence[Chat], **_: Any) -> str:
+        return next(iter(()))
+
+    compacter = Compacter(summarizer=run_out)
+    call = compacter.wrap(ScriptedModel(window=900).acompletion)
+    assert answered(await asyncio.wait_for(call("m", talk()), 10))
+    assert compacter.totals.failures

@@ -14,7 +14,7 @@ from compacter.clients import litellm, streams
 from compacter.clients.binding import Binding
 from compacter.clients.replies import answer_of, model_of, tokens_of
 from compacter.clients.streams import is_async_stream, is_sync_stream, joined
-from compacter.clients.waiting import in_thread, resolve
+from compacter.clients.waiting import beside, in_thread, resolve
 from compacter.engine import Engine
 from compacter.flow.drive import HandOver
 from compacter.flow.effects import (
@@ -245,7 +245,7 @@ class World:
     async def _asummarize(self, effect: AskSummarizer) -> object:
         function, args, kwargs = self._summary_call(effect, asynchronous=True)
         if self.engine.options.summarizer is not None and not inspect.iscoroutinefunction(unwrapped(function)):
-            reply = await asyncio.to_thread(function, *args, **kwargs)
+            reply: Any = await beside(lambda: joined(function(*args, **kwargs)))
         else:
             reply = function(*args, **kwargs)
         if inspect.isawaitable(reply):
