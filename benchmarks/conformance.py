@@ -41,7 +41,8 @@ class Adapter:
     def compact(self, turns: Sequence[Turn], round_num: int = 1, budget_chars: int | None = None) -> object:
         """Return the summary of ``turns`` in at most ``budget_chars`` characters, tag included."""
         budget = _UNLIMITED if budget_chars is None else budget_chars
-        drafted = draft([_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - len(tag.TAG) - 1)
+        frame = len(tag.compose(""))
+        drafted = draft([_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - frame)
         text = tag.compose(drafted.prose, drafted.ledger)
         context = import_module("compaction_kit.compacted").CompactedContext
         return context(text=text, compactor_name=self.name, round_num=round_num)

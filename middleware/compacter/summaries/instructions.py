@@ -108,6 +108,11 @@ _TELLING = re.compile(
     r"when|did|do you|have you|would|could|is|are|was|wow|oh|yeah|actually|as for)\b",
     re.IGNORECASE,
 )
+# "Tell me about the ferry" is done with its answer; "give me all prices in euros" is not.
+_ONCE = re.compile(r"^\W*(?:please\s+)?(?:tell|give|show|send|find|get|read|explain to)\s+(?:me|us)\b", re.IGNORECASE)
+_LASTS = frozenset(
+    ["all", "any", "every", "each", "always", "only", "in", "as", "with", "without", "when", "if", "before"]
+)
 _LABEL_END = frozenset(":：-–—")
 _LABEL_REACH = 60
 _UNSPACED_LETTER = re.compile(r"[\u0590-\u05ff\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -175,7 +180,7 @@ def score(sentence: str) -> float:
         or (not _LASTING_TRIGGERS.isdisjoint(listed[:_OPENING]) and _LASTING.match(plain))
         or (not words.isdisjoint(_NEEDED_TRIGGERS) and _NEEDED.search(plain))
     ):
-        return LIKELY
+        return 0.0 if _ONCE.match(plain) and words.isdisjoint(_LASTS) else LIKELY
     return value - 1.0 if value and _TELLING.match(plain) else value
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compacter.history.entry import Entry
-from compacter.summaries import instructions, references, units, vocabulary
+from compacter.summaries import instructions, oneself, references, units, vocabulary
 from compacter.summaries.supersede import stale
 
 Extractor = Callable[[str], Iterable[str]]
@@ -32,6 +32,7 @@ _SPACES = re.compile(r"\s+")
 _REQUEST_SIZE, _REQUEST_SHARE = 300, 5
 _CALL_SIZE = 160
 _RULE_SHARE = 0.75
+_ONESELF_SHARE = 3
 
 
 @dataclass(slots=True)
@@ -74,7 +75,8 @@ def build(
     """
     old = read(prior)
     kept = essence(entries, old, rules(entries, old.rules), budget, extractors, latest=latest)
-    room = budget - sum(len(line) + 1 for line in kept)
+    kept += _about_oneself(entries, old, min(budget // _ONESELF_SHARE, budget - _size(kept)), kept)
+    room = budget - _size(kept)
     carried = [Entry("assistant", "summary", reference) for reference in old.references]
     sources, pieces = units.cut([*carried, *entries])
     known = vocabulary.learn(sources, pieces)
@@ -137,6 +139,23 @@ def clip(text: str, size: int) -> str:
         return text
     at = text.rfind(" ", size // 2, size - 1)
     return text[: at if at > 0 else max(0, size - 1)] + "…"
+
+
+def _about_oneself(entries: Sequence[Entry], old: Ledger, room: int, kept: Sequence[str]) -> list[str]:
+    """Return the lines of what the user says of themselves, as many of the newest as fit, in their order."""
+    said = oneself.statements(entries, old.references)
+    gone = stale(said, fewest=1)
+    lines: list[str] = []
+    for text in reversed(said):
+        line = REFERENCE + text
+        if text not in gone and len(line) + 1 <= room and not any(text in other for other in kept):
+            lines.append(line)
+            room -= len(line) + 1
+    return lines[::-1]
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
 
 
 def _fitting(ruled: Sequence[tuple[str, float]], room: int) -> list[str]:
