@@ -68,6 +68,7 @@ class TestOptions:
             ("on_event", [print, None]),
             ("before_compaction", 1),
             ("redact", "secret"),
+            ("logger", 3),
         ],
     )
     def test_an_unusable_option_is_named_at_construction(self, option: str, value: Any) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from tenacity.stop import stop_base
 
 from compacter.errors import ConfigurationError
@@ -25,13 +25,13 @@ Fallback = Literal["extractive", "truncate"]
 _FALLBACKS = ("extractive", "truncate")
 
 
-def _hooks(value: object, name: str) -> tuple[Callable[..., object], ...]:
+def _hooks(value: object) -> tuple[Callable[..., object], ...]:
     if value is None:
         return ()
     hooks: list[Callable[..., object]] = []
     for hook in value if isinstance(value, Iterable) and not callable(value) else (value,):
         if not callable(hook):
-            raise ValueError(f"{name} takes a function or several, not {hook!r}")  # noqa: TRY004 - pydantic reads it
+            raise ValueError(f"takes a function or several, not {hook!r}")  # noqa: TRY004 - pydantic reads it
         hooks.append(hook)
     return tuple(hooks)
 
@@ -142,10 +142,17 @@ class Options(BaseModel):
             "takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), your own Memory, or None to turn it off"
         )
 
+    @field_validator("logger")
+    @classmethod
+    def _logger(cls, value: object) -> object:
+        if value is None or not isinstance(value, (bool, int, float, str, bytes, type)):
+            return value
+        raise ValueError("takes a structlog logger: an object with info, warning and debug")
+
     @field_validator("on_compaction", "on_event", "extractors")
     @classmethod
-    def _several(cls, value: object, info: ValidationInfo) -> object:
-        return _hooks(value, str(info.field_name))
+    def _several(cls, value: object) -> object:
+        return _hooks(value)
 
     def settings(self) -> str:
         """What makes two summaries comparable: settings that share no memory record when they differ."""
