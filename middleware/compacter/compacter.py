@@ -20,9 +20,10 @@ from compacter.flow.effects import Flow
 from compacter.flow.planning import Job, plan
 from compacter.flow.recover import pinned
 from compacter.history.cut import CompactionPlan
+from compacter.history.formats import wire
 from compacter.history.message import Message
 from compacter.history.recognise import recognise
-from compacter.history.wire import WIRE_FORMATS, wire
+from compacter.history.wire import WIRE_FORMATS
 from compacter.memory import Memory
 from compacter.memory.digest import conversation_digest
 from compacter.overflow import TokenLimit

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter.history.wire import Wire, WireName, wire
+from compacter.history.formats import wire
+from compacter.history.wire import Wire, WireName
 
 if TYPE_CHECKING:
     from collections.abc import Callable

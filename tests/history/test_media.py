@@ -7,8 +7,8 @@ import base64
 import pytest
 
 from compacter.history import media
+from compacter.history.formats import wire
 from compacter.history.outline import Kind
-from compacter.history.wire import wire
 
 _PDF = base64.b64encode(bytes(150_000)).decode()
 

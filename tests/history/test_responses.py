@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from compacter.history import media
-from compacter.history.wire import wire
+from compacter.history.formats import wire
 
 _PICTURE = base64.b64encode(bytes(150_000)).decode()
 _ASK = {"role": "user", "content": "a"}

@@ -14,7 +14,7 @@ from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 
 from compacter.history import media
-from compacter.history.wire import wire
+from compacter.history.formats import wire
 
 if TYPE_CHECKING:
     from compacter.history.message import Message

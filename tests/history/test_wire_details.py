@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from compacter.history.formats import wire
 from compacter.history.outline import Kind
-from compacter.history.wire import wire
 
 # Which message is what
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from compacter.history import media
-from compacter.history.wire import WIRE_FORMATS, wire
+from compacter.history.formats import wire
+from compacter.history.wire import WIRE_FORMATS
 
 if TYPE_CHECKING:
     from pathlib import Path

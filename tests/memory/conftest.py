@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from compacter.history.wire import Wire, wire
+from compacter.history.formats import wire
+from compacter.history.wire import Wire
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from litellm import Message as LitellmMessage
 
-from compacter.history.wire import Wire, wire
+from compacter.history.formats import wire
+from compacter.history.wire import Wire
 from compacter.memory import InProcessMemory, Record
 from compacter.memory.recall import Recall
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.history.wire import wire
+from compacter.history.formats import wire
 from compacter.memory import InProcessMemory
 from compacter.memory.recall import Recall
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from compacter.history.wire import WIRE_FORMATS, Wire, WireName, wire
+from compacter.history.formats import wire
+from compacter.history.wire import WIRE_FORMATS, Wire, WireName
 
 Item = dict[str, Any]
 

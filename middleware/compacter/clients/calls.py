@@ -13,6 +13,7 @@ from compacter.clients import streams
 from compacter.clients.binding import Binding
 from compacter.clients.litellm import window
 from compacter.clients.replies import tokens_of
+from compacter.clients.session import Session
 from compacter.clients.streams import is_async_stream
 from compacter.clients.world import World
 from compacter.engine import Engine
@@ -20,12 +21,11 @@ from compacter.flow.drive import HandOver, adrive, drive
 from compacter.flow.effects import Tell
 from compacter.flow.recover import Refusal, Request, keeps_pins, recover
 from compacter.flow.trigger import converse, cut_silently, truncated
+from compacter.history.formats import wire
 from compacter.history.message import Message
 from compacter.history.recognise import recognise
-from compacter.history.wire import wire
 from compacter.memory.digest import conversation_digest
 from compacter.overflow import TokenLimit, detect_in_reply
-from compacter.session import Session
 
 Function = Callable[..., Any]
 

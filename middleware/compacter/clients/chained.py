@@ -13,7 +13,7 @@ from compacter.engine import Engine
 from compacter.events import CompactionEvent
 from compacter.flow.effects import Tell
 from compacter.history.fields import field, listed
-from compacter.history.wire import wire
+from compacter.history.formats import wire
 
 _SHARED = ("model", "instructions", "prompt_cache_key", "extra_query", "extra_body", "timeout")
 """Arguments that ``responses.compact`` takes over from the call."""
