@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from compacter.clients.replies import tokens_of
 from compacter.clients.world import World
@@ -12,15 +12,25 @@ from compacter.flow.recover import Request
 from compacter.flow.trigger import Pulse
 from compacter.history.message import Message
 
-if TYPE_CHECKING:
-    from compacter.conversation import History
+
+class Kept(Protocol):
+    """What a ``History`` is to a call: something that takes over what the call's compactions made of it."""
+
+    @property
+    def version(self) -> int:
+        """Counts changes."""
+        ...
+
+    def install(self, version: int, messages: Sequence[Message]) -> bool:
+        """Take the list over, if ``version`` is still the present one."""
+        ...
 
 
 class Session:
     """Made when a call leaves the quiet path."""
 
     def __init__(
-        self, world: World, request: Request, calibration: Calibration, pulse: Pulse, history: History | None
+        self, world: World, request: Request, calibration: Calibration, pulse: Pulse, history: Kept | None
     ) -> None:
         self.world = world
         self.request = request

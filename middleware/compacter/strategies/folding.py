@@ -19,6 +19,8 @@ _PROMPT_MARGIN = 0.92
 """Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate."""
 _LEAST_ANSWER = 12
 """A prompt that leaves less than this part of the window for the answer is split."""
+_A_FEW_RULES = 240
+"""Characters that two or three standing instructions take."""
 _FEWEST_TOKENS = 48
 _BREAK = "\n\n"
 _WORTH_FILLING = 200
@@ -170,8 +172,12 @@ def kept_ledger(task: CompactionTask) -> str:
 
 def _ledger(task: CompactionTask, entries: Sequence[Entry], allowance: int) -> str:
     prior = task.prior()
-    budget = min(int(allowance * task.settings.ledger_share), task.plan.head_size // 10)
-    if budget < _SMALLEST_CHUNK // 4:
+    share = task.settings.ledger_share
+    if not share:
+        return ""
+    # Room for a rule or two also beside the smallest of summaries.
+    budget = min(max(int(allowance * share), min(_A_FEW_RULES, allowance // 2)), task.plan.head_size // 10)
+    if budget < _A_FEW_RULES // 4:
         return ""
     # The last request stays verbatim in the list, so the ledger beside it need not hold the one before.
     return ledger.build(
