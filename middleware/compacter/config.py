@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from tenacity.stop import stop_base
 
 from compacter.errors import ConfigurationError
-from compacter.events import CompactionEvent, Event
 from compacter.history.cut import CompactionPlan
 from compacter.history.message import Message
 from compacter.memory import InProcessMemory, Memory
@@ -18,7 +17,6 @@ from compacter.overflow import TokenLimit
 from compacter.strategies import CompactionStrategy, Summarize
 from compacter.summaries import redact_secrets
 
-Hook = Callable[[CompactionEvent], object] | Callable[[Event], object]
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[[CompactionPlan], "CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None"]
 Fallback = Literal["extractive", "truncate"]

@@ -98,7 +98,6 @@ class CompactionSkipped(Event):
         "no_progress",
         "unknown_window",
         "history_changed",
-        "disabled",
     ]
 
 
@@ -131,15 +130,3 @@ class RetriesExhausted(Event):
     reason: str
     limit: int | None = None
     requested: int | None = None
-
-
-AnyEvent = (
-    CompactionEvent
-    | CompactionStarted
-    | CompactionFailed
-    | CompactionSkipped
-    | CompactionReused
-    | MaxTokensAdjusted
-    | SilentTruncation
-    | RetriesExhausted
-)

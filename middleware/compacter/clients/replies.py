@@ -57,15 +57,6 @@ def model_of(reply: object) -> str | None:
     return model if isinstance(model, str) else None
 
 
-def finish_of(reply: object) -> str | None:
-    """Why the reply ended, in the provider's word."""
-    for reader in (_chat, _blocks, _responses, _gemini, _bedrock):
-        found = reader(reply)
-        if found is not None:
-            return found[1]
-    return None
-
-
 _Read = tuple[str, str | None, bool, bool]
 """Text, finish reason, refused, called a tool."""
 

@@ -7,13 +7,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cache
-from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from compacter.history.fields import field
 from compacter.overflow import TokenLimit, detect_in_reply
 
-GENERATORS = (GeneratorType, AsyncGeneratorType)
 _HOUSEKEEPING = frozenset({
     "message_start", "content_block_start", "ping", "response.created", "response.in_progress", "response.queued",
     "response.output_item.added", "response.content_part.added", "keepalive",
