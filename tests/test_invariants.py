@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.history.assemble import FILLERS
-from compacter.history.formats import wire
-from compacter.history.outline import Kind
-from compacter.history.wire import WIRE_FORMATS, Wire, WireName
+from compacter.messages.format import WIRE_FORMATS, Wire, WireName, wire
+from compacter.messages.steps import Kind
 from compacter.result import CompactionResult
 from compacter.strategies import CompactionStrategy
 from compacter.summaries import tag

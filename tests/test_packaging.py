@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
-PURE_ROOMS = ("flow", "history", "strategies", "overflow", "summaries")
+PURE_ROOMS = ("flow", "messages", "history", "strategies", "overflow", "summaries")
 PURE_MODULES = ("errors", "events")
 """What the rooms may know of the front: both are data."""
 
@@ -110,7 +110,7 @@ def test_a_pure_room_reaches_neither_network_nor_clock_nor_disk(file: str) -> No
         ("from ..memory import base", True),
         ("from .. import memory", True),
         ("from . import cut", False),
-        ("from compacter.history.message import Message", False),
+        ("from compacter.messages.format import Message", False),
         ("def f():\n    import socket", True),
     ],
 )

@@ -20,12 +20,9 @@ from compacter.flow.effects import Flow
 from compacter.flow.planning import Job, plan
 from compacter.flow.recover import pinned
 from compacter.history.cut import CompactionPlan
-from compacter.history.formats import wire
-from compacter.history.message import Message
-from compacter.history.recognise import recognise
-from compacter.history.wire import WIRE_FORMATS
 from compacter.memory import Memory
 from compacter.memory.digest import conversation_digest
+from compacter.messages.format import WIRE_FORMATS, Message, recognise, wire
 from compacter.overflow import TokenLimit
 from compacter.result import CompactionResult
 from compacter.strategies import CompactionStrategy, Summarize

@@ -11,8 +11,8 @@ from tenacity.stop import stop_base
 
 from compacter.errors import ConfigurationError
 from compacter.history.cut import CompactionPlan
-from compacter.history.message import Message
 from compacter.memory import InProcessMemory, Memory
+from compacter.messages.format import Message
 from compacter.overflow import TokenLimit
 from compacter.strategies import CompactionStrategy, Summarize
 from compacter.summaries import redact_secrets

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
 from compacter.flow.planning import prior_summary
-from compacter.history.fields import plain
-from compacter.history.formats import wire
-from compacter.history.message import Message
-from compacter.history.recognise import recognise
 from compacter.history.validate import kept_and_discarded
+from compacter.messages.fields import plain
+from compacter.messages.format import Message, recognise, wire
 from compacter.result import CompactionResult
 
 if TYPE_CHECKING:

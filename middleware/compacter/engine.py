@@ -15,12 +15,11 @@ from compacter.events import CompactionEvent, CompactionSkipped, Event
 from compacter.flow.calibration import Calibration
 from compacter.flow.policy import Policy, detector, never_sleep
 from compacter.flow.trigger import Pulse
-from compacter.history.fields import json_text
-from compacter.history.message import Message
-from compacter.history.wire import Wire
 from compacter.memory.digest import chain_digest
 from compacter.memory.flight import Flights
 from compacter.memory.recall import Recall
+from compacter.messages.fields import json_text
+from compacter.messages.format import Message, Wire
 from compacter.strategies.base import Settings
 from compacter.summaries import tag
 from compacter.totals import Ledger

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, InvalidHistoryError, Truncate
-from compacter.history.formats import wire
-from compacter.history.wire import WIRE_FORMATS
+from compacter.messages.format import WIRE_FORMATS, wire
 from compacter.strategies import CompactionTask, Summarize
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

@@ -12,7 +12,7 @@ from compacter.flow.calibration import Calibration
 from compacter.flow.effects import AskSummarizer, Call, Claim, Outcome, Recall, Remember, Sleep
 from compacter.flow.policy import Policy, detector, never_sleep
 from compacter.flow.recover import Refusal, Request, recover
-from compacter.history.formats import wire
+from compacter.messages.format import wire
 from compacter.overflow import TokenLimit
 from compacter.strategies import Truncate
 from compacter.summaries import tag

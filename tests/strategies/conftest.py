@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from compacter.history.formats import wire
-from compacter.history.wire import WIRE_FORMATS, Wire, WireName
+from compacter.messages.format import WIRE_FORMATS, Wire, WireName, wire
 
 Item = dict[str, Any]
 

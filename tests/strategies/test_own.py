@@ -10,7 +10,7 @@ import pytest
 from compacter import Chain, Compacter, CompactionEvent, Summarize, Truncate
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
-from compacter.history.formats import wire
+from compacter.messages.format import wire
 from compacter.strategies import CompactionStrategy, CompactionTask
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer

@@ -11,7 +11,7 @@ from compacter.flow.compaction import compact
 from compacter.flow.drive import drive
 from compacter.flow.effects import Answer, AskPlan, AskSummarizer, Clock, Effect, Recall
 from compacter.flow.planning import Job
-from compacter.history.formats import wire
+from compacter.messages.format import wire
 
 
 def prompts_for(summarizer_window: int | None) -> list[int]:

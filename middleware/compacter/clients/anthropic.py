@@ -13,9 +13,8 @@ from compacter.clients.binding import Arguments, Binding
 from compacter.clients.function import wrap_function
 from compacter.clients.openai import Method
 from compacter.engine import Engine
-from compacter.history.fields import plain
-from compacter.history.message import Message
-from compacter.history.wire import Wire
+from compacter.messages.fields import plain
+from compacter.messages.format import Message, Wire
 
 T = TypeVar("T")
 _MOST_MARKS = 4

@@ -9,10 +9,9 @@ from typing import Any
 
 from compacter.errors import ConfigurationError
 from compacter.history.assemble import FILLERS
-from compacter.history.fields import characters, plain
-from compacter.history.fields import field as member
-from compacter.history.message import Message
-from compacter.history.wire import Wire
+from compacter.messages.fields import characters, plain
+from compacter.messages.fields import field as member
+from compacter.messages.format import Message, Wire
 
 MESSAGE_PARAMS = ("messages", "input", "contents")
 OUTPUT_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")

@@ -21,10 +21,8 @@ from compacter.flow.drive import HandOver, adrive, drive
 from compacter.flow.effects import Tell
 from compacter.flow.recover import Refusal, Request, keeps_pins, recover
 from compacter.flow.trigger import converse, cut_silently, truncated
-from compacter.history.formats import wire
-from compacter.history.message import Message
-from compacter.history.recognise import recognise
 from compacter.memory.digest import conversation_digest
+from compacter.messages.format import Message, recognise, wire
 from compacter.overflow import TokenLimit, detect_in_reply
 
 Function = Callable[..., Any]

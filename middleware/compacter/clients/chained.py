@@ -12,8 +12,8 @@ from compacter.clients.world import World
 from compacter.engine import Engine
 from compacter.events import CompactionEvent
 from compacter.flow.effects import Tell
-from compacter.history.fields import field, listed
-from compacter.history.formats import wire
+from compacter.messages.fields import field, listed
+from compacter.messages.format import wire
 
 _SHARED = ("model", "instructions", "prompt_cache_key", "extra_query", "extra_body", "timeout")
 """Arguments that ``responses.compact`` takes over from the call."""

@@ -12,7 +12,7 @@ from compacter.clients.chained import compacting
 from compacter.clients.function import wrap_function
 from compacter.clients.patching import Moved, graft, is_awaited, keep_wrapping, reach, taking_self, twin
 from compacter.engine import Engine
-from compacter.history.wire import WireName
+from compacter.messages.format import WireName
 
 T = TypeVar("T")
 COPIES = ("copy", "with_options", "with_middleware")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compacter.flow.effects import Answer
-from compacter.history.fields import field
+from compacter.messages.fields import field
 
 
 def answer_of(reply: object) -> Answer:

@@ -10,7 +10,7 @@ from compacter.clients.world import World
 from compacter.flow.calibration import Calibration
 from compacter.flow.recover import Request
 from compacter.flow.trigger import Pulse
-from compacter.history.message import Message
+from compacter.messages.format import Message
 
 
 class Kept(Protocol):

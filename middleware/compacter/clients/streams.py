@@ -9,7 +9,7 @@ from dataclasses import field as dataclass_field
 from functools import cache
 from typing import Any
 
-from compacter.history.fields import field
+from compacter.messages.fields import field
 from compacter.overflow import TokenLimit, detect_in_reply
 
 _HOUSEKEEPING = frozenset({

@@ -33,9 +33,8 @@ from compacter.flow.effects import (
     Usage,
 )  # fmt: skip
 from compacter.history.cut import CompactionPlan
-from compacter.history.message import Message
-from compacter.history.wire import Wire
 from compacter.memory.flight import LONGEST_WAIT
+from compacter.messages.format import Message, Wire
 from compacter.overflow import detect_in_reply
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from compacter.clients import anthropic, bedrock, google, litellm_client, openai
 from compacter.clients.binding import bind
 from compacter.clients.function import wrap_function
 from compacter.engine import Engine
-from compacter.history.wire import WIRE_FORMATS
+from compacter.messages.format import WIRE_FORMATS
 
 T = TypeVar("T")
 

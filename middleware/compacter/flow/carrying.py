@@ -12,10 +12,10 @@ from compacter.flow.effects import Flow, Tell
 from compacter.flow.planning import Job, describe, plan, prior_summary
 from compacter.flow.policy import Policy
 from compacter.history.cut import CompactionPlan, protect
-from compacter.history.message import Message
-from compacter.history.outline import Outline
 from compacter.history.untouched import Untouched
 from compacter.history.validate import kept_and_discarded, violations
+from compacter.messages.format import Message
+from compacter.messages.steps import Outline
 from compacter.strategies import Chain, ClearToolResults, Shorten, Summarize, Truncate
 from compacter.strategies.base import CompactionStrategy, CompactionTask, Tally
 from compacter.strategies.fallback import fall_back

@@ -12,8 +12,8 @@ from compacter.flow.effects import AskPlan, Clock, Flow, Remember, Tell
 from compacter.flow.planning import Job, plan, prior_summary, satisfied
 from compacter.flow.policy import Policy
 from compacter.history.cut import CompactionPlan, free_size, protect
-from compacter.history.message import Message
 from compacter.history.validate import kept_and_discarded
+from compacter.messages.format import Message
 from compacter.strategies.base import Tally
 
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from compacter.events import Event
 from compacter.history.cut import CompactionPlan
-from compacter.history.message import Message
+from compacter.messages.format import Message
 from compacter.overflow import TokenLimit
 
 T = TypeVar("T")

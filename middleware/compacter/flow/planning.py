@@ -9,9 +9,8 @@ from compacter.events import Trigger
 from compacter.flow.calibration import Calibration
 from compacter.flow.policy import Policy
 from compacter.history.cut import CompactionPlan, choose_cut, free_size, protect
-from compacter.history.message import Message
-from compacter.history.outline import Kind, Outline
-from compacter.history.wire import Wire
+from compacter.messages.format import Message, Wire
+from compacter.messages.steps import Kind, Outline
 from compacter.overflow import TokenLimit
 from compacter.strategies.chain import Chain
 from compacter.strategies.folding import reserve

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tenacity import Retrying
 
-from compacter.history.message import Message
+from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.strategies.base import CompactionStrategy, Settings
 

@@ -14,8 +14,7 @@ from compacter.flow.compaction import compact
 from compacter.flow.effects import Call, Claim, Flow, Recall, Sleep, Tell
 from compacter.flow.planning import MARGIN, Job, plan, target_characters
 from compacter.flow.policy import Policy
-from compacter.history.message import Message
-from compacter.history.wire import Wire
+from compacter.messages.format import Message, Wire
 from compacter.overflow import NO_ROOM, TokenLimit
 
 _LEAST_OUTPUT = 64

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
-from compacter.history.message import Message
-from compacter.history.wire import Wire
+from compacter.messages.format import Message, Wire
 
 FILLERS: Final[Mapping[Literal["user", "assistant"], str]] = {"user": "Continue.", "assistant": "Understood."}
 """The short messages that stand between two messages of one role where turns must alternate."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
-from compacter.history.message import Message
-from compacter.history.outline import Kind, Outline
+from compacter.messages.format import Message
+from compacter.messages.steps import Kind, Outline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

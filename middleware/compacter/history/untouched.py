@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
-from compacter.history.message import Message
+from compacter.messages.format import Message
 
 
 class Untouched:

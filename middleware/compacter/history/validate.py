@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from compacter.history.assemble import FILLERS
-from compacter.history.message import Message
-from compacter.history.outline import Kind, Outline
-from compacter.history.wire import Wire
+from compacter.messages.format import Message, Wire
+from compacter.messages.steps import Kind, Outline
 from compacter.summaries import tag
 
 

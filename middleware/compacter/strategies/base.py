@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from compacter.history.assemble import assemble
 from compacter.history.cut import CompactionPlan
-from compacter.history.entry import Entry
-from compacter.history.message import Message
-from compacter.history.wire import Wire
+from compacter.messages.format import Message, Wire
+from compacter.messages.parts import Entry
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.summaries import tag
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compacter.errors import ConfigurationError
-from compacter.history.message import Message
+from compacter.messages.format import Message
 from compacter.strategies.base import CompactionStrategy, CompactionTask
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compacter.errors import ConfigurationError
-from compacter.history.message import Message
-from compacter.history.outline import Kind
+from compacter.messages.format import Message
+from compacter.messages.steps import Kind
 from compacter.strategies.arguments import whole_number
 from compacter.strategies.base import CompactionTask
 

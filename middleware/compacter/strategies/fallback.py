@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compacter.history.message import Message
+from compacter.messages.format import Message
 from compacter.strategies.base import CompactionTask
 from compacter.strategies.folding import extracted, kept_ledger
 from compacter.strategies.truncate import Truncate

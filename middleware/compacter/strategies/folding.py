@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compacter.flow.effects import Answer, AskSummarizer, Effect
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.strategies.base import CompactionTask, Settings
 from compacter.summaries import chunks, extractive, gate, ledger, prompts, tag, transcript
 

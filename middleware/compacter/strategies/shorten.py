@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from compacter.history.message import Message
+from compacter.messages.format import Message
 from compacter.strategies.arguments import whole_number
 from compacter.strategies.base import CompactionTask
 from compacter.summaries import excerpt, tag

@@ -9,7 +9,7 @@ from typing import Any
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.flow.effects import Effect, Tell
-from compacter.history.message import Message
+from compacter.messages.format import Message
 from compacter.strategies.base import CompactionTask
 from compacter.strategies.fallback import fall_back
 from compacter.strategies.folding import NoSummaryError, summarized

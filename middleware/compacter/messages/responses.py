@@ -9,27 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from compacter.history import media
-from compacter.history.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
-from compacter.history.outline import Broken, Kind, Outline, Reading
-from compacter.history.pieces import (
-    Piece,
-    call,
-    entries,
-    only_text,
-    reading,
-    reasoning,
-    result,
-    tool_names,
-    words,
-)
+from compacter.messages import media
+from compacter.messages.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
+from compacter.messages.parts import Piece, call, entries, only_text, reading, reasoning, result, tool_names, words
+from compacter.messages.steps import Broken, Kind, Outline, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from compacter.history.entry import Entry, Speaker
-    from compacter.history.message import Message
-    from compacter.history.wire import Edit, WireName
+    from compacter.messages.format import Edit, Message, WireName
+    from compacter.messages.parts import Entry, Speaker
+
 
 _KINDS = {
     "user": Kind.USER,

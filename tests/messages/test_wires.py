@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from compacter.history import media
-from compacter.history.formats import wire
-from compacter.history.wire import WIRE_FORMATS
+from compacter.messages import media
+from compacter.messages.format import WIRE_FORMATS, wire
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.history.conftest import Call, Dialect, Result
+    from tests.messages.conftest import Call, Dialect, Result
 
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
 
 LOOK: Call = ("c1", "look", {"at": "sky"})
 SEEN: Result = ("c1", "look", "blue")

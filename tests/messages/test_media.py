@@ -6,9 +6,9 @@ import base64
 
 import pytest
 
-from compacter.history import media
-from compacter.history.formats import wire
-from compacter.history.outline import Kind
+from compacter.messages import media
+from compacter.messages.format import wire
+from compacter.messages.steps import Kind
 
 _PDF = base64.b64encode(bytes(150_000)).decode()
 

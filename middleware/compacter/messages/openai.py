@@ -10,17 +10,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from compacter.history import media
-from compacter.history.entry import Entry, Speaker
-from compacter.history.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
-from compacter.history.outline import Kind, Outline, Reading, outline
-from compacter.history.pieces import Piece, tool_names
+from compacter.messages import media
+from compacter.messages.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
+from compacter.messages.parts import Entry, Piece, Speaker, tool_names
+from compacter.messages.steps import Kind, Outline, Reading, outline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from compacter.history.message import Message
-    from compacter.history.wire import Edit, WireName
+    from compacter.messages.format import Edit, Message, WireName
+
 
 _KINDS = {
     "user": Kind.USER,

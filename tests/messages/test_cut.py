@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from compacter import Compacter
 from compacter.history.cut import CompactionPlan, protect
-from compacter.history.formats import wire
-from compacter.history.outline import Kind
+from compacter.messages.format import wire
+from compacter.messages.steps import Kind
 from compacter.summaries import tag
 
 OPENAI = wire("openai")

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter.history.formats import wire
-from compacter.history.wire import Wire, WireName
+from compacter.messages.format import Wire, WireName, wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
 
 Call = tuple[str, str, dict[str, str]]
 Result = tuple[str, str, str]

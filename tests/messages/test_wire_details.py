@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.history.formats import wire
-from compacter.history.outline import Kind
+from compacter.messages.format import wire
+from compacter.messages.steps import Kind
 
 # Which message is what
 

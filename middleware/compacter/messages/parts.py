@@ -1,17 +1,36 @@
-"""What a message is made of, in block-based wire formats; kinds, sizes and entries follow from it."""
+"""Parts: what a message is made of, whatever its format."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from compacter.history.entry import Entry
-from compacter.history.fields import Json, characters, json_text
-from compacter.history.outline import Kind, Reading
+from compacter.messages.fields import Json, characters, json_text
+from compacter.messages.steps import Kind, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from compacter.history.entry import Speaker
+
+Speaker = Literal["system", "user", "assistant", "tool"]
+PartKind = Literal["text", "call", "result", "media", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A piece of one message as text.
+
+    ``text`` holds the words of a text, the arguments (JSON text) of a call, the output of a result, the placeholder
+    of a medium, or the prose of a prior summary. Reasoning is never made into an entry.
+    """
+
+    role: Speaker
+    kind: PartKind
+    text: str
+    name: str = ""
+    """The tool's name, for a call and (where the wire format tells it) for a result."""
+    index: int = 0
+    """Position of the message in the caller's list."""
 
 
 class Piece(NamedTuple):

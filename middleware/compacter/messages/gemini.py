@@ -13,10 +13,9 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from compacter.history import media
-from compacter.history.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
-from compacter.history.outline import Kind, Outline, Reading, outline
-from compacter.history.pieces import (
+from compacter.messages import media
+from compacter.messages.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
+from compacter.messages.parts import (
     Piece,
     call,
     entries,
@@ -28,13 +27,14 @@ from compacter.history.pieces import (
     tool_names,
     words,
 )
+from compacter.messages.steps import Kind, Outline, Reading, outline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from compacter.history.entry import Entry, Speaker
-    from compacter.history.message import Message
-    from compacter.history.wire import Edit, WireName
+    from compacter.messages.format import Edit, Message, WireName
+    from compacter.messages.parts import Entry, Speaker
+
 
 _KINDS = {
     "user": Kind.USER,

@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from compacter.history import media
-from compacter.history.formats import wire
+from compacter.messages import media
+from compacter.messages.format import wire
 
 _PICTURE = base64.b64encode(bytes(150_000)).decode()
 _ASK = {"role": "user", "content": "a"}

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.history.outline import Kind
+from compacter.messages.steps import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.history.conftest import Call, Dialect, Result
+    from tests.messages.conftest import Call, Dialect, Result
 
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
 
 LOOK: Call = ("c1", "look", {"at": "sky"})
 SEEN: Result = ("c1", "look", "blue")

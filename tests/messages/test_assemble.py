@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter.history.assemble import FILLERS, assemble
-from compacter.history.formats import wire
-from compacter.history.wire import WIRE_FORMATS, WireName
+from compacter.messages.format import WIRE_FORMATS, WireName, wire
 
 OPENAI = wire("openai")
 USER, ASSISTANT = ({"role": role, "content": text} for role, text in FILLERS.items())

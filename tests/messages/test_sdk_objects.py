@@ -13,11 +13,11 @@ from google.genai import types as genai
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 
-from compacter.history import media
-from compacter.history.formats import wire
+from compacter.messages import media
+from compacter.messages.format import wire
 
 if TYPE_CHECKING:
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
 
 _FUNCTION = {"name": "look", "arguments": '{"at": "sky"}'}
 _CALLS = [{"id": "c1", "type": "function", "function": _FUNCTION}]

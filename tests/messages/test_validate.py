@@ -8,8 +8,8 @@ import pytest
 
 from compacter.history.assemble import FILLERS
 from compacter.history.cut import protect
-from compacter.history.formats import wire
 from compacter.history.validate import kept_and_discarded, violations
+from compacter.messages.format import wire
 from compacter.summaries import tag
 
 OPENAI, ANTHROPIC = wire("openai"), wire("anthropic")

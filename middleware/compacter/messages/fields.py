@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
+
 
 Json: TypeAlias = Any
 """JSON-like data: dicts, lists, strings, numbers, and bytes where an SDK holds them."""
