@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
-PURE_ROOMS = ("flow", "messages", "history", "strategies", "overflow", "summaries")
+PURE_ROOMS = ("flow", "messages", "compaction", "overflow", "summaries")
 PURE_MODULES = ("errors", "events")
 """What the rooms may know of the front: both are data."""
 

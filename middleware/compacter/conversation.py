@@ -9,9 +9,9 @@ from collections.abc import Iterable, MutableSequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
+from compacter.compaction.check import kept_and_discarded
+from compacter.compaction.plan import prior_summary
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
-from compacter.flow.planning import prior_summary
-from compacter.history.validate import kept_and_discarded
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, recognise, wire
 from compacter.result import CompactionResult

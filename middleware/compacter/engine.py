@@ -10,6 +10,7 @@ from typing import Any
 from tenacity import Retrying, stop_after_attempt
 
 from compacter.clients.litellm import window
+from compacter.compaction.task import Settings
 from compacter.config import Options, default_logger
 from compacter.events import CompactionEvent, CompactionSkipped, Event
 from compacter.flow.calibration import Calibration
@@ -20,7 +21,6 @@ from compacter.memory.flight import Flights
 from compacter.memory.recall import Recall
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, Wire
-from compacter.strategies.base import Settings
 from compacter.summaries import tag
 from compacter.totals import Ledger
 

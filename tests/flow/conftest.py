@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from tenacity import Retrying, stop_after_attempt
 
+from compacter.compaction.summarize import Summarize
 from compacter.flow.effects import (
     Answer,
     AskPlan,
@@ -19,7 +20,6 @@ from compacter.flow.effects import (
     Tell,
 )
 from compacter.flow.policy import Policy, never_sleep
-from compacter.strategies import Summarize
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tenacity import Retrying, stop_after_attempt, stop_never, wait_fixed
 
+from compacter.compaction.truncate import Truncate
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
 from compacter.flow.calibration import Calibration
 from compacter.flow.effects import AskSummarizer, Call, Claim, Outcome, Recall, Remember, Sleep
@@ -14,7 +15,6 @@ from compacter.flow.policy import Policy, detector, never_sleep
 from compacter.flow.recover import Refusal, Request, recover
 from compacter.messages.format import wire
 from compacter.overflow import TokenLimit
-from compacter.strategies import Truncate
 from compacter.summaries import tag
 from compacter.testing import token_limit_error
 

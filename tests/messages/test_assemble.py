@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.history.assemble import FILLERS, assemble
+from compacter.compaction.check import FILLERS, assemble
 from compacter.messages.format import WIRE_FORMATS, WireName, wire
 
 OPENAI = wire("openai")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter import Compacter
-from compacter.history.cut import CompactionPlan, protect
+from compacter.compaction.cut import CompactionPlan, protect
 from compacter.messages.format import wire
 from compacter.messages.steps import Kind
 from compacter.summaries import tag

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from compacter.history.assemble import FILLERS
-from compacter.history.cut import protect
-from compacter.history.validate import kept_and_discarded, violations
+from compacter.compaction.check import FILLERS, kept_and_discarded, violations
+from compacter.compaction.cut import protect
 from compacter.messages.format import wire
 from compacter.summaries import tag
 

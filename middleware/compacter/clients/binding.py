@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compacter.compaction.check import FILLERS
 from compacter.errors import ConfigurationError
-from compacter.history.assemble import FILLERS
 from compacter.messages.fields import characters, plain
 from compacter.messages.fields import field as member
 from compacter.messages.format import Message, Wire

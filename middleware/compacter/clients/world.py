@@ -15,6 +15,7 @@ from compacter.clients.binding import Binding
 from compacter.clients.replies import answer_of, model_of, tokens_of
 from compacter.clients.streams import is_async_stream, is_sync_stream, joined
 from compacter.clients.waiting import beside, in_thread, resolve
+from compacter.compaction.cut import CompactionPlan
 from compacter.engine import Engine
 from compacter.flow.drive import HandOver
 from compacter.flow.effects import (
@@ -32,7 +33,6 @@ from compacter.flow.effects import (
     Tell,
     Usage,
 )  # fmt: skip
-from compacter.history.cut import CompactionPlan
 from compacter.memory.flight import LONGEST_WAIT
 from compacter.messages.format import Message, Wire
 from compacter.overflow import detect_in_reply

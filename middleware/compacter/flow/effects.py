@@ -6,8 +6,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from compacter.compaction.cut import CompactionPlan
 from compacter.events import Event
-from compacter.history.cut import CompactionPlan
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from tenacity import Retrying
 
+from compacter.compaction.task import CompactionStrategy, Settings
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
-from compacter.strategies.base import CompactionStrategy, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

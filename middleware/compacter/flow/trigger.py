@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from compacter.compaction.run import compact
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
 from compacter.flow.calibration import Calibration
-from compacter.flow.compaction import compact
 from compacter.flow.effects import Call, Flow, Outcome, Tell, Usage
 from compacter.flow.policy import Policy
 from compacter.flow.recover import Refusal, Request, confirmed, job_of, recover, reuse

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from compacter.compaction.task import CompactionTask, whole_number
 from compacter.messages.format import Message
-from compacter.strategies.arguments import whole_number
-from compacter.strategies.base import CompactionTask
 from compacter.summaries import excerpt, tag
 
 

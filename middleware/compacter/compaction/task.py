@@ -1,4 +1,4 @@
-"""What a strategy is given, and what it gives back."""
+"""What a strategy gets, and what it may do."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from compacter.history.assemble import assemble
-from compacter.history.cut import CompactionPlan
+from compacter.compaction.check import assemble
+from compacter.compaction.cut import CompactionPlan
+from compacter.errors import ConfigurationError
 from compacter.messages.format import Message, Wire
 from compacter.messages.parts import Entry
 from compacter.overflow import TokenLimit, detect_token_limit
@@ -16,6 +17,7 @@ from compacter.summaries import tag
 
 if TYPE_CHECKING:
     from compacter.flow.effects import Effect
+
 
 _NOTED = "[note] "
 _NOTE = re.compile(r"\A\[note\] [^\n]*(?:\n\n|\Z)")
@@ -186,3 +188,10 @@ class CompactionStrategy(Protocol):
     def compact(self, task: CompactionTask) -> list[Message] | Steps:
         """The compacted list, or a generator of effects that returns it."""
         ...
+
+
+def whole_number(name: str, value: object, *, least: int, of: str) -> int:
+    """``value``, a whole number from ``least`` on. Raises ``ConfigurationError`` that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"{name} takes a number of {of} from {least} on, not {value!r}")
+    return value

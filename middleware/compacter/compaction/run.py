@@ -1,25 +1,50 @@
-"""Running the strategies: each on what the one before it left, each result checked before it counts."""
+"""One compaction: plan it, run the strategies until the request fits, check the result, report it."""
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from compacter.compaction.chain import Chain
+from compacter.compaction.check import kept_and_discarded, violations
+from compacter.compaction.clear import ClearToolResults
+from compacter.compaction.cut import CompactionPlan, free_size, protect
+from compacter.compaction.plan import Job, describe, plan, prior_summary, satisfied
+from compacter.compaction.shorten import Shorten
+from compacter.compaction.summarize import Summarize, fall_back, reserve
+from compacter.compaction.task import CompactionStrategy, CompactionTask, Tally
+from compacter.compaction.truncate import Truncate
 from compacter.errors import CompactionError
-from compacter.events import CompactionFailed
-from compacter.flow.effects import Flow, Tell
-from compacter.flow.planning import Job, describe, plan, prior_summary
+from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
+from compacter.flow.effects import AskPlan, Clock, Flow, Remember, Tell
 from compacter.flow.policy import Policy
-from compacter.history.cut import CompactionPlan, protect
-from compacter.history.untouched import Untouched
-from compacter.history.validate import kept_and_discarded, violations
 from compacter.messages.format import Message
 from compacter.messages.steps import Outline
-from compacter.strategies import Chain, ClearToolResults, Shorten, Summarize, Truncate
-from compacter.strategies.base import CompactionStrategy, CompactionTask, Tally
-from compacter.strategies.fallback import fall_back
-from compacter.strategies.folding import reserve
+
+
+class Untouched:
+    """Remembers the content of messages that are dicts; SDK objects are left to their owner."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._held: list[tuple[dict[str, object], dict[str, object]]] = []
+        for message in messages:
+            if isinstance(message, dict):
+                try:
+                    self._held.append((message, copy.deepcopy(message)))
+                except Exception:  # noqa: BLE001, S112 - what cannot be copied cannot be watched
+                    continue
+
+    def restored(self) -> bool:
+        """Whether a message had been changed; it is as it was again."""
+        changed = [(message, before) for message, before in self._held if message != before]
+        for message, before in changed:
+            message.clear()
+            message.update(before)
+        return bool(changed)
+
 
 _ROOM = 0.9
 """Share of the window that counts as fitting between two strategies: what just fits is too long a message later."""
@@ -188,3 +213,120 @@ def _same(one: Sequence[Message], other: Sequence[Message]) -> bool:
 
 def _size(job: Job, messages: Sequence[Message]) -> int:
     return sum(map(job.wire.size, messages))
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A compaction that was made."""
+
+    messages: list[Message]
+    discarded: tuple[Message, ...]
+    event: CompactionEvent
+    fits: bool
+
+
+def compact(policy: Policy, job: Job, *, original: Sequence[Message] | None = None) -> Flow[Compaction | None]:
+    """Make one compaction; ``None`` when nothing could be reduced or the plan was vetoed.
+
+    It is remembered as the view of ``original`` before hooks are told: one that makes the call again finds it.
+    Raises ``CompactionError`` when no summary can be had and there is no fallback.
+    """
+    started = yield from Clock()
+    planned = plan(policy, job)
+    if satisfied(policy, job, planned.original_data_size):
+        return None
+    approved = planned
+    if policy.asks_plan and (planned.cut or job.must or _edits(policy)):
+        answer = yield from AskPlan(planned)
+        if answer is None:
+            yield from _skipped(job, "vetoed")
+            return None
+        # The cut is what a hook may choose; everything else follows from it.
+        cut: object = answer.cut
+        if isinstance(cut, int) and cut != planned.cut:
+            approved = replace(planned, cut=cut)
+    if approved.cut or job.must:
+        yield from Tell(_started(job, approved))
+    tally = Tally()
+    messages = yield from carry_out(policy, job, approved, tally, chosen=approved is not planned)
+    if messages is None:
+        yield from _skipped(job, "nothing_to_fold")
+        return None
+    positions, discarded = kept_and_discarded(job.messages, messages)
+    before, after = approved.original_data_size, sum(map(job.wire.size, messages))
+    if after >= before or not discarded:
+        yield from _skipped(job, "no_progress")
+        return None
+    finished = yield from Clock()
+    event = CompactionEvent(
+        model=job.model,
+        attempt=job.attempt,
+        conversation=job.conversation,
+        original_data_size=before,
+        compacted_data_size=after,
+        input_tokens=tally.input_tokens,
+        output_tokens=tally.output_tokens,
+        summary=tally.summary,
+        ledger=tally.ledger,
+        trigger=job.trigger,
+        strategy="+".join(dict.fromkeys(tally.names)),
+        fallback=tally.fallback,
+        ratio=round(_share(job, positions), 4),
+        messages_before=len(job.messages),
+        messages_after=len(messages),
+        original_tokens=job.calibration.tokens(before),
+        compacted_tokens=job.calibration.tokens(after),
+        limit=job.found.limit if job.found else None,
+        requested=job.found.requested if job.found else None,
+        summarizer_calls=tally.calls,
+        cost=tally.cost if tally.calls else 0.0,
+        duration=finished - started,
+        retention=tally.retention,
+        repaired=tally.repaired,
+        discarded=discarded,
+    )
+    if original is not None:
+        yield from Remember(original, messages)
+    yield from Tell(event)
+    return Compaction(messages, discarded, event, job.target is None or after <= job.target)
+
+
+def _edits(policy: Policy) -> bool:
+    """Whether a strategy may change messages where there is no head to fold."""
+    return any(getattr(strategy, "edits", False) for strategy in links_of(policy.strategies))
+
+
+def _share(job: Job, positions: Sequence[int | None]) -> float:
+    """Share of the compactable size that is no longer there verbatim."""
+    history = job.wire.outline(job.messages)
+    prior = prior_summary(job.wire, job.messages, history)
+    protected = protect(history, job.pinned, prior=prior)
+    kept = {position for position in positions if position is not None}
+    free = free_size(history, protected)
+    gone = sum(size for index, size in enumerate(history.sizes) if index not in kept)
+    return gone / free if free else 0.0
+
+
+def _started(job: Job, approved: CompactionPlan) -> CompactionStarted:
+    return CompactionStarted(
+        model=job.model,
+        attempt=job.attempt,
+        conversation=job.conversation,
+        trigger=job.trigger,
+        original_data_size=approved.original_data_size,
+        head_size=approved.head_size,
+        limit=job.found.limit if job.found else None,
+        requested=job.found.requested if job.found else None,
+    )
+
+
+def _skipped(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:
+    yield from Tell(
+        CompactionSkipped(
+            model=job.model,
+            attempt=job.attempt,
+            conversation=job.conversation,
+            trigger=job.trigger,
+            reason=reason,
+        )
+    )

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from compacter import Compacter
+from compacter.compaction.plan import Job
+from compacter.compaction.run import compact
 from compacter.flow.calibration import Calibration
-from compacter.flow.compaction import compact
 from compacter.flow.drive import drive
 from compacter.flow.effects import Answer, AskPlan, AskSummarizer, Clock, Effect, Recall
-from compacter.flow.planning import Job
 from compacter.messages.format import wire
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from compacter.compaction.task import CompactionTask, whole_number
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 from compacter.messages.steps import Kind
-from compacter.strategies.arguments import whole_number
-from compacter.strategies.base import CompactionTask
 
 _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 

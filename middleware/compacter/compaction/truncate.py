@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from compacter.compaction.task import CompactionTask
 from compacter.messages.format import Message
-from compacter.strategies.base import CompactionTask
 
 _NOTE = re.compile(r"\A(\d+) earlier messages? left out without a summary\.(?:\n\n|\Z)")
 

@@ -15,7 +15,7 @@ from compacter.summaries.excerpt import shorten
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
-    from tests.strategies.conftest import Form
+    from tests.compaction.conftest import Form
 
 LONG = "r" * 3_000
 
@@ -81,7 +81,7 @@ class TestClearToolResults:
         assert not run(form, once, ClearToolResults(keep_recent=1)).changed
 
     def test_the_cleared_view_is_sticky_byte_for_byte(self) -> None:
-        from tests.strategies.conftest import Form as AForm
+        from tests.compaction.conftest import Form as AForm
 
         form = AForm("openai")
         model = ScriptedModel(window=3_000)

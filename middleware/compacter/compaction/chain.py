@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from compacter.compaction.task import CompactionStrategy, CompactionTask
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
-from compacter.strategies.base import CompactionStrategy, CompactionTask
 
 
 @dataclass(frozen=True, slots=True, init=False)

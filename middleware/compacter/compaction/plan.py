@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compacter.compaction.chain import Chain
+from compacter.compaction.cut import CompactionPlan, choose_cut, free_size, protect
+from compacter.compaction.summarize import Summarize, reserve
 from compacter.events import Trigger
 from compacter.flow.calibration import Calibration
 from compacter.flow.policy import Policy
-from compacter.history.cut import CompactionPlan, choose_cut, free_size, protect
 from compacter.messages.format import Message, Wire
 from compacter.messages.steps import Kind, Outline
 from compacter.overflow import TokenLimit
-from compacter.strategies.chain import Chain
-from compacter.strategies.folding import reserve
-from compacter.strategies.summarize import Summarize
 from compacter.summaries import tag
 
 _WORTH_FOLDING = 2 * tag.FRAME

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from compacter import Chain, Compacter, CompactionEvent, Summarize, Truncate
+from compacter.compaction.task import CompactionStrategy, CompactionTask
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import wire
-from compacter.strategies import CompactionStrategy, CompactionTask
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

@@ -1,4 +1,4 @@
-"""Making one summary of a head of any size: chunk by chunk, each answer judged before it counts."""
+"""Summarize: the head becomes a summary, with a model or without one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compacter.flow.effects import Answer, AskSummarizer, Effect
+from compacter.compaction.task import CompactionTask, Settings
+from compacter.compaction.truncate import Truncate
+from compacter.errors import CompactionError
+from compacter.events import CompactionFailed
+from compacter.flow.effects import Answer, AskSummarizer, Effect, Tell
+from compacter.messages.format import Message
 from compacter.messages.parts import Entry
-from compacter.strategies.base import CompactionTask, Settings
 from compacter.summaries import chunks, extractive, gate, ledger, prompts, tag, transcript
 
 _SMALLEST_CHUNK = 400
@@ -296,3 +300,69 @@ def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Entry]) -> i
         return None
     half = sum(len(transcript.line(entry)) + 1 for entry in chunk) // 2
     return half if half >= _SMALLEST_CHUNK else None
+
+
+def fall_back(task: CompactionTask) -> list[Message] | None:
+    """The result of the first fallback that works, in their order; ``None`` where there is none."""
+    for fallback in task.settings.fallback:
+        if fallback == "truncate":
+            # A model that failed is no reason to lose the user's rules: the ledger needs none.
+            result = Truncate.noted(task, _fallback_ledger(task))
+        else:
+            try:
+                summary = extracted(task)
+            except Exception:  # noqa: BLE001, S112 - no room, or a redaction that raised: the next one then
+                continue
+            result = task.fold(summary.prose, summary.ledger)
+        task.tally.fallback = True
+        task.tally.names.append(fallback)
+        return result
+    return None
+
+
+def _fallback_ledger(task: CompactionTask) -> str:
+    """The ledger; only the prior one where a redaction or an extractor of the user's raises."""
+    try:
+        return kept_ledger(task)
+    except Exception:  # noqa: BLE001 - what cannot be redacted is not kept, and the call goes on
+        prior = task.prior()
+        return prior.ledger if prior else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Summarize:
+    """Replaces the head by a summary of it; a prior summary is folded in, never stacked.
+
+    When no summary can be had, the fallbacks of ``Compacter`` take over, in their order.
+    """
+
+    name: str = "summarize"
+
+    def compact(self, task: CompactionTask) -> Generator[Effect[Any], Any, list[Message]]:
+        """The list with a summary message. Raises ``CompactionError`` when there is none and no fallback."""
+        if not task.plan.folded:
+            return list(task.messages)
+        try:
+            summary = yield from summarized(task)
+        except NoSummaryError as failure:
+            tally = task.tally
+            yield from Tell(
+                CompactionFailed(
+                    model=task.plan.model,
+                    trigger=task.plan.trigger,  # type: ignore[arg-type]
+                    reason=str(failure),
+                    error=type(failure.cause).__name__ if failure.cause else "",
+                    input_tokens=tally.input_tokens,
+                    output_tokens=tally.output_tokens,
+                    cost=tally.cost,
+                )
+            )
+            return self._without(task, failure)
+        return task.fold(summary.prose, summary.ledger)
+
+    @staticmethod
+    def _without(task: CompactionTask, failure: NoSummaryError) -> list[Message]:
+        if task.settings.summary is not None or not task.settings.fallback:
+            told = f": {failure.cause}" if failure.cause else ""
+            raise CompactionError(f"no summary could be had: {failure}{told}") from failure.cause
+        return fall_back(task) or list(task.messages)
