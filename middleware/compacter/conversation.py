@@ -279,7 +279,7 @@ class History(MutableSequence[Message]):
         return self._compacter
 
     def _threshold(self) -> int | None:
-        from compacter.clients.litellm import window
+        from compacter.models import window
 
         engine = self._own()._engine  # noqa: SLF001 - one house
         known = engine.calibration(self._model).window or window(self._model)

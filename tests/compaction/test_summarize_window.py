@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from compacter import Compacter
+from compacter.call.effects import Answer, AskPlan, AskSummarizer, Clock, Effect, Recall, drive
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.plan import Job
 from compacter.compaction.run import compact
-from compacter.flow.calibration import Calibration
-from compacter.flow.drive import drive
-from compacter.flow.effects import Answer, AskPlan, AskSummarizer, Clock, Effect, Recall
 from compacter.messages.format import wire
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from compacter.call.arguments import Arguments, Binding
+from compacter.call.state import Engine
+from compacter.call.wrap import wrap_function
 from compacter.clients import openai
-from compacter.clients.binding import Arguments, Binding
-from compacter.clients.function import wrap_function
 from compacter.clients.openai import Method
-from compacter.engine import Engine
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, Wire
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compacter.clients.binding import Arguments, Binding, characters_sent
-from compacter.clients.function import wrap_function
+from compacter.call.arguments import Arguments, Binding, characters_sent
+from compacter.call.state import Engine
+from compacter.call.wrap import wrap_function
 from compacter.clients.patching import Moved, graft, is_awaited, reach, taking_self, twin
-from compacter.engine import Engine
 from compacter.messages.fields import field
 from compacter.messages.format import Message, Wire
 

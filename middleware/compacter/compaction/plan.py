@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compacter.call.policy import Policy
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.chain import Chain
 from compacter.compaction.cut import CompactionPlan, choose_cut, free_size, protect
 from compacter.compaction.summarize import Summarize, reserve
 from compacter.events import Trigger
-from compacter.flow.calibration import Calibration
-from compacter.flow.policy import Policy
 from compacter.messages.format import Message, Wire
 from compacter.messages.steps import Kind, Outline
 from compacter.overflow import TokenLimit

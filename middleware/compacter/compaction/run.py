@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from compacter.call.effects import AskPlan, Clock, Flow, Remember, Tell
+from compacter.call.policy import Policy
 from compacter.compaction.chain import Chain
 from compacter.compaction.check import kept_and_discarded, violations
 from compacter.compaction.clear import ClearToolResults
@@ -19,8 +21,6 @@ from compacter.compaction.task import CompactionStrategy, CompactionTask, Tally
 from compacter.compaction.truncate import Truncate
 from compacter.errors import CompactionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
-from compacter.flow.effects import AskPlan, Clock, Flow, Remember, Tell
-from compacter.flow.policy import Policy
 from compacter.messages.format import Message
 from compacter.messages.steps import Outline
 

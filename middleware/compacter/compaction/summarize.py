@@ -6,11 +6,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compacter.call.effects import Answer, AskSummarizer, Effect, Tell
 from compacter.compaction.task import CompactionTask, Settings
 from compacter.compaction.truncate import Truncate
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
-from compacter.flow.effects import Answer, AskSummarizer, Effect, Tell
 from compacter.messages.format import Message
 from compacter.messages.parts import Entry
 from compacter.summaries import chunks, extractive, gate, ledger, prompts, tag, transcript

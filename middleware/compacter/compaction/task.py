@@ -16,7 +16,7 @@ from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.summaries import tag
 
 if TYPE_CHECKING:
-    from compacter.flow.effects import Effect
+    from compacter.call.effects import Effect
 
 
 _NOTED = "[note] "

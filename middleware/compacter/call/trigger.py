@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from compacter.call.effects import Call, Flow, Outcome, Tell, Usage
+from compacter.call.policy import Policy
+from compacter.call.recover import Refusal, Request, confirmed, job_of, recover, reuse
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.run import compact
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
-from compacter.flow.calibration import Calibration
-from compacter.flow.effects import Call, Flow, Outcome, Tell, Usage
-from compacter.flow.policy import Policy
-from compacter.flow.recover import Refusal, Request, confirmed, job_of, recover, reuse
 
 _FAR_OVER = 1.5
 """Times the threshold at which the cool-down no longer holds back."""

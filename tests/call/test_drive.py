@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter.flow.drive import adrive, drive
-from compacter.flow.effects import Clock, Effect, Sleep
+from compacter.call.effects import Clock, Effect, Sleep, adrive, drive
 
 if TYPE_CHECKING:
     from collections.abc import Generator

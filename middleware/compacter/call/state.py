@@ -9,18 +9,18 @@ from typing import Any
 
 from tenacity import Retrying, stop_after_attempt
 
-from compacter.clients.litellm import window
+from compacter.call.policy import Policy, detector, never_sleep
+from compacter.call.trigger import Pulse
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.task import Settings
 from compacter.config import Options, default_logger
 from compacter.events import CompactionEvent, CompactionSkipped, Event
-from compacter.flow.calibration import Calibration
-from compacter.flow.policy import Policy, detector, never_sleep
-from compacter.flow.trigger import Pulse
 from compacter.memory.digest import chain_digest
 from compacter.memory.flight import Flights
 from compacter.memory.recall import Recall
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, Wire
+from compacter.models import window
 from compacter.summaries import tag
 from compacter.totals import Ledger
 

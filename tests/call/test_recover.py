@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tenacity import Retrying, stop_after_attempt, stop_never, wait_fixed
 
+from compacter.call.effects import AskSummarizer, Call, Claim, Outcome, Recall, Remember, Sleep
+from compacter.call.policy import Policy, detector, never_sleep
+from compacter.call.recover import Refusal, Request, recover
+from compacter.compaction.calibration import Calibration
 from compacter.compaction.truncate import Truncate
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
-from compacter.flow.calibration import Calibration
-from compacter.flow.effects import AskSummarizer, Call, Claim, Outcome, Recall, Remember, Sleep
-from compacter.flow.policy import Policy, detector, never_sleep
-from compacter.flow.recover import Refusal, Request, recover
 from compacter.messages.format import wire
 from compacter.overflow import TokenLimit
 from compacter.summaries import tag
@@ -21,9 +21,9 @@ from compacter.testing import token_limit_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.flow.conftest import Chat, Dialogue
+    from tests.call.conftest import Chat, Dialogue
 
-    from compacter.flow.effects import Answer
+    from compacter.call.effects import Answer
 
 OPENAI = wire("openai")
 

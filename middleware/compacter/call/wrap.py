@@ -1,28 +1,25 @@
-"""The calls of one wrapped function, in the four shapes there are: sync, async, and streams of both.
-
-The path on which nothing overflows builds no generator and looks at no message.
-"""
+"""A function for a function: the calls of one wrapped function, sync, async, and streams of both."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compacter.clients import streams
-from compacter.clients.binding import Binding
-from compacter.clients.litellm import window
-from compacter.clients.replies import tokens_of
-from compacter.clients.session import Session
-from compacter.clients.streams import is_async_stream
-from compacter.clients.world import World
-from compacter.engine import Engine
-from compacter.flow.drive import HandOver, adrive, drive
-from compacter.flow.effects import Tell
-from compacter.flow.recover import Refusal, Request, keeps_pins, recover
-from compacter.flow.trigger import converse, cut_silently, truncated
+from compacter.call import streams
+from compacter.call.arguments import Binding
+from compacter.call.effects import HandOver, Tell, adrive, drive
+from compacter.call.perform import World
+from compacter.call.recover import Refusal, Request, keeps_pins, recover
+from compacter.call.request import Session, tokens_of
+from compacter.call.state import Engine
+from compacter.call.streams import is_async_stream
+from compacter.call.trigger import converse, cut_silently, truncated
 from compacter.memory.digest import conversation_digest
 from compacter.messages.format import Message, recognise, wire
+from compacter.models import window
 from compacter.overflow import TokenLimit, detect_in_reply
 
 Function = Callable[..., Any]
@@ -355,3 +352,62 @@ def as_messages(given: Any) -> tuple[Any, list[Message]]:
     if isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray)):
         return None, list(given)
     return None, []
+
+
+def wrap_function(
+    engine: Engine, function: Function, binding: Binding, *, asynchronous: bool | None = None
+) -> Function:
+    """The function with compaction around it: same signature, same kind (sync, async, generator).
+
+    ``asynchronous`` says what cannot be seen: that a plain function's result is always awaited (a decorated
+    coroutine function, as the SDKs have them).
+    """
+    calls = Calls(engine, function, binding)
+    if _is(inspect.isasyncgenfunction, function):
+        shaped: Function = calls.async_generator
+    elif _is(inspect.isgeneratorfunction, function):
+        shaped = calls.generator
+    elif asynchronous or _is(inspect.iscoroutinefunction, function):
+        shaped = calls.asynchronous()
+    else:
+        shaped = calls.synchronous()
+    if shaped in (calls.async_generator, calls.generator):
+        shaped = _as_function(shaped, asynchronous=shaped == calls.async_generator)
+    wrapped = (
+        functools.wraps(function)(shaped)
+        if hasattr(function, "__name__")
+        else functools.update_wrapper(
+            shaped,
+            function,
+            assigned=(name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)),
+            updated=(),
+        )
+    )
+    wrapped.__wrapped__ = function
+    return wrapped
+
+
+def _is(question: Callable[[Any], bool], function: Function) -> bool:
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    return question(inner) or (not inspect.isroutine(inner) and question(type(inner).__call__))
+
+
+def _as_function(shaped: Function, *, asynchronous: bool) -> Function:
+    if asynchronous:
+
+        async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            chunks = shaped(*args, **kwargs)
+            try:
+                async for chunk in chunks:
+                    yield chunk
+            finally:
+                await chunks.aclose()
+
+        return stream
+
+    def each(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        return (yield from shaped(*args, **kwargs))
+
+    return each

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from compacter.clients import litellm, streams
-from compacter.clients.binding import Binding
-from compacter.clients.replies import answer_of, model_of, tokens_of
-from compacter.clients.streams import is_async_stream, is_sync_stream, joined
-from compacter.clients.waiting import beside, in_thread, resolve
-from compacter.compaction.cut import CompactionPlan
-from compacter.engine import Engine
-from compacter.flow.drive import HandOver
-from compacter.flow.effects import (
+from compacter import models
+from compacter.call import streams
+from compacter.call.arguments import Binding
+from compacter.call.effects import (
     Answer,
     AskPlan,
     AskSummarizer,
@@ -26,13 +23,18 @@ from compacter.flow.effects import (
     Claim,
     Clock,
     Effect,
+    HandOver,
     Outcome,
     Recall,
     Remember,
     Sleep,
     Tell,
     Usage,
-)  # fmt: skip
+)
+from compacter.call.request import answer_of, model_of, tokens_of
+from compacter.call.state import Engine
+from compacter.call.streams import is_async_stream, is_sync_stream, joined
+from compacter.compaction.cut import CompactionPlan
 from compacter.memory.flight import LONGEST_WAIT
 from compacter.messages.format import Message, Wire
 from compacter.overflow import detect_in_reply
@@ -281,7 +283,7 @@ class World:
         summarizer = self.engine.options.summarizer
         messages = [dict(message) for message in effect.messages]
         if isinstance(summarizer, str):
-            function: Callable[..., Any] = litellm.acompletion if asynchronous else litellm.completion
+            function: Callable[..., Any] = models.acompletion if asynchronous else models.completion
             return function, (), {"model": summarizer, "messages": messages, "max_tokens": effect.max_tokens}
         if summarizer is not None:
             return (
@@ -297,7 +299,7 @@ class World:
         if self.function is None or self.binding is None:
             messages = [*(effect.prefix or ()), *messages]
             return (
-                litellm.acompletion if asynchronous else litellm.completion,
+                models.acompletion if asynchronous else models.completion,
                 (),
                 {"model": self.model, "messages": messages, "max_tokens": effect.max_tokens},
             )
@@ -316,7 +318,7 @@ class World:
             if isinstance(summarizer, str)
             else model_of(reply) or (self.model if summarizer is None else None)
         )
-        cost = litellm.cost(model, answer.input_tokens, answer.output_tokens, reply) if answer.input_tokens else None
+        cost = models.cost(model, answer.input_tokens, answer.output_tokens, reply) if answer.input_tokens else None
         self.engine.ledger.answered(answer.input_tokens, answer.output_tokens, cost)
         return Answer(
             answer.text,
@@ -387,3 +389,50 @@ def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[s
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return {name: value for name, value in options.items() if value is not None}
     return {name: value for name, value in options.items() if name in parameters and value is not None}
+
+
+def resolve(outcome: Any) -> Any:
+    """The result of something that may be a coroutine, in a sync program, whether or not a loop runs in this thread."""
+    if not inspect.isawaitable(outcome):
+        return outcome
+
+    async def wait() -> Any:
+        result = await outcome
+        return [chunk async for chunk in result] if is_async_stream(result) else result
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    return in_thread(lambda: asyncio.run(wait()), None)
+
+
+def in_thread(action: Callable[[], T], seconds: float | None) -> T:
+    """Run in a thread of its own, for ``seconds`` at most. Raises ``TimeoutError``."""
+    return _begun(action).result(seconds)
+
+
+async def beside(action: Callable[[], T]) -> T:
+    """Run in a thread of its own without blocking the event loop.
+
+    Not in the loop's own threads: its end would wait for what a cancellation has left alone.
+    """
+    return await asyncio.wrap_future(_begun(action))
+
+
+def _begun(action: Callable[[], T]) -> Future[T]:
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            done.set_result(context.run(action))
+        except StopIteration as error:
+            # No coroutine can raise one.
+            done.set_exception(RuntimeError(repr(error)))
+        except BaseException as error:  # noqa: BLE001 - handed to the caller
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="compacter").start()
+    return done

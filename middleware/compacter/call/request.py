@@ -1,12 +1,19 @@
-"""Reading a reply of any vendor: its text, usage and why it ended. Duck-typed; no SDK is imported."""
+"""What is read of a reply, and the state of a call that has left the fast path."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-from compacter.flow.effects import Answer
+from compacter.call.effects import Answer
+from compacter.call.recover import Request
+from compacter.call.trigger import Pulse
+from compacter.compaction.calibration import Calibration
 from compacter.messages.fields import field
+from compacter.messages.format import Message
+
+if TYPE_CHECKING:
+    from compacter.call.perform import World
 
 
 def answer_of(reply: object) -> Answer:
@@ -147,3 +154,49 @@ def _first(usage: Any, *names: str) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return 0
+
+
+class Kept(Protocol):
+    """What a ``History`` is to a call: something that takes over what the call's compactions made of it."""
+
+    @property
+    def version(self) -> int:
+        """Counts changes."""
+        ...
+
+    def install(self, version: int, messages: Sequence[Message]) -> bool:
+        """Take the list over, if ``version`` is still the present one."""
+        ...
+
+
+class Session:
+    """Made when a call leaves the quiet path."""
+
+    def __init__(
+        self, world: World, request: Request, calibration: Calibration, pulse: Pulse, history: Kept | None
+    ) -> None:
+        self.world = world
+        self.request = request
+        self.calibration = calibration
+        self.pulse = pulse
+        self.history = history
+        self._version = history.version if history is not None else 0
+
+    def learn(self, messages: Sequence[Message], overhead: int, reply: Any) -> None:
+        """Calibrate by an earlier reply, if its messages are a beginning of these."""
+        own = self.request.original
+        if (
+            not messages
+            or len(messages) > len(own)
+            or own[0] is not messages[0]
+            or own[len(messages) - 1] is not messages[-1]
+        ):
+            return
+        tokens, _ = tokens_of(reply)
+        self.calibration.learn(sum(map(self.request.wire.size, messages)) + overhead, tokens)
+
+    def settled(self) -> None:
+        """The call has succeeded: the History gets what the compactions made of it, unless it has changed meanwhile."""
+        made = self.world.made
+        if self.history is not None and made is not None and not self.history.install(self._version, made):
+            self.world.engine.aborted(None)

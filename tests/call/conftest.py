@@ -7,25 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from tenacity import Retrying, stop_after_attempt
 
+from compacter.call.effects import Answer, AskPlan, AskSummarizer, Claim, Clock, Effect, Recall, Remember, Tell
+from compacter.call.policy import Policy, never_sleep
 from compacter.compaction.summarize import Summarize
-from compacter.flow.effects import (
-    Answer,
-    AskPlan,
-    AskSummarizer,
-    Claim,
-    Clock,
-    Effect,
-    Recall,
-    Remember,
-    Tell,
-)
-from compacter.flow.policy import Policy, never_sleep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from compacter.call.effects import Flow
     from compacter.events import Event
-    from compacter.flow.effects import Flow
 
 E = TypeVar("E", bound=Effect[Any])
 Chat = dict[str, Any]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from tenacity import BaseRetrying, DoAttempt, DoSleep, RetryCallState
 
+from compacter.call.effects import Call, Claim, Flow, Recall, Sleep, Tell
+from compacter.call.policy import Policy
+from compacter.compaction.calibration import Calibration, most_tokens
 from compacter.compaction.plan import MARGIN, Job, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.errors import CompactionError
 from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted
-from compacter.flow.calibration import Calibration, most_tokens
-from compacter.flow.effects import Call, Claim, Flow, Recall, Sleep, Tell
-from compacter.flow.policy import Policy
 from compacter.messages.format import Message, Wire
 from compacter.overflow import NO_ROOM, TokenLimit
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, CompactionEvent
+from compacter.call.trigger import expected_tokens
+from compacter.compaction.calibration import Calibration
 from compacter.events import SilentTruncation
-from compacter.flow.calibration import Calibration
-from compacter.flow.trigger import expected_tokens
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 Chat = dict[str, Any]
