@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from compacter.call import streams
 from compacter.call.arguments import Arguments, Binding
 from compacter.call.state import Engine
 from compacter.call.wrap import wrap_function
@@ -160,7 +161,8 @@ def wrap_turn(engine: Engine, function: Function, binding: Binding) -> Function:
             if not (continues_thread(kwargs) and _is_sdks_own(kwargs)):
                 return await wrapped(*args, **kwargs)
             try:
-                return await wrapped(*args, **kwargs)
+                reply = await function(*args, **kwargs)
+                return await _aopened(engine, reply) if streams.is_async_stream(reply) else reply
             except Exception as error:
                 replay = _asking_for_replay(engine, error)
                 if replay is None:
@@ -174,7 +176,8 @@ def wrap_turn(engine: Engine, function: Function, binding: Binding) -> Function:
         if not (continues_thread(kwargs) and _is_sdks_own(kwargs)):
             return wrapped(*args, **kwargs)
         try:
-            return wrapped(*args, **kwargs)
+            reply = function(*args, **kwargs)
+            return _opened(engine, reply) if streams.is_sync_stream(reply) else reply
         except Exception as error:
             replay = _asking_for_replay(engine, error)
             if replay is None:
@@ -182,6 +185,24 @@ def wrap_turn(engine: Engine, function: Function, binding: Binding) -> Function:
             raise replay from error
 
     return turn
+
+
+def _opened(engine: Engine, stream: Any) -> Any:
+    """The stream, looked into. Raises a refusal that is its first event."""
+    opening = streams.look(stream)
+    if opening.error is not None and engine.detect(opening.error) is not None:
+        streams.shut(stream)
+        raise opening.error
+    return streams.replay(stream, opening)
+
+
+async def _aopened(engine: Engine, stream: Any) -> Any:
+    """As ``_opened``."""
+    opening = await streams.alook(stream)
+    if opening.error is not None and engine.detect(opening.error) is not None:
+        await streams.ashut(stream)
+        raise opening.error
+    return streams.replay(stream, opening)
 
 
 def _asking_for_replay(engine: Engine, error: Any) -> Exception | None:
