@@ -65,9 +65,14 @@ def sse(events: Sequence[tuple[str | None, object]], *, done: bool = False) -> A
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def do_GET(self) -> None:
+        self._answer({})
+
     def do_POST(self) -> None:
+        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def _answer(self, body: Body) -> None:
         assert isinstance(self.server, Provider)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.paths.append(self.path)
         self.server.bodies.append(body)
         answer = self.server.vendor(self.server, self.path, body)
@@ -107,6 +112,12 @@ def openai(server: Provider, path: str, body: Body) -> Answer:
         ], "usage": _RESPONSES_USAGE})  # fmt: skip
     if path.endswith("/responses"):
         return _responses(server, body)
+    if "/responses/" in path:
+        return json_answer({**_RESPONSE, "id": path.rpartition("/")[2], "status": "completed", "output": [
+            {"id": "rs_1", "type": "reasoning", "summary": []},
+            *({"id": f"fc_{call}", "type": "function_call", "call_id": call, "name": "look_up", "arguments": "{}"}
+              for call in ("call_1", "call_2")),
+        ]})  # fmt: skip
     tokens = server.too_long(body["messages"])
     if tokens is not None:
         error = {
@@ -145,11 +156,14 @@ _RESPONSES_USAGE = {
 }  # fmt: skip
 
 
+_RESPONSE: Body = {
+    "id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-test",
+    "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+}  # fmt: skip
+
+
 def _responses(server: Provider, body: Body) -> Answer:
-    shared = {
-        "id": "resp_1", "object": "response", "created_at": 1, "model": body["model"],
-        "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-    }  # fmt: skip
+    shared = {**_RESPONSE, "model": body["model"]}
     # What a chained call asks about lies with the server, and this server's past is always too long.
     if server.too_long(body["input"]) or body.get("previous_response_id") or body.get("conversation"):
         text = "Your input exceeds the context window of this model. Please adjust your input and try again."

@@ -50,10 +50,8 @@ class Responses(Binding):
 
 
 def wrap_call(engine: Engine, function: Function, binding: Binding) -> Function:
-    """A method that returns a reply or a stream, compacting; a raw response is looked into."""
-    asynchronous = is_awaited(function)
-    looking = looking_into_raw(function, asynchronous=asynchronous)
-    return wrap_function(engine, looking, binding, asynchronous=asynchronous)
+    """A method that returns a reply or a stream, compacting."""
+    return wrap_function(engine, function, binding, asynchronous=is_awaited(function))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +154,12 @@ def _patch(engine: Engine, resource: Any, methods: list[Method], output_param: s
             vendors=True,
             server=server_of(resource),
         )
+        asynchronous = is_awaited(function)
+        if method.name != "stream":
+            function = looking_into_raw(function, asynchronous=asynchronous)
         if method.binding is Responses and hasattr(resource, "compact"):
             server = ServerSide(unbound(resource.compact), unbound(resource.retrieve))
-            function = compacting(engine, function, server, asynchronous=is_awaited(function))
+            function = compacting(engine, function, server, asynchronous=asynchronous)
         made[method.name] = method.wrap(engine, function, binding)
     for name, wrapped in made.items():
         set_method(resource, name, wrapped)
