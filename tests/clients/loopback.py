@@ -34,6 +34,7 @@ class Provider(ThreadingHTTPServer):
         self.refuse: Literal["status", "event"] = "status"
         self.paths: list[str] = []
         self.bodies: list[Body] = []
+        self.headers: list[dict[str, str]] = []
 
     @property
     def url(self) -> str:
@@ -75,7 +76,8 @@ class _Handler(BaseHTTPRequestHandler):
         assert isinstance(self.server, Provider)
         self.server.paths.append(self.path)
         self.server.bodies.append(body)
-        answer = self.server.vendor(self.server, self.path, body)
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        answer = self.server.vendor(self.server, self.path.partition("?")[0], body)
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.kind)
         self.send_header("Content-Length", str(len(answer.body)))
