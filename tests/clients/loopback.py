@@ -9,6 +9,7 @@ import json
 import struct
 import threading
 import zlib
+from base64 import b64encode
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal
@@ -70,7 +71,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer({})
 
     def do_POST(self) -> None:
-        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        text = self.rfile.read(int(self.headers["Content-Length"]))
+        try:
+            self._answer(json.loads(text))
+        except ValueError:
+            self._answer({})
 
     def _answer(self, body: Body) -> None:
         assert isinstance(self.server, Provider)
@@ -293,13 +298,21 @@ def gemini(server: Provider, path: str, body: Body) -> Answer:
 
 
 def bedrock(server: Provider, path: str, body: Body) -> Answer:
-    streaming = path.endswith("/converse-stream")
+    streaming = path.endswith(("/converse-stream", "/invoke-with-response-stream"))
     if server.too_long(body["messages"]):
         text = "The model returned the following errors: Input is too long for requested model."
         if streaming and server.refuse == "event":
             failure = event_bytes("exception", "validationException", {"message": text})
             return Answer(failure, "application/vnd.amazon.eventstream")
         return json_answer({"message": text}, 400, [("x-amzn-ErrorType", "ValidationException")])
+    if "/invoke" in path:
+        answer = anthropic(server, path, {**body, "model": "claude-test", "stream": streaming})
+        if not streaming:
+            return answer
+        lines = (line.removeprefix(b"data: ") for line in answer.body.splitlines() if line.startswith(b"data: "))
+        chunks = ({"bytes": b64encode(line).decode()} for line in lines)
+        body_bytes = b"".join(event_bytes("event", "chunk", chunk) for chunk in chunks)
+        return Answer(body_bytes, "application/vnd.amazon.eventstream")
     usage = {"inputTokens": 90, "outputTokens": 9, "totalTokens": 99}
     if not streaming:
         message = {"role": "assistant", "content": [{"text": WORDS}]}
