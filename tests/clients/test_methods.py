@@ -112,12 +112,21 @@ def test_what_is_listed_as_compacting_is_wrapped_and_all_else_is_not(
     client = CLIENTS[sdk]()
     wrapped = Compacter().wrap(client)
     for path, outcome in listed[sdk].items():
-        if path == "invoke_model_with_bidirectional_stream":
-            continue  # boto3 has no method for this operation.
-        mine, theirs = (functools.reduce(getattr, path.split("."), one) for one in (wrapped, client))
+        mine, theirs = member(wrapped, path), member(client, path)
+        compacts = outcome.startswith("compacts")
+        if theirs is None:  # Of a newer SDK, or without a method.
+            assert not compacts, path
+            continue
         built_on_create = path.endswith("completions.stream") or path == "responses.stream" or "schedule" in path
-        expected = outcome.startswith("compacts") and "by the wrapped" not in outcome and not built_on_create
+        expected = compacts and "by the wrapped" not in outcome and not built_on_create
         assert (mine.__func__ is not theirs.__func__) == expected, path
+
+
+def member(client: Any, path: str) -> Any:
+    try:
+        return functools.reduce(getattr, path.split("."), client)
+    except AttributeError:
+        return None
 
 
 def test_what_is_listed_as_refused_is_refused(listed: dict[str, dict[str, str]]) -> None:

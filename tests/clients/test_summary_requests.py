@@ -62,9 +62,9 @@ ANTHROPIC = {
 METHODS: dict[str, tuple[str, str, set[str]]] = {
     "chat.completions.create": ("openai", "messages", {*OPENAI, *SAMPLING, "seed"}),
     "chat.completions.parse": ("openai", "messages", {*OPENAI, *SAMPLING, "seed"}),
-    "responses.create": ("openai", "input", {*OPENAI, *SAMPLING}),
-    "responses.parse": ("openai", "input", {*OPENAI, *SAMPLING}),
-    "beta.responses.create": ("openai", "input", {*OPENAI, *SAMPLING, "betas"}),
+    "responses.create": ("openai", "input", {*OPENAI, *SAMPLING, "access_programs"}),
+    "responses.parse": ("openai", "input", {*OPENAI, *SAMPLING, "access_programs"}),
+    "beta.responses.create": ("openai", "input", {*OPENAI, *SAMPLING, "betas", "access_programs"}),
     "messages.create": ("anthropic", "messages", ANTHROPIC),
     "messages.parse": ("anthropic", "messages", ANTHROPIC),
     "messages.stream": ("anthropic", "messages", ANTHROPIC),
@@ -73,8 +73,8 @@ METHODS: dict[str, tuple[str, str, set[str]]] = {
     "beta.messages.stream": ("anthropic", "messages", {*ANTHROPIC, "betas", "billing_policy"}),
 }
 """Method -> its vendor, its messages argument, and the parameters that a request for a summary takes over."""
-HELD_BY_SERVER = {"previous_response_id", "conversation"}
-"""With these there is nothing to summarise in the call."""
+NOT_FED = {"previous_response_id", "conversation", "parse_as"}
+"""With the first two there is nothing to summarise in the call; the last says how to read the others."""
 BODY = {
     "model",
     "messages",
@@ -101,7 +101,7 @@ def test_each_sdk_method_passes_on_what_the_table_says_and_nothing_else(
 ) -> None:
     vendor, param, carried = METHODS[method]
     server: Provider = request.getfixturevalue(f"{vendor}_server")
-    fed = {name: SPECIAL.get(name, f"sentinel-{name}.") for name in parameters(method) if name not in HELD_BY_SERVER}
+    fed = {name: SPECIAL.get(name, f"sentinel-{name}.") for name in parameters(method) if name not in NOT_FED}
     if method.endswith("parse"):
         fed |= {name: value for name, value in {"response_format": Colour, "stream": False}.items() if name in fed}
     fed[param] = request.getfixturevalue(HISTORIES[vendor, param])

@@ -36,7 +36,8 @@ CARRIED = frozenset({
     # Which model, with whose key, at which server, for whose account.
     "self", "model", "model_id", "modelId", "deployment_id", "custom_llm_provider", "client", "api_key", "api_base",
     "base_url", "api_version", "api_type", "organization", "project", "region_name", "workspace_id", "user_profile_id",
-    "billing_policy", "inference_geo", "litellm_credential_name", "ssl_verify", "shared_session", "model_list",
+    "billing_policy", "inference_geo", "access_programs", "litellm_credential_name", "ssl_verify",
+    "shared_session", "model_list",
     # How long to wait, and how often to try.
     "timeout", "request_timeout", "max_retries", "num_retries", "retry_strategy",
     # Headers and the like.
@@ -58,11 +59,12 @@ LEFT_OUT = frozenset({
     "container", "web_search_options", "multi_agent", "include_server_side_tool_invocations", "response_format",
     "text_format", "text", "output_format", "output_config", "verbosity", "modalities", "audio", "prediction", "n",
     "logprobs", "top_logprobs", "logit_bias", "include", "enable_json_schema_validation", "moderation",
+    "parse_as", "image",
     # How it thinks, stops and repeats itself.
     "reasoning_effort", "reasoning", "thinking", "stop", "stop_sequences", "frequency_penalty", "presence_penalty",
     "speed",
     # How the answer is sent.
-    "stream", "stream_options", "background",
+    "stream", "stream_options", "background", "background_options",
     # The conversation's own prompt, and its state at the server.
     "system", "instructions", "prompt", "thread", "previous_response_id", "conversation", "context_management",
     "compaction", "truncation", "cache_control",
