@@ -44,7 +44,7 @@ class Calls:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
-            if not idle() or binding.has_history(args, kwargs):
+            if not idle() or binding.needs_list(args, kwargs):
                 return guarded(args, kwargs)
             try:
                 reply = function(*args, **kwargs)
@@ -78,7 +78,7 @@ class Calls:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
-            if not idle() or binding.has_history(args, kwargs):
+            if not idle() or binding.needs_list(args, kwargs):
                 return await aguarded(args, kwargs)
             try:
                 reply = await function(*args, **kwargs)
@@ -124,6 +124,7 @@ class Calls:
 
     def _guarded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with a memory to look into, a trigger to check, or a History to keep."""
+        args, kwargs = self.binding.read_once(args, kwargs)
         session = self._session(args, kwargs)
         if session is None:
             args, kwargs = self.binding.as_list(args, kwargs)
@@ -151,6 +152,7 @@ class Calls:
         return _kept(session, reply)
 
     async def _aguarded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = self.binding.read_once(args, kwargs)
         session = self._session(args, kwargs)
         if session is None:
             args, kwargs = self.binding.as_list(args, kwargs)
