@@ -1,0 +1,181 @@
+"""A model's summary in sections: read, checked against the conversation, and merged with the one before.
+
+A model may be led by what it reads. So code decides what stands under the headings that bind: a rule is a sentence of
+the user, an artifact a name that the conversation holds, a task what the user spoke of; what was finished or called
+off stays so until the user asks again. What the check takes out is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compacter.history.entry import Entry
+from compacter.summary.evidence import Evidence, Origin, alike, bare
+from compacter.summary.words import flat
+
+_SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "task": ("Task", "Goal", "Request"),
+    "rules": ("Rules", "Constraints", "User rules", "User's rules", "Rules and constraints"),
+    "decisions": ("Decisions", "Decisions and why", "Key decisions"),
+    "facts": ("Facts", "Key facts"),
+    "artifacts": ("Artifacts", "Files"),
+    "done": ("Done", "Completed", "State"),
+    "pending": ("Pending", "To do", "Todo", "In progress", "Next steps"),
+    "cancelled": ("Called off", "Cancelled", "Canceled", "Withdrawn"),
+    "questions": ("Open questions", "Open", "Questions"),
+    "failed": ("Failed", "What failed"),
+}
+"""The sections in their order: how each is headed, and what else models head it with."""
+_KEYS = {name.lower(): key for key, names in _SECTIONS.items() for name in names}
+_NAMES = "|".join(sorted(map(re.escape, _KEYS), key=len, reverse=True))
+_HEADING = re.compile(
+    rf"[ \t]{{0,4}}(?:#{{1,6}}[ \t]{{1,4}}|[-*][ \t]{{1,4}}(?=[*_]{{2}})|\d{{1,2}}[.)][ \t]{{1,4}})?[*_]{{0,2}}"
+    rf"(?P<name>{_NAMES})[*_]{{0,2}}[ \t]{{0,4}}(?:[:：][*_]{{0,2}}(?P<rest>.*)|$)",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"\s{0,16}(?:[-*•‣·–]|\d{1,3}[.)])\s{1,8}")
+_NOTHING = re.compile(r"\W{0,8}(?:none|n/?a|nothing|empty|none (?:so far|yet|stated))?\W{0,8}", re.IGNORECASE)
+_FEWEST = 2
+"""Headings below which an answer is prose."""
+_WANTED = frozenset({"task", "decisions", "pending", "questions"})
+"""Sections that say what people want: no tool wants anything."""
+_MOST_RULE_TEXT, _MOST_CLOSED = 4_000, 30
+
+Sections = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the check left of a summary."""
+
+    sections: Sections
+    """Checked items by section; the rules apart."""
+    rules: tuple[str, ...]
+    """Sentences of the user, oldest first."""
+    dropped: tuple[str, ...] = ()
+    """What was taken out, each as ``section: item``."""
+
+
+def parse(text: str) -> Sections | None:
+    """Return the items under each heading, or None where ``text`` is prose."""
+    found: dict[str, list[str]] = {}
+    items: list[str] | None = None
+    for line in text.splitlines():
+        heading = _HEADING.fullmatch(line.rstrip())
+        if heading:
+            items = found.setdefault(_KEYS[heading["name"].lower()], [])
+            line = heading["rest"] or ""  # noqa: PLW2901 - what stands behind the colon is an item like any other
+        item = flat(_BULLET.sub("", line, count=1))
+        if items is not None and not _NOTHING.fullmatch(item):
+            items.append(item)
+    if len(found) < _FEWEST:
+        return None
+    return {key: tuple(dict.fromkeys(items)) for key, items in found.items() if items}
+
+
+def render(sections: Sections) -> str:
+    """Return the sections as text; ``parse`` reads it back."""
+    blocks: list[str] = []
+    for key, (heading, *_) in _SECTIONS.items():
+        items = [f"> {item}" if _HEADING.fullmatch(item) else item for item in sections.get(key, ())]
+        if len(items) == 1:
+            blocks.append(f"{heading}: {items[0]}")
+        elif items:
+            blocks.append("\n- ".join([f"{heading}:", *items]))
+    return "\n".join(blocks)
+
+
+def check(
+    answer: Sections,
+    entries: Sequence[Entry],
+    *,
+    prior: Sections | None = None,
+    rules: Iterable[str] = (),
+) -> Checked:
+    """Return what of a model's ``answer`` may stand for ``entries`` and what came before.
+
+    Args:
+        answer: the sections as the model wrote them.
+        entries: the conversation that it has read.
+        prior: the checked sections of the summary that it has updated.
+        rules: rules that are sure: of the prior summary, or declared. They all stay.
+    """
+    before = prior or {}
+    old_rules = tuple(dict.fromkeys(map(flat, rules)))
+    known = Evidence(entries, [item for key in answer for item in answer[key]], before)
+    dropped: list[str] = []
+    new_rules: list[str] = []
+    checked: dict[str, list[str]] = {key: [] for key in _SECTIONS if key != "rules"}
+    for key in _SECTIONS:
+        for item in answer.get(key, ()):
+            if key == "rules":
+                place, kept = key, known.sentence_of_user(item)
+                known_already = any(flat(item) in rule for rule in old_rules)
+                new_rules += [kept] if kept and not known_already else []
+                kept = kept or (item if known_already else None)
+            elif key == "artifacts" and not known.holds_name(item):
+                place, kept = key, None
+            else:
+                place, kept = _placed(key, item, known.origin(item), before)
+                checked[place] += [kept] if kept else []
+            if not kept:
+                dropped.append(f"{key}: {item}")
+    _restore(checked, before, known)
+    dropped += _closed_stays_closed(checked, before, known)
+    for key in ("task", "pending", "questions"):
+        checked[key] = [known.with_last_word(item) for item in checked[key]]
+    return Checked(
+        {key: tuple(dict.fromkeys(items)) for key, items in checked.items() if items},
+        _within([known.with_later_word(rule) for rule in (*old_rules, *known.in_order(new_rules))], len(old_rules)),
+        tuple(dropped),
+    )
+
+
+def _placed(key: str, item: str, origin: Origin, before: Sections) -> tuple[str, str]:
+    """Return where an item belongs and how it reads: what only a tool said is a fact of that tool."""
+    if item in before.get(key, ()):
+        return key, item
+    item = bare(item)
+    if origin.tool:
+        return ("facts" if key in _WANTED else key), f"{origin.tool}: {item}"
+    if key == "task" and not origin.user:
+        return "facts", f"Assistant: {item}" if origin.assistant else item
+    return key, f"Assistant: {item}" if origin.quotes_assistant else item
+
+
+def _restore(checked: dict[str, list[str]], before: Sections, known: Evidence) -> None:
+    """Put back what a model must not forget: artifacts, and what was finished or called off (the newest of it)."""
+    for key in ("artifacts", "done", "cancelled"):
+        items = checked[key]
+        lost = [item for item in before.get(key, ()) if not any(alike(item, other) for other in items)]
+        if key == "artifacts":
+            lost = [item for item in lost if not any(known.same_name(item, other) for other in items)]
+        checked[key] = [*lost, *items][-_MOST_CLOSED:]
+
+
+def _closed_stays_closed(checked: dict[str, list[str]], before: Sections, known: Evidence) -> list[str]:
+    """Take out of what is open what was finished or called off, unless the user asked for it again."""
+    once = [*before.get("done", ()), *before.get("cancelled", ())]
+    now = [item for key in ("done", "cancelled") for item in checked[key] if item not in once]
+    dropped: list[str] = []
+    for key in ("pending", "questions"):
+        for item in list(checked[key]):
+            reopened = known.asked_by_user(item) or any(alike(item, other) for other in before.get(key, ()))
+            closed = now if reopened else [*once, *now]
+            if any(alike(item, other) for other in closed):
+                checked[key].remove(item)
+                dropped.append(f"{key}: {item}")
+    return dropped
+
+
+def _within(rules: Sequence[str], old: int) -> tuple[str, ...]:
+    """Return the rules that fit, the oldest of the new ones left out first: sure ones are never too many."""
+    kept: list[str] = []
+    room = _MOST_RULE_TEXT
+    for place, rule in reversed(list(enumerate(dict.fromkeys(rules)))):
+        room -= len(rule)
+        if room >= 0 or place < old:
+            kept.append(rule)
+    return tuple(reversed(kept))
