@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Literal, Protocol
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import tag
 from compacter.summaries.extractive import draft
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from compacter import Compacter
-from compacter.history.formats import wire
+from compacter.messages.format import wire
 from compacter.summaries import tag
 from compacter.summaries.extractive import extract
 

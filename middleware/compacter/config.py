@@ -9,12 +9,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from tenacity.stop import stop_base
 
+from compacter.compaction.cut import CompactionPlan
+from compacter.compaction.summarize import Summarize
+from compacter.compaction.task import CompactionStrategy
 from compacter.errors import ConfigurationError
-from compacter.history.cut import CompactionPlan
-from compacter.history.message import Message
 from compacter.memory import InProcessMemory, Memory
+from compacter.messages.format import Message
 from compacter.overflow import TokenLimit
-from compacter.strategies import CompactionStrategy, Summarize
 from compacter.summaries import redact_secrets
 
 Summarizer = str | Callable[..., object] | None

@@ -9,13 +9,11 @@ from collections.abc import Iterable, MutableSequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
+from compacter.compaction.check import kept_and_discarded
+from compacter.compaction.plan import prior_summary
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
-from compacter.flow.planning import prior_summary
-from compacter.history.fields import plain
-from compacter.history.formats import wire
-from compacter.history.message import Message
-from compacter.history.recognise import recognise
-from compacter.history.validate import kept_and_discarded
+from compacter.messages.fields import plain
+from compacter.messages.format import Message, recognise, wire
 from compacter.result import CompactionResult
 
 if TYPE_CHECKING:
@@ -281,7 +279,7 @@ class History(MutableSequence[Message]):
         return self._compacter
 
     def _threshold(self) -> int | None:
-        from compacter.clients.litellm import window
+        from compacter.models import window
 
         engine = self._own()._engine  # noqa: SLF001 - one house
         known = engine.calibration(self._model).window or window(self._model)

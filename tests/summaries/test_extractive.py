@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import extractive, tag
 from compacter.summaries.shorten import shorten
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import instructions
 
 RULES = [

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import instructions, ledger, oneself
 
 TALK = [Entry("user", "text", f"Tell me something about pier {n}, which is number {n * 31}.") for n in range(40)]

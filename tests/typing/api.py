@@ -32,7 +32,7 @@ from compacter import (
     compacted,
     detect_token_limit,
 )
-from compacter.strategies import CompactionTask
+from compacter.compaction.task import CompactionTask
 from compacter.totals import Totals
 
 Chat = dict[str, Any]

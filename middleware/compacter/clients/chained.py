@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compacter.clients.binding import parsed_reply
-from compacter.clients.replies import tokens_of
-from compacter.clients.world import World
-from compacter.engine import Engine
+from compacter.call.arguments import parsed_reply
+from compacter.call.effects import Tell
+from compacter.call.perform import World
+from compacter.call.request import tokens_of
+from compacter.call.state import Engine
 from compacter.events import CompactionEvent
-from compacter.flow.effects import Tell
-from compacter.history.fields import field, listed
-from compacter.history.formats import wire
+from compacter.messages.fields import field, listed
+from compacter.messages.format import wire
 
 _SHARED = ("model", "instructions", "prompt_cache_key", "extra_query", "extra_body", "timeout")
 """Arguments that ``responses.compact`` takes over from the call."""

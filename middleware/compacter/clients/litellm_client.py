@@ -7,11 +7,11 @@ from dataclasses import replace
 from types import MethodType, ModuleType
 from typing import Any, TypeVar
 
-from compacter.clients.binding import bind
-from compacter.clients.function import wrap_function
+from compacter.call.arguments import bind
+from compacter.call.state import Engine
+from compacter.call.wrap import wrap_function
 from compacter.clients.patching import Moved, graft, is_awaited, reach, taking_self, twin
-from compacter.engine import Engine
-from compacter.history.wire import WireName
+from compacter.messages.format import WireName
 
 T = TypeVar("T")
 _FUNCTIONS: Mapping[str, tuple[str, WireName | None]] = {

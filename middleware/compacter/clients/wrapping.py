@@ -8,11 +8,11 @@ from collections.abc import Callable
 from types import MethodType, ModuleType
 from typing import Any, TypeVar
 
+from compacter.call.arguments import bind
+from compacter.call.state import Engine
+from compacter.call.wrap import wrap_function
 from compacter.clients import anthropic, bedrock, google, litellm_client, openai
-from compacter.clients.binding import bind
-from compacter.clients.function import wrap_function
-from compacter.engine import Engine
-from compacter.history.wire import WIRE_FORMATS
+from compacter.messages.format import WIRE_FORMATS
 
 T = TypeVar("T")
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import islice
 
-from compacter.history.fields import Json
-from compacter.history.message import Message
-from compacter.history.wire import Wire
+from compacter.messages.fields import Json
+from compacter.messages.format import Message, Wire
 
 _STARTS = 4
 """How many places a lookup tries as the beginning of what was folded: pinned messages may stand before it."""

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from compacter.history.message import Message
-from compacter.history.outline import Kind
-from compacter.history.validate import kept_and_discarded
-from compacter.history.wire import Wire
+from compacter.compaction.check import kept_and_discarded
 from compacter.memory.digest import chain, encoded, is_system, lead, record_key
 from compacter.memory.record import Literal, Record
+from compacter.messages.format import Message, Wire
+from compacter.messages.steps import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from compacter.history.fields import Json
-from compacter.history.message import Message
-from compacter.history.wire import Wire
 from compacter.memory.base import Memory
 from compacter.memory.digest import chain, encoded, is_system, lead, lookup_keys
 from compacter.memory.layout import Layout, laid_out, record_of, view_of
 from compacter.memory.record import Record
+from compacter.messages.fields import Json
+from compacter.messages.format import Message, Wire
 
 _SEEN_BYTES = 64 << 20
 _SEEN_ENTRIES = 1_000

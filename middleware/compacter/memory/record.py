@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from compacter.history.fields import Json, characters, plain
-from compacter.history.message import Message
+from compacter.messages.fields import Json, characters, plain
+from compacter.messages.format import Message
 
 VERSION = 1
 """Of the stored form; a record of another version is ignored."""

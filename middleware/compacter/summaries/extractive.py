@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import ledger as ledgers
 from compacter.summaries import references, tag, units, vocabulary
 from compacter.summaries.selection import Piece, choose

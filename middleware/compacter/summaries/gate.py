@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import instructions, scripts, tag
 from compacter.summaries import ledger as ledgers
 from compacter.summaries.continuation import is_continuation

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries.rule_words import PHRASES, REQUESTS, UNSPACED, UNSPACED_REQUEST, WORDS
 from compacter.summaries.sentences import sentences
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import instructions, oneself, references, units, vocabulary
 from compacter.summaries.supersede import stale
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries.sentences import sentences
 
 _LONGEST, _SHORTEST = 160, 6

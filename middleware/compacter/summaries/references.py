@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries.selection import Piece, choose
 from compacter.summaries.units import Unit
 from compacter.summaries.vocabulary import Vocabulary

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import instructions
 from compacter.summaries.salience import labelled, salience
 from compacter.summaries.sentences import lines, sentences, tells

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
     from compacter.testing.streams import AsyncScriptedStream, ScriptedStream
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from compacter.history.message import Message
+from compacter.messages.format import Message
 from compacter.testing.reading import fields
 
 Check: TypeAlias = Callable[[Sequence[Message]], str | None]

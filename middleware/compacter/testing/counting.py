@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from compacter.history.message import Message
+from compacter.messages.format import Message
 from compacter.testing.reading import fields
 
 Count: TypeAlias = Callable[[Sequence[Message], Mapping[str, Any]], int]

@@ -36,7 +36,7 @@ from compacter.testing.streams import AsyncScriptedStream, ScriptedStream
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
 
 OverflowAt = Literal["open", "first_event", "after_role", "error_chunk"]
 """Where a stream tells that the request is too long; see `ScriptedModel`."""

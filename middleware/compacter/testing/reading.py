@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
 
 
 def fields(message: Message) -> Mapping[str, Any] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, cast
 
-from compacter.history.message import Message
+from compacter.messages.format import Message
 
 ReplyType = Literal["dict", "object"]
 """Dicts, or objects with attributes as the SDKs give them."""

@@ -11,7 +11,7 @@ from compacter.testing.model import Completion, ScriptedModel
 from compacter.testing.refusals import Style, server_error, token_limit_error
 
 if TYPE_CHECKING:
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
     from compacter.testing.books import Request
     from compacter.testing.replies import Reply, ReplyType
 
