@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summary import prompt
 from compacter.summary.words import flat, runs, sentences, words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summary import prompt
 
 SMALLEST = 256

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summary.words import clip, flat, runs, sentences, stems, words
 
 _LONGEST_RULE = 400
@@ -16,7 +16,7 @@ _SHORTEST_QUOTE = 8
 _BEARS, _MOSTLY, _HARDLY = 0.5, 0.5, 0.34
 _LAST_WORD = 160
 _LABEL = re.compile(r"(?:User|Assistant|Tool(?: [^:\n]{1,64})?): ")
-_SAID_LAST, _SAID_LATER = " (last said: ", " (later: "
+_SAID_LAST = " (last said: "
 _NAME_END = re.compile(r": | [-–—=(] ?|\t|, ")
 _PUNCTUATION = "\"'`*_,;:!?()[]{}<>“”„«»。、"
 _MARKS = " \t\"'`*_“”„«»‘’()[]"
@@ -38,7 +38,7 @@ class Origin:
 
 def bare(item: str) -> str:
     """Return an item of a summary without the speaker and the last word that a check has added."""
-    return _LABEL.sub("", item, count=1).partition(_SAID_LAST)[0].partition(_SAID_LATER)[0]
+    return _LABEL.sub("", item, count=1).partition(_SAID_LAST)[0]
 
 
 def alike(one: str, other: str) -> bool:
@@ -177,13 +177,11 @@ class Evidence:
         role, last = about[-1]
         return f"{item.partition(_SAID_LAST)[0]}{_SAID_LAST}{role.capitalize()}: {clip(last, _LAST_WORD)})"
 
-    def with_later_word(self, rule: str) -> str:
-        """Return a rule with what the user said about the same later on, so that a lifted rule never stands alone."""
-        plain = rule.partition(_SAID_LATER)[0]
-        about = [said for role, said in self._about(plain) if role == "user" and said[-1:] not in "?？"]
-        if plain in about:
-            about = about[len(about) - about[::-1].index(plain) :]
-        return f"{plain}{_SAID_LATER}{clip(about[-1], _LAST_WORD)})" if about else rule
+    def later_word(self, rule: str) -> str:
+        """Return what the user said last about the same as a rule, after it; a lifted rule must never stand alone."""
+        about = [said for role, said in self._about(rule) if role == "user"]
+        about = about[about.index(rule) + 1 :] if rule in about else []
+        return next((said for said in reversed(about) if said != rule and self._as_rule(said)), "")
 
     def _about(self, item: str) -> list[tuple[str, str]]:
         """Return the sentences of people that bear on ``item``, oldest first: rare words weigh more."""

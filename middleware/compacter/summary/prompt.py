@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 
 OPEN, CLOSE = "<transcript>", "</transcript>"
 PRIOR_OPEN, PRIOR_CLOSE = "<earlier_summary>", "</earlier_summary>"

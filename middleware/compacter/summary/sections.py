@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summary.evidence import Evidence, Origin, alike, bare
+from compacter.summary.message import LATER, RULE
 from compacter.summary.words import flat
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -53,7 +54,7 @@ class Checked:
     sections: Sections
     """Checked items by section; the rules apart."""
     rules: tuple[str, ...]
-    """Sentences of the user, oldest first."""
+    """Lines with rules: the sure ones, then sentences of the user that the model quoted, oldest first."""
     dropped: tuple[str, ...] = ()
     """What was taken out, each as ``section: item``."""
 
@@ -92,7 +93,7 @@ def check(
     entries: Sequence[Entry],
     *,
     prior: Sections | None = None,
-    rules: Iterable[str] = (),
+    rules: Sequence[str] = (),
 ) -> Checked:
     """Return what of a model's ``answer`` may stand for ``entries`` and what came before.
 
@@ -100,35 +101,34 @@ def check(
         answer: the sections as the model wrote them.
         entries: the conversation that it has read.
         prior: the checked sections of the summary that it has updated.
-        rules: rules that are sure: of the prior summary, or declared. They all stay.
+        rules: lines with rules that are sure: of the prior summary, declared, or found by code. They all stay.
     """
     before = prior or {}
-    old_rules = tuple(dict.fromkeys(map(flat, rules)))
+    known_rules = [line.partition(": ")[2] for line in rules]
     known = Evidence(entries, [item for key in answer for item in answer[key]], before)
     dropped: list[str] = []
-    new_rules: list[str] = []
+    new_rules: dict[str, None] = {}
     checked: dict[str, list[str]] = {key: [] for key in _SECTIONS if key != "rules"}
     for key in _SECTIONS:
         for item in answer.get(key, ()):
             if key == "rules":
-                place, kept = key, known.sentence_of_user(item)
-                known_already = any(flat(item) in rule for rule in old_rules)
-                new_rules += [kept] if kept and not known_already else []
-                kept = kept or (item if known_already else None)
+                sentence = known.sentence_of_user(item)
+                if sentence and sentence not in known_rules:
+                    new_rules[sentence] = None
+                elif not sentence and not any(flat(item) in rule for rule in known_rules):
+                    dropped.append(f"{key}: {item}")
             elif key == "artifacts" and not known.holds_name(item):
-                place, kept = key, None
-            else:
-                place, kept = _placed(key, item, known.origin(item), before)
-                checked[place] += [kept] if kept else []
-            if not kept:
                 dropped.append(f"{key}: {item}")
+            else:
+                place, text = _placed(key, item, known.origin(item), before)
+                checked[place].append(text)
     _restore(checked, before, known)
     dropped += _closed_stays_closed(checked, before, known)
     for key in ("task", "pending", "questions"):
         checked[key] = [known.with_last_word(item) for item in checked[key]]
     return Checked(
         {key: tuple(dict.fromkeys(items)) for key, items in checked.items() if items},
-        _within([known.with_later_word(rule) for rule in (*old_rules, *known.in_order(new_rules))], len(old_rules)),
+        (*rules, *_lines(known.in_order(new_rules), known)),
         tuple(dropped),
     )
 
@@ -170,12 +170,13 @@ def _closed_stays_closed(checked: dict[str, list[str]], before: Sections, known:
     return dropped
 
 
-def _within(rules: Sequence[str], old: int) -> tuple[str, ...]:
-    """Return the rules that fit, the oldest of the new ones left out first: sure ones are never too many."""
-    kept: list[str] = []
+def _lines(sentences: Iterable[str], known: Evidence) -> list[str]:
+    """Return the newest rules that fit, each followed by what the user said about it later."""
+    lines: list[str] = []
     room = _MOST_RULE_TEXT
-    for place, rule in reversed(list(enumerate(dict.fromkeys(rules)))):
-        room -= len(rule)
-        if room >= 0 or place < old:
-            kept.append(rule)
-    return tuple(reversed(kept))
+    for sentence in reversed(list(sentences)):
+        later = known.later_word(sentence)
+        group = [RULE + sentence, *([LATER + later] if later and RULE + later not in lines else [])]
+        room -= sum(map(len, group))
+        lines = group + lines if room >= 0 else lines
+    return lines
