@@ -111,7 +111,7 @@ def test_a_pure_room_reaches_neither_network_nor_clock_nor_disk(file: str) -> No
         ("from compacter.memory import base", True),
         ("from ..memory import base", True),
         ("from .. import memory", True),
-        ("from . import cut", False),
+        ("from . import effects", False),
         ("from compacter.messages.format import Message", False),
         ("def f():\n    import socket", True),
     ],

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from compacter.compaction.summarize import Summarize
     from compacter.compaction.task import CompactionStrategy
     from compacter.compaction.truncate import Truncate
-    from compacter.conversation import History
     from compacter.errors import CompacterError, CompactionError, InvalidHistoryError
     from compacter.events import CompactionEvent
+    from compacter.history import History
     from compacter.memory.inprocess import InProcessMemory
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
@@ -54,7 +54,7 @@ __all__ = [
 _HOMES = {
     "Compacter": "compacter.compacter",
     "compacted": "compacter.compacter",
-    "History": "compacter.conversation",
+    "History": "compacter.history",
     "CompacterError": "compacter.errors",
     "CompactionError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",

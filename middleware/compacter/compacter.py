@@ -16,16 +16,15 @@ from compacter.compaction.plan import Job, plan
 from compacter.compaction.run import Compaction, compact, links_of
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionStrategy
-from compacter.config import Fallback, PlanHook, Summarizer, validated
 from compacter.errors import ConfigurationError, InvalidHistoryError
-from compacter.events import CompactionEvent
+from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
-from compacter.memory.digest import conversation_digest
+from compacter.memory.match import conversation_digest
 from compacter.messages.format import WIRE_FORMATS, Message, recognise, wire
 from compacter.models import window
+from compacter.options import Fallback, PlanHook, Summarizer, validated
 from compacter.overflow import TokenLimit
 from compacter.result import CompactionResult
-from compacter.totals import Totals
 
 F = TypeVar("F")
 EventHook = TypeVar("EventHook", bound=Callable[..., object])

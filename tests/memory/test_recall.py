@@ -11,7 +11,7 @@ import pytest
 from litellm import Message as LitellmMessage
 
 from compacter.memory import InProcessMemory, Record
-from compacter.memory.recall import Recall
+from compacter.memory.match import Recall
 from compacter.messages.format import Wire, wire
 
 Talk = Callable[..., list[dict[str, Any]]]

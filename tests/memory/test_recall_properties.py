@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter.memory import InProcessMemory
-from compacter.memory.recall import Recall
+from compacter.memory.match import Recall
 from compacter.messages.format import wire
 
 OPENAI = wire("openai")

@@ -33,7 +33,7 @@ from compacter import (
     detect_token_limit,
 )
 from compacter.compaction.task import CompactionTask
-from compacter.totals import Totals
+from compacter.events import Totals
 
 Chat = dict[str, Any]
 compacter = Compacter()

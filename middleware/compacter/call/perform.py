@@ -35,7 +35,7 @@ from compacter.call.request import answer_of, model_of, tokens_of
 from compacter.call.state import Engine
 from compacter.call.streams import is_async_stream, is_sync_stream, joined
 from compacter.compaction.cut import CompactionPlan
-from compacter.memory.flight import LONGEST_WAIT
+from compacter.memory.single_flight import LONGEST_WAIT
 from compacter.messages.format import Message, Wire
 from compacter.overflow import detect_in_reply
 

@@ -13,16 +13,14 @@ from compacter.call.policy import Policy, detector, never_sleep
 from compacter.call.trigger import Pulse
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.task import Settings
-from compacter.config import Options, default_logger
-from compacter.events import CompactionEvent, CompactionSkipped, Event
-from compacter.memory.digest import chain_digest
-from compacter.memory.flight import Flights
-from compacter.memory.recall import Recall
+from compacter.events import CompactionEvent, CompactionSkipped, Event, Ledger
+from compacter.memory.match import Recall, chain_digest
+from compacter.memory.single_flight import Flights
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, Wire
 from compacter.models import window
+from compacter.options import Options, default_logger
 from compacter.summaries import tag
-from compacter.totals import Ledger
 
 _MOST_MODELS = 256
 _MOST_CONVERSATIONS = 10_000

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from compacter.call.arguments import Arguments, Binding, characters_sent
 from compacter.call.state import Engine
 from compacter.call.wrap import wrap_function
-from compacter.clients.patching import graft, taking_self, twin
+from compacter.clients.copying import graft, taking_self, twin
 from compacter.messages.fields import field
 from compacter.messages.format import Message, Wire
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from compacter.call.arguments import Binding, bind
 from compacter.call.state import Engine
 from compacter.call.wrap import wrap_function
-from compacter.clients.chained import compacting
-from compacter.clients.patching import Moved, graft, is_awaited, keep_wrapping, reach, taking_self, twin
+from compacter.clients.copying import Moved, graft, is_awaited, keep_wrapping, reach, taking_self, twin
+from compacter.clients.responses_server import compacting
 from compacter.messages.format import WireName
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from compacter.call.arguments import bind
 from compacter.call.state import Engine
 from compacter.call.wrap import wrap_function
-from compacter.clients.patching import Moved, graft, is_awaited, reach, taking_self, twin
+from compacter.clients.copying import Moved, graft, is_awaited, reach, taking_self, twin
 from compacter.messages.format import WireName
 
 T = TypeVar("T")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from compacter.compacter import Compacter
 
+
 _CHANGES = threading.RLock()
 """Held for the few instructions of a change: a history and its pins are never seen half-way. One for all."""
 SNAPSHOT_VERSION = 1
