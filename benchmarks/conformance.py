@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Literal, Protocol
 
 from compacter.messages.parts import Entry
-from compacter.summaries import tag
 from compacter.summaries.extractive import draft
+from compacter.summary import message as summary_message
 
 _UNLIMITED = 1_000_000
 
@@ -41,15 +41,15 @@ class Adapter:
     def compact(self, turns: Sequence[Turn], round_num: int = 1, budget_chars: int | None = None) -> object:
         """Return the summary of ``turns`` in at most ``budget_chars`` characters, tag included."""
         budget = _UNLIMITED if budget_chars is None else budget_chars
-        frame = len(tag.compose(""))
+        frame = len(summary_message.compose(""))
         drafted = draft([_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - frame)
-        text = tag.compose(drafted.prose, drafted.ledger)
+        text = summary_message.compose(drafted.prose, drafted.ledger)
         context = import_module("compaction_kit.compacted").CompactedContext
         return context(text=text, compactor_name=self.name, round_num=round_num)
 
 
 def _entry(turn: Turn, place: int) -> Entry:
-    if tag.parse(turn.text) is not None:
+    if summary_message.parse(turn.text) is not None:
         return Entry("assistant", "summary", turn.text, index=place)
     return Entry(turn.role, "text", turn.text, index=place)
 

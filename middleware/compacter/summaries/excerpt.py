@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
-
-from compacter.summaries.chunks import boundary
 
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*,[^\s\"'<>()\\]*")
 _OPENING = re.compile(r"(?:^|(?<=[\s:=`(>]))[\[{]")
@@ -14,6 +13,11 @@ _OPENING = re.compile(r"(?:^|(?<=[\s:=`(>]))[\[{]")
 _MOST_ATTEMPTS = 50
 _RECEIPT = " […{left:,} characters left out…] "
 _RECEIPT_SIZE = 44
+_JOINER = "\u200d"
+_ENCLOSING = ("Mn", "Me", "Mc")
+_SKIN_TONES = range(0x1F3FB, 0x1F400)
+_FLAGS = range(0x1F1E6, 0x1F200)
+_HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 _SHORTEST = 40
 _HEAD_SHARE = 0.6
 _LEAST_VALUE = 400
@@ -136,3 +140,32 @@ def _pruned(value: object, longest: int, items: int) -> object:
     if isinstance(value, list):
         return [_pruned(inner, longest, items) for inner in value]
     return value
+
+
+def boundary(text: str, index: int) -> int:
+    """Return the last place up to ``index`` where a cut tears no character apart; 0 when there is none."""
+    while 0 < index < len(text) and _joined(text, index):
+        index -= 1
+    return index
+
+
+def _joined(text: str, index: int) -> bool:
+    """Whether what stands around ``index`` is seen as one character."""
+    before, after = text[index - 1], text[index]
+    if after < "\u0300":
+        return before == "\r" and after == "\n"
+    code = ord(after)
+    return (
+        unicodedata.category(after) in _ENCLOSING
+        or _JOINER in (before, after)
+        or code in _SKIN_TONES
+        or (code in _LOW and ord(before) in _HIGH)
+        or (code in _FLAGS and _flags_before(text, index) % 2 == 1)
+    )
+
+
+def _flags_before(text: str, index: int) -> int:
+    count = 0
+    while index - count > 0 and ord(text[index - count - 1]) in _FLAGS:
+        count += 1
+    return count

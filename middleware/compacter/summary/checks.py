@@ -134,7 +134,6 @@ def fault(
     *,
     entries: Sequence[Entry],
     limit: int,
-    prior: str = "",
     finish: str | None = None,
     refused: bool = False,
     called_tool: bool = False,
@@ -145,7 +144,6 @@ def fault(
         text: the answer, after ``clean``.
         entries: the conversation that was to be summarised.
         limit: size in characters of what the summary replaces.
-        prior: the summary that was to be updated.
         finish: the provider's finish or stop reason.
         refused: whether the provider reported a refusal.
         called_tool: whether the answer is a tool call.
@@ -169,13 +167,18 @@ def fault(
         return "the answer says the request again"
     if _continues(text, entries):
         return "the answer continues the conversation instead of summarising it"
-    if _repeats_itself(text, said):
-        return "the summary repeats itself"
-    if prior and _copies(said, prior, entries):
-        return "the summary says the earlier one again"
     if _in_another_script(text, entries):
         return "the summary is in another script than the conversation"
-    return "" if len(text) < limit else "the summary is not smaller than what it replaces"
+    if len(text) >= limit:
+        return "the summary is not smaller than what it replaces"
+    return "the summary repeats itself" if _repeats_itself(text, said) else ""
+
+
+def copies(text: str, prior: str, entries: Sequence[Entry]) -> bool:
+    """Whether an answer has hardly anything but the earlier summary, though much was said since."""
+    before, own = set(runs(words(prior))), set(runs(words(text)))
+    since = sum(len(entry.text) for entry in entries)
+    return since > len(prior) // 4 and len(own) >= _FEWEST_WORDS and len(own - before) <= _NEW * len(own)
 
 
 def _refuses(text: str) -> bool:
@@ -230,13 +233,6 @@ def _repeats_itself(text: str, said: Sequence[str]) -> bool:
     every = Counter(runs(list(said)))
     again = sum(every.values()) - len(every)
     return max(long.values(), default=1) > 1 or (len(said) >= 3 * _FEWEST_WORDS and again > _REPEATED * len(said))
-
-
-def _copies(said: Sequence[str], prior: str, entries: Sequence[Entry]) -> bool:
-    """Whether an answer has hardly anything but the earlier summary, though much was said since."""
-    before, own = set(runs(words(prior))), set(runs(list(said)))
-    since = sum(len(entry.text) for entry in entries)
-    return since > len(prior) // 4 and len(own) >= _FEWEST_WORDS and len(own - before) <= _NEW * len(own)
 
 
 def _in_another_script(text: str, entries: Sequence[Entry]) -> bool:

@@ -123,7 +123,7 @@ class Evidence:
 
     def holds_name(self, item: str) -> bool:
         """Whether the artifact that ``item`` names, and everything else in it that looks like a name, was mentioned."""
-        known = [*self._before.get("artifacts", ()), *self._texts]
+        known = [*_all(self._before), *self._texts]
         name = _name(item)
         if " " in name:
             self._folded = self._folded or flat(" ".join(known))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from compacter.messages.parts import Entry
 from compacter.summary.evidence import Evidence, Origin, alike, bare
 from compacter.summary.message import LATER, RULE
-from compacter.summary.words import flat
+from compacter.summary.words import flat, sentences
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "task": ("Task", "Goal", "Request"),
@@ -133,6 +133,18 @@ def check(
     )
 
 
+def mark(prose: str, entries: Sequence[Entry]) -> str:
+    """Return prose with the tool's name before each sentence that only a tool said."""
+    lines = [sentences(line) for line in prose.splitlines()]
+    known = Evidence(entries, [sentence for line in lines for sentence in line], {})
+
+    def marked(sentence: str) -> str:
+        tool = known.origin(sentence).tool
+        return f"({tool}) {sentence}" if tool and not sentence.startswith(f"({tool}) ") else sentence
+
+    return "\n".join(" ".join(map(marked, line)) for line in lines).strip()
+
+
 def _placed(key: str, item: str, origin: Origin, before: Sections) -> tuple[str, str]:
     """Return where an item belongs and how it reads: what only a tool said is a fact of that tool."""
     if item in before.get(key, ()):
@@ -170,11 +182,11 @@ def _closed_stays_closed(checked: dict[str, list[str]], before: Sections, known:
     return dropped
 
 
-def _lines(sentences: Iterable[str], known: Evidence) -> list[str]:
+def _lines(said: Iterable[str], known: Evidence) -> list[str]:
     """Return the newest rules that fit, each followed by what the user said about it later."""
     lines: list[str] = []
     room = _MOST_RULE_TEXT
-    for sentence in reversed(list(sentences)):
+    for sentence in reversed(list(said)):
         later = known.later_word(sentence)
         group = [RULE + sentence, *([LATER + later] if later and RULE + later not in lines else [])]
         room -= sum(map(len, group))

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from compacter.summaries.redaction import redact_secrets
+from compacter.redaction import redact_secrets
 
 B32 = "ABCDEFGHJKLMNPQR"
 LOWER = "abcdefghijklmnopqrstuvwxyz0123456789"
