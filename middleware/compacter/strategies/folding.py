@@ -9,7 +9,9 @@ from typing import Any
 from compacter.flow.effects import Answer, AskSummarizer, Effect
 from compacter.history.entry import Entry
 from compacter.strategies.base import CompactionTask, Settings
-from compacter.summaries import chunks, extractive, gate, ledger, prompts, tag, transcript
+from compacter.summaries import chunks, gate, prompts, tag, transcript
+from compacter.summary import rules
+from compacter.summary.timeline import timeline
 
 _SMALLEST_CHUNK = 400
 """Characters below which a summarizer that still refuses is no summarizer."""
@@ -86,10 +88,10 @@ def extracted(task: CompactionTask) -> Summary:
     if budget <= 0:
         raise NoSummaryError("there is no room for a summary")
     prior = task.prior()
-    draft = extractive.draft(task.entries(), budget=budget, prior=_whole(prior), extractors=task.settings.extractors)
-    if not (draft.prose.strip() or draft.ledger):
+    text = timeline(task.entries(), budget, _whole(prior) or "")
+    if not text:
         raise NoSummaryError("nothing can be read in the head")
-    return Summary(draft.prose, draft.ledger)
+    return Summary(text)
 
 
 def _whole(prior: tag.Parsed | None) -> str | None:
@@ -150,8 +152,8 @@ def _filled(task: CompactionTask, entries: Sequence[Entry], prose: str, kept: st
     by_hand = task.target is not None and task.plan.trigger == "manual"
     if not (by_hand and task.settings.fills) or left < len(kept) + _WORTH_FILLING:
         return Summary(prose, kept)
-    draft = extractive.draft(entries, budget=left, prior=_ledger_only(task), extractors=task.settings.extractors)
-    return Summary(f"{prose}{_BREAK}{draft.prose}" if draft.prose else prose, draft.ledger)
+    story = timeline(entries, left, _ledger_only(task) or "")
+    return Summary(f"{prose}{_BREAK}{story}" if story else prose)
 
 
 def _ledger_only(task: CompactionTask) -> str | None:
@@ -180,13 +182,7 @@ def _ledger(task: CompactionTask, entries: Sequence[Entry], allowance: int) -> s
     if budget < _A_FEW_RULES // 4:
         return ""
     # The last request stays verbatim in the list, so the ledger beside it need not hold the one before.
-    return ledger.build(
-        entries,
-        prior=prior.ledger if prior else "",
-        budget=budget,
-        extractors=task.settings.extractors,
-        latest=False,
-    )
+    return "\n".join(rules.lines(entries, rules.parse(_whole(prior) or ""), budget=budget))
 
 
 def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[int | None, int]:
