@@ -172,7 +172,7 @@ def is_rule(sentence: str) -> bool:
     plain = sentence.replace("’", "'").replace("**", "").strip()
     if not _SHORTEST <= len(plain) + len(_UNSPACED_LETTER.findall(plain)) or len(plain) > _LONGEST:
         return False
-    if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟")) or _NO_PROSE.match(plain) or _POINTS.search(plain):
+    if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")) or _NO_PROSE.match(plain) or _POINTS.search(plain):
         return False
     if _AT_HAND.match(plain):
         return False

@@ -13,10 +13,11 @@ from compacter.history.entry import Entry
 ELLIPSIS = "…"
 """Marks what was left out between two pieces of a line."""
 
+TYPED = 600
+"""Characters up to which a message of the user was typed; a longer one is a document or a log."""
 _LONGEST, _SHORTEST_CUT = 320, 120
-_RECORD = 160
+_RECORD, _SHORTEST_VALUE, _LONG_NUMBER = 60, 3, 6
 """Characters of a record's values that are taken as one piece."""
-_SPACES = re.compile(r"\s+")
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
 _END = re.compile(
     r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]*]))(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)\s+"
@@ -25,8 +26,11 @@ _END = re.compile(
 _CLAUSE = re.compile(r"[,;:)}\]]\s+|[，；：、]")
 _LETTERS = re.compile(r"[^\W\d_]")
 _CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
-_CODE_SHARE = 14
+_CODE_SHARE = 10
+_WORDS = 5
+_ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
 _FENCE = "```"
+_ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _NAME = re.compile(r"[^\w. /-]+")
 
 
@@ -35,7 +39,7 @@ class Sentence:
     """One sentence of prose, one line of code or output, or some values of a record."""
 
     text: str
-    """White space folded; otherwise as it was said."""
+    """Word for word, on one line."""
     speaker: str
     """``User``, ``Assistant``, ``Tool NAME``, or ``Summary`` for prose of an earlier summary."""
     part: int
@@ -46,6 +50,8 @@ class Sentence:
     """Whether it was written for a reader: a text, and neither code nor output."""
     typed: int = 0
     """Characters of the whole text it belongs to."""
+    lead: int = 0
+    """For an item of a list, how many sentences before it the line stands that leads to the list."""
 
 
 def read(parts: Sequence[Entry], first: int = 0) -> Iterator[Sentence]:
@@ -70,21 +76,28 @@ def read(parts: Sequence[Entry], first: int = 0) -> Iterator[Sentence]:
 
 def _text(part: Entry, number: int) -> Iterator[Sentence]:
     speaker = "User" if part.role == "user" else "Assistant"
+    typed = part.role == "user" and len(part.text) <= TYPED
     code = False
+    count = lead = 0
     for line in _ANSI.sub("\n", part.text).splitlines():
         if line.lstrip().startswith(_FENCE):
             code = not code
             continue
+        item = _ITEM.match(line) is not None
         follows = False
         for piece in split(line):
-            yield Sentence(piece, speaker, number, follows, not code and reads(piece), len(part.text))
+            count += 1
+            prose = not code and (_plain(piece, _CODE_SHARE // 2) if typed else reads(piece))
+            yield Sentence(piece, speaker, number, follows, prose, len(part.text), count - lead if item and lead else 0)
+            if not item:
+                lead = count if piece.endswith((":", "：")) else 0
             follows = True
 
 
 def split(text: str) -> Iterator[str]:
-    """Yield the sentences of ``text``, white space folded; a very long one in pieces that begin with a clause."""
+    """Yield the sentences of ``text``; a very long one in pieces that begin with a clause."""
     for sentence in _END.split(text):
-        flat = _SPACES.sub(" ", sentence).strip()
+        flat = sentence.strip()
         if len(flat) > _LONGEST:
             yield from _clauses(flat)
         elif any(map(str.isalnum, flat)):
@@ -92,8 +105,13 @@ def split(text: str) -> Iterator[str]:
 
 
 def reads(text: str) -> bool:
-    """Whether ``text`` looks like prose and not like code or output."""
-    return len(_LETTERS.findall(text)) * 2 > len(text) and len(_CODE.findall(text)) * _CODE_SHARE < len(text)
+    """Whether ``text`` looks like prose: several words or a whole sentence, and neither code nor output."""
+    return _plain(text, _CODE_SHARE) and (text.endswith(_ENDS) or text.count(" ") >= _WORDS or not text.isascii())
+
+
+def _plain(text: str, share: int) -> bool:
+    """Whether ``text`` is mostly letters, with less than one mark of code in ``share`` characters."""
+    return len(_LETTERS.findall(text)) * 2 > len(text) and len(_CODE.findall(text)) * share < len(text)
 
 
 def _clauses(text: str) -> Iterator[str]:
@@ -122,21 +140,26 @@ def _values(text: str) -> Iterator[str]:
     record = _json(text)
     if record is None:
         for line in _ANSI.sub("\n", text).splitlines():
-            flat = _SPACES.sub(" ", line).strip()
+            flat = line.strip()
             if len(flat) > _LONGEST:
                 yield from _clauses(flat)
-            elif any(map(str.isalnum, flat)):
+            elif len(_LETTERS.findall(flat[:_LONGEST])) > _SHORTEST_VALUE or len(flat) > _LONG_NUMBER and any(map(str.isalnum, flat)):
                 yield flat
         return
     for values in _records(record):
         run = ""
-        for value in values:
+        for value in filter(_tells, values):
             if run and len(run) + len(value) > _RECORD:
                 yield run
                 run = ""
             run = f"{run} {ELLIPSIS} {value}" if run else value
         if run:
             yield run
+
+
+def _tells(value: str) -> bool:
+    """Whether a value can be understood without its key."""
+    return len(value) > _SHORTEST_VALUE and not (value.isalpha() and value.islower())
 
 
 def _json(text: str) -> object:

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 
 from compacter.history.entry import Entry
 from compacter.summary import rules as standing
-from compacter.summary.sentences import ELLIPSIS, Sentence, quote, read, reads, split
+from compacter.summary.sentences import ELLIPSIS, TYPED, Sentence, quote, read, reads, split
 
 ARTIFACTS = "Artifacts:"
 """The heading of the lines from tools."""
 
 _RULE_SHARE = 3
 """Rules take at most one part in this many of a summary."""
-_HANDLING = 10
+_HANDLING = 12
 """Characters added to each cost: a fragment reads worse than its size tells."""
 _LINE = re.compile(r"(User|Assistant|Tool [^:\n]{1,80}|Summary): ")
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\]{}|,;=“”‘’…，。；：、！？「」]+")
@@ -32,11 +32,20 @@ _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _TRIM = ".:!?*#-"
 _LONGEST_NAME = 160
+_OPAQUE=30.0
+_TYPED, _FIRST, _OUTCOME, _TASK = 1.3, 1.3, 1.3, 2.0
+_TOOL = 0.6
+_ANSWER = 60
+"""Characters of an answer that says little without its question."""
+_STORY = 0.6
+"""Share of the room that the story gets first."""
+_TELLING = re.compile(r"(?<=[a-z,] )[A-Z][a-z]|\d")
+"""A name or a number within a sentence."""
 _OLDEST = 0.6
 """What the oldest sentence is worth, against 1 for the newest."""
-_RELATED = 0.4
+_RELATED = 0.5
 """Share of the lesser of two statements' weight that both must hold to be about the same."""
-_RARE = 8
+_RARE = 5
 """Sentences with a word up to which it tells two statements apart."""
 
 
@@ -50,8 +59,8 @@ class _Pool:
     weights: list[float] = field(default_factory=list)
     """Of each word and name."""
     boosts: list[float] = field(default_factory=list)
-    later: dict[int, int] = field(default_factory=dict)
-    """For a statement, the last later one about the same."""
+    needs: dict[int, set[int]] = field(default_factory=dict)
+    """What must stand beside a sentence: a later statement about the same, the question before an answer."""
 
 
 def timeline(parts: Sequence[Entry], budget: int, prior: str = "", rules: Sequence[str] = ()) -> str:
@@ -130,7 +139,7 @@ def _weighed(sentences: list[Sentence], ruled: str) -> _Pool:
         pool.weights.append(weight)
     del kinds
     pool.boosts = _boosts(sentences)
-    pool.later = _later(pool)
+    pool.needs = _needs(pool)
     return pool
 
 
@@ -156,28 +165,69 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _worth(name: str) -> float:
-    if name.isdigit():
+    """What an identifier is worth against a rare word: most where nobody could guess it."""
+    if not any(map(str.isalpha, name)):
         return 4.0 if len(name) > 3 else 1.0
-    if any(map(str.isdigit, name)) or "/" in name or "_" in name:
-        return 12.0
-    return 6.0
+    if any(map(str.isdigit, name)) and len(name) > 5:
+        return _OPAQUE
+    return 14.0 if "/" in name or "_" in name or "." in name else 6.0
 
 
 def _boosts(sentences: Sequence[Sentence]) -> list[float]:
-    """What each sentence counts for its place: what is asked and what came of it, and the newer the more."""
+    """What the words of each sentence count for: more where it is newer, or says who, when or how much.
+
+    What the user asks, and what the assistant says last before that, counts twice.
+    """
     total = len(sentences) or 1
-    agent = sum(1 for one in sentences if one.speaker.startswith("Tool ")) * 3 > total
     boosts: list[float] = []
+    task = next((one.part for one in sentences if one.speaker == "User"), -1)
     for place, one in enumerate(sentences):
         boost = _OLDEST + (1 - _OLDEST) * place / total
         if one.speaker == "User":
-            boost *= 3.0 if agent and one.typed < 600 else 1.3
-        elif one.speaker.startswith("Tool "):
-            boost *= 0.2
-        if not one.prose and not one.speaker.startswith("Tool "):
-            boost *= 0.3
+            opens = place == 0 or sentences[place - 1].part != one.part
+            boost *= (_TYPED if one.typed <= TYPED else 1.0) * (_FIRST if opens else 1.0)
+            boost *= _TASK if one.part == task else 1.0
+        if not _tells(one):
+            boost *= _TOOL
+        elif one.text.endswith(("?", "？", "؟")):
+            boost *= 1.0 if one.speaker == "User" else 0.5
+        elif one.text.endswith(("!", "！")):
+            boost *= 0.8
+        if one.prose and _TELLING.search(one.text):
+            boost *= 1.3
         boosts.append(boost)
+    for place in _outcomes(sentences):
+        boosts[place] *= _OUTCOME
     return boosts
+
+
+def _outcomes(sentences: Sequence[Sentence]) -> Iterator[int]:
+    """Yield the sentences of the assistant's last text before each message of the user."""
+    last = -1
+    for place in range(len(sentences) - 1, -1, -1):
+        one = sentences[place]
+        if one.speaker == "User":
+            last = 0
+        elif one.speaker == "Assistant" and last in (0, one.part) and one.prose:
+            last = one.part
+            yield place
+        elif last == 0 or one.part != last:
+            last = last if last == 0 else -1
+
+
+def _needs(pool: _Pool) -> dict[int, set[int]]:
+    """For each sentence what it needs beside it to be understood."""
+    needs: dict[int, set[int]] = defaultdict(set)
+    for place, later in _later(pool).items():
+        needs[place].add(later)
+    asked = -1
+    for place, one in enumerate(pool.sentences):
+        if one.lead and place >= one.lead:
+            needs[place].add(place - one.lead)
+        if one.speaker == "User" and asked >= 0 and one.typed <= _ANSWER:
+            needs[place].add(asked)
+        asked = place if _tells(one) and one.speaker == "Assistant" and one.text.endswith(("?", "？")) else -1
+    return needs
 
 
 def _later(pool: _Pool) -> dict[int, int]:
@@ -192,13 +242,14 @@ def _later(pool: _Pool) -> dict[int, int]:
     }
     found: dict[int, int] = {}
     for place in told:
-        if pool.sentences[place].speaker != "User":
+        one = pool.sentences[place]
+        if one.speaker != "User" or one.typed > TYPED or one.text.endswith(("?", "？", "؟", "!")):
             continue
         shared: dict[int, float] = defaultdict(float)
         for word in pool.words[place]:
             if len(held[word]) <= _RARE:
                 for other in held[word]:
-                    if other > place:
+                    if pool.sentences[other].part > one.part and not pool.sentences[other].text.endswith(("?", "？")):
                         shared[other] += pool.weights[word]
         close = [
             (pool.sentences[other].speaker == "User", other)
@@ -211,21 +262,32 @@ def _later(pool: _Pool) -> dict[int, int]:
 
 
 def _choose(pool: _Pool, room: int, ruled: set[str]) -> set[int]:
-    """Choose the sentences that tell most in ``room`` characters: lazy greedy by gain per character.
-
-    The gain of a sentence only falls while others are chosen, so only the top of the heap is looked at again
-    (Minoux 1978). A statement brings its later one along, or neither is chosen.
-    """
-    chosen: set[int] = set()
-    opened: set[int] = set()
+    """Choose sentences for ``room`` characters: first of the story, then lines for artifacts, then whatever is left."""
     covered: set[int] = set()
     for place, one in enumerate(pool.sentences):
         if one.text in ruled:
             covered.update(pool.words[place])
+    story = [place for place, one in enumerate(pool.sentences) if _tells(one)]
+    others = [place for place, one in enumerate(pool.sentences) if not _tells(one)]
+    chosen: set[int] = set()
+    left = room - _fill(pool, story, int(room * _STORY), chosen, covered)
+    if others:
+        left -= len(ARTIFACTS) + 2
+    left -= _fill(pool, others, left, chosen, covered)
+    _fill(pool, story, left, chosen, covered)
+    return chosen
+
+
+def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], covered: set[int]) -> int:
+    """Add to ``chosen`` those of ``places`` that tell most in ``room`` characters; return the characters they take.
+
+    Lazy greedy by gain per character: the gain of a sentence only falls while others are chosen, so only the top of
+    the heap is looked at again (Minoux 1978). A sentence brings along what it needs, or is not chosen.
+    """
+    lines = {(pool.sentences[place].part, _tells(pool.sentences[place])) for place in chosen}
 
     def together(place: int) -> list[int]:
-        later = pool.later.get(place)
-        return [place] if later is None or later in chosen else [place, later]
+        return [place, *(other for other in pool.needs.get(place, ()) if other not in chosen)]
 
     def gain(place: int) -> float:
         words = sum([pool.weights[word] for word in pool.words[place] if word not in covered])
@@ -234,21 +296,18 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> set[int]:
 
     def cost(place: int) -> int:
         one = pool.sentences[place]
-        key = one.part * 2 + _tells(one)
-        return len(one.text) + (3 if key in opened else len(one.speaker) + 3)
+        return len(one.text) + (3 if (one.part, _tells(one)) in lines else len(one.speaker) + 3)
 
     def ratio(place: int) -> float:
         both = together(place)
         return sum(map(gain, both)) / (sum(map(cost, both)) + _HANDLING)
 
-    room -= len(ARTIFACTS) + 2
-    heap = [(-ratio(place), place) for place in range(len(pool.sentences))]
+    left = room
+    heap = [(-ratio(place), place) for place in places if place not in chosen]
     heapq.heapify(heap)
     while heap:
         known, place = heapq.heappop(heap)
-        if place in chosen:
-            continue
-        now = ratio(place)
+        now = 0.0 if place in chosen else ratio(place)
         if now <= 0:
             continue
         if heap and -now > heap[0][0] + 1e-9 and -now > known + 1e-9:
@@ -256,11 +315,11 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> set[int]:
             continue
         both = together(place)
         price = sum(map(cost, both))
-        if price > room:
+        if price > left:
             continue
-        room -= price
+        left -= price
         for one in both:
             chosen.add(one)
-            opened.add(pool.sentences[one].part * 2 + _tells(pool.sentences[one]))
+            lines.add((pool.sentences[one].part, _tells(pool.sentences[one])))
             covered.update(pool.words[one], pool.names[one])
-    return chosen
+    return room - left
