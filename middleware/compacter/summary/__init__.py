@@ -1,1 +1,1 @@
-"""The text of a summary: how a model is asked for one, what of its answer is kept, and the message that carries it."""
+"""The text of a summary: with a model in checked sections, without one as a timeline, and the message that carries it."""

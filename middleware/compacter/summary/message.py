@@ -55,7 +55,9 @@ class Summary:
     @property
     def verbatim(self) -> str:
         """What stands beside the story: rules, notes and quoted lines."""
-        return "" if not self.story and not self.rules else replace(self, story="").text
+        if self.story:
+            return replace(self, story="").text
+        return replace(self, quoted="", notes=self.notes if self.quoted else ()).text
 
     @property
     def text(self) -> str:
