@@ -85,7 +85,12 @@ def test_nothing_redacted_reaches_summarizer_event_log_or_memory(
 def test_a_prior_summary_made_without_a_redaction_is_redacted(form: Any) -> None:
     shape = wire(form)
     prior = shape.say(
-        "user", summary_message.compose(f"The key is {KEY}.", f"Rule: Always use {KEY}.\n- mail ada@example.com")
+        "user",
+        summary_message.compose(
+            summary_message.Summary(
+                f"The key is {KEY}.", (f"Rule: Always use {KEY}.",), (), "Tool crm: mail ada@example.com"
+            )
+        ),
     )
     history = [prior]
     for turn in range(20):

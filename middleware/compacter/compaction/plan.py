@@ -16,7 +16,7 @@ from compacter.messages.steps import Kind, Outline
 from compacter.overflow import TokenLimit
 from compacter.summary import message as summary_message
 
-_WORTH_FOLDING = 2 * summary_message.FRAME
+_WORTH_FOLDING = summary_message.FRAME + 40
 """A head smaller than this cannot become smaller by a summary message."""
 _SUMMARY_SHARE = 0.92
 """Of a given size, what a summary gets: passages chosen from the head hold more of what is needed later than a tail.

@@ -13,9 +13,9 @@ from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
 from compacter.messages.parts import Entry
-from compacter.summaries import extractive, ledger
-from compacter.summary import checks, chunks, prompt, sections
-from compacter.summary.message import FRAME, RULE, Summary
+from compacter.summary import checks, chunks, prompt, rules, sections
+from compacter.summary.message import FRAME, Summary
+from compacter.summary.timeline import timeline
 
 _SMALLEST_CHUNK = 400
 """Characters below which a chunk that is still too long for the summarizer is not halved again."""
@@ -39,6 +39,8 @@ _HEAD_SHARE, _UNKNOWN_SHARE = 3, 8
 _WORTH_FILLING = 200
 """Characters that are worth filling with quoted lines."""
 
+_RULES = ("Rules:", "Rule: ", "Later: ")
+"""How the lines of a timeline begin that stand apart in the message."""
 _COPIED = "summary: the earlier one again"
 
 Asking = Generator[Effect[Any], Any, Summary]
@@ -122,7 +124,7 @@ def _by_model(task: CompactionTask, entries: Sequence[Entry]) -> Asking:
 def _start(task: CompactionTask, entries: Sequence[Entry]) -> Summary:
     """What is known before the model is asked: the prior summary, and the rules that code finds in the head."""
     prior = task.prior() or Summary()
-    return replace(prior, rules=_rules(entries, prior), notes=())
+    return replace(prior, rules=_rules(task, entries, prior), notes=())
 
 
 def _known(summary: Summary) -> str:
@@ -248,7 +250,7 @@ def _filled(task: CompactionTask, entries: Sequence[Entry], summary: Summary, to
     left = allowed - len(replace(summary, quoted="").text)
     if left < _WORTH_FILLING:
         return replace(summary, quoted="")
-    return replace(summary, quoted=_quoted(task, entries, left, summary))
+    return replace(summary, quoted=_quotes(timeline(entries, left, summary.quoted)))
 
 
 def _fillable(task: CompactionTask, tokens: int) -> int:
@@ -275,26 +277,24 @@ def extracted(task: CompactionTask) -> Summary:
         budget = min(budget, int(tokens * task.chars_per_token), max(task.plan.head_size // _HEAD_SHARE, 200))
     if budget <= 0:
         raise NoSummaryError("there is no room for a summary")
-    entries = task.entries()
     prior = task.prior() or Summary()
-    rules = _rules(entries, prior)
-    left = budget - len(Summary(prior.story, rules).text)
-    quoted = _quoted(task, entries, left, prior)
-    if not (quoted.strip() or prior.story or rules):
+    # A model's earlier words stay as they are where they leave room for what came since.
+    story = prior.story if 2 * len(prior.story) <= budget else ""
+    before = "\n".join([prior.quoted if story else f"{prior.story}\n{prior.quoted}", rules.plain(prior.rules)])
+    text = timeline(task.entries(), budget - len(story), before.strip())
+    if not (text or story):
         raise NoSummaryError("nothing can be read in the head")
-    return Summary(prior.story, rules, (), quoted)
+    return Summary(story, tuple(rules.parse(text)), (), _quotes(text))
 
 
-def _rules(entries: Sequence[Entry], prior: Summary) -> tuple[str, ...]:
+def _quotes(text: str) -> str:
+    """A timeline without its rules, which stand elsewhere in the message."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith(_RULES)).strip()
+
+
+def _rules(task: CompactionTask, entries: Sequence[Entry], prior: Summary) -> tuple[str, ...]:
     """The lines of the user's rules: of the prior summary, and those that code finds."""
-    carried = [line.partition(": ")[2] for line in prior.rules]
-    return tuple(RULE + text for text, _ in ledger.rules(entries, carried))
-
-
-def _quoted(task: CompactionTask, entries: Sequence[Entry], budget: int, prior: Summary) -> str:
-    """Lines of the conversation, and of those quoted before, in at most ``budget`` characters."""
-    draft = extractive.draft(entries, budget=max(0, budget), prior=prior.quoted, extractors=task.settings.extractors)
-    return draft.prose
+    return tuple(rules.lines(entries, prior.rules, budget=max(0, room(task) // _RULE_SHARE)))
 
 
 def fall_back(task: CompactionTask) -> list[Message] | None:
@@ -319,7 +319,7 @@ def _with_rules(task: CompactionTask) -> Summary:
     """The prior summary with the rules of the head; only the prior one where a redaction of the user's raises."""
     prior = task.prior() or Summary()
     try:
-        return replace(prior, rules=_rules(task.entries(), prior))
+        return replace(prior, rules=_rules(task, task.entries(), prior))
     except Exception:  # noqa: BLE001 - what cannot be redacted is not kept, and the call goes on
         return prior
 

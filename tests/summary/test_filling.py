@@ -48,15 +48,9 @@ def test_what_was_filled_in_is_folded_on() -> None:
     twice = compacter.compact([*once.messages, *more, talk()[-1]], budget=BUDGET)
 
     assert twice.fits
-    assert str(twice.messages).count("Kept from it:") == 1
+    assert str(twice.messages).count("Quoted from it:") == 1
     assert str(twice.messages).count(PROSE) == 1
     assert "Never close pier 7." in str(twice.messages)
-
-
-def test_a_ledger_share_of_nothing_leaves_the_models_words_alone() -> None:
-    result = Compacter(summarizer=ScriptedSummarizer(PROSE), ledger_share=0).compact(talk(), budget=BUDGET)
-    assert result.event is not None
-    assert (result.event.summary, result.event.ledger) == (PROSE, "")
 
 
 def test_a_strategy_without_a_summary_keeps_as_long_a_tail_as_fits() -> None:
