@@ -1,1 +1,1 @@
-"""The text of a summary: with a model in checked sections, without one as a timeline, and the message that carries it."""
+"""The text of a summary: by a model in checked sections, or without one as a timeline; and the message with it."""

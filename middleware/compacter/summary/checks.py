@@ -104,8 +104,8 @@ _ASKED_AGAIN = re.compile(
     re.IGNORECASE,
 )
 _MOSTLY, _FEWEST_WORDS = 0.5, 8
-_SAME, _REPEATED, _NEW = 0.9, 0.3, 0.1
-_PARAGRAPH = 60
+_SAME, _TWICE, _REPEATED, _NEW = 0.9, 0.2, 0.4, 0.1
+_PARAGRAPH = 40
 _SCRIPTS = (
     ("Latin", re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")),
     ("Cyrillic", re.compile(r"[\u0400-\u052f]")),
@@ -228,11 +228,13 @@ def _is_dialogue(text: str) -> bool:
 
 
 def _repeats_itself(text: str, said: Sequence[str]) -> bool:
-    """Whether a sentence of some length stands there twice, or much of the text in runs of three words."""
+    """Whether sentences of some length stand there twice, or much of the text in runs of three words."""
     long = Counter(flat(sentence).lower() for sentence in sentences(text) if len(sentence) >= _PARAGRAPH)
-    every = Counter(runs(list(said)))
-    again = sum(every.values()) - len(every)
-    return max(long.values(), default=1) > 1 or (len(said) >= 3 * _FEWEST_WORDS and again > _REPEATED * len(said))
+    twice = sum(len(sentence) * (times - 1) for sentence, times in long.items())
+    every = runs(list(said))
+    return twice > _TWICE * len(text) or (
+        len(said) >= 3 * _FEWEST_WORDS and len(every) - len(set(every)) > _REPEATED * len(every)
+    )
 
 
 def _in_another_script(text: str, entries: Sequence[Entry]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compacter.messages.parts import Entry
 from compacter.summary.words import clip, flat, runs, sentences, stems, words
@@ -69,8 +69,12 @@ class Evidence:
         self._runs: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         wanted_stems = set().union(*(stems(words(item)) for item in asked), *(stems(words(b)) for b in _all(before)))
         wanted_runs = {run for item in asked for run in runs(words(item))}
+        called: list[str] = []  # Some formats name the tool with the call alone; results follow in the calls' order.
         for entry in entries:
-            self._read(entry, wanted_stems, wanted_runs)
+            if entry.kind == "call":
+                called.append(entry.name)
+            name = entry.name or (called.pop(0) if entry.kind == "result" and called else "")
+            self._read(replace(entry, name=name), wanted_stems, wanted_runs)
         for key, kept in before.items():
             for item in kept:
                 who = "user" if key == "task" else "assistant"
@@ -148,20 +152,20 @@ class Evidence:
         def words_of(*who: str) -> float:
             return len(own & set().union(*(self._stems[name] for name in who))) / len(own)
 
-        def quotes(*who: str) -> bool:
+        def quotes(*who: str) -> float:
             held = set().union(*(self._runs[name] for name in who))
-            return sum(run in held for run in quoted) >= _MOSTLY * len(quoted)
+            return sum(run in held for run in quoted) / len(quoted)
 
-        people = words_of("user", "assistant")
-        tool = max(tools, key=lambda name: (sum(run in self._runs[name] for run in quoted), words_of(name)), default="")
+        tool = max(tools, key=lambda name: (quotes(name), words_of(name)), default="")
+        user, assistant = quotes("user"), quotes("assistant")
         theirs = bool(tool) and (
-            (quotes(tool) and not quotes("user") and not quotes("assistant"))
-            or (people < _HARDLY and words_of(*tools) >= _MOSTLY)
+            (quotes(tool) >= _MOSTLY and quotes(tool) > max(user, assistant))
+            or (words_of("user", "assistant") < _HARDLY and words_of(*tools) >= _MOSTLY)
         )
         return Origin(
             user=words_of("user") >= _MOSTLY,
             assistant=words_of("assistant") >= _MOSTLY,
-            quotes_assistant=quotes("assistant") and not quotes("user"),
+            quotes_assistant=assistant >= _MOSTLY and assistant > user,
             tool=tool if theirs else "",
         )
 

@@ -62,17 +62,19 @@ class Checked:
 def parse(text: str) -> Sections | None:
     """Return the items under each heading, or None where ``text`` is prose."""
     found: dict[str, list[str]] = {}
-    items: list[str] | None = None
+    items = before = list[str]()
     for line in text.splitlines():
         heading = _HEADING.fullmatch(line.rstrip())
         if heading:
             items = found.setdefault(_KEYS[heading["name"].lower()], [])
             line = heading["rest"] or ""  # noqa: PLW2901 - what stands behind the colon is an item like any other
         item = flat(_BULLET.sub("", line, count=1))
-        if items is not None and not _NOTHING.fullmatch(item):
+        if not _NOTHING.fullmatch(item) and not (items is before and item.endswith(":")):
             items.append(item)
     if len(found) < _FEWEST:
         return None
+    if before:
+        found["facts"] = [*before, *found.get("facts", ())]
     return {key: tuple(dict.fromkeys(items)) for key, items in found.items() if items}
 
 
