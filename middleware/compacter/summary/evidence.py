@@ -13,7 +13,7 @@ from compacter.summary.words import clip, flat, runs, sentences, stems, words
 _LONGEST_RULE = 400
 """Characters above which a sentence of a user is a pasted text."""
 _SHORTEST_QUOTE = 8
-_BEARS, _MOSTLY, _HARDLY = 0.5, 0.5, 0.34
+_BEARS, _MOSTLY, _HARDLY = 0.4, 0.5, 0.34
 _LAST_WORD = 160
 _LABEL = re.compile(r"(?:User|Assistant|Tool(?: [^:\n]{1,64})?): ")
 _SAID_LAST = " (last said: "
@@ -171,12 +171,12 @@ class Evidence:
 
     def asked_by_user(self, item: str) -> bool:
         """Whether a sentence of the user in this conversation bears on ``item``."""
-        return any(role == "user" for role, _ in self._about(item))
+        return any(role == "user" for role, _ in self._about(item, fewest=2))
 
     def with_last_word(self, item: str) -> str:
         """Return an open item with what was said about it last, where that is not what it was taken from."""
         about = self._about(item)
-        if not about or alike(item, about[-1][1]):
+        if not about or flat(about[-1][1]) in item or (len(about) == 1 and alike(item, about[0][1])):
             return item
         role, last = about[-1]
         return f"{item.partition(_SAID_LAST)[0]}{_SAID_LAST}{role.capitalize()}: {clip(last, _LAST_WORD)})"
@@ -187,18 +187,22 @@ class Evidence:
         about = about[about.index(rule) + 1 :] if rule in about else []
         return next((said for said in reversed(about) if said != rule and self._as_rule(said)), "")
 
-    def _about(self, item: str) -> list[tuple[str, str]]:
-        """Return the sentences of people that bear on ``item``, oldest first: rare words weigh more."""
-        own = {stem for stem in stems(words(bare(item))) if self._frequency[stem]}
-        whole = sum(1 / self._frequency[stem] for stem in own)
+    def _about(self, item: str, fewest: int = 1) -> list[tuple[str, str]]:
+        """Return the sentences of people that bear on ``item``, oldest first: rare words weigh more.
+
+        ``fewest`` words must be shared, and two of an item of which more than one was mentioned.
+        """
+        every = stems(words(bare(item)))
+        own = [stem for stem in every if self._frequency[stem]]
+        whole = sum(self._frequency[stem] ** -0.5 for stem in own)
         scores: dict[int, float] = defaultdict(float)
         hits: Counter[int] = Counter()
         for stem in own:
             for place in self._bearing[stem]:
-                scores[place] += 1 / self._frequency[stem]
+                scores[place] += self._frequency[stem] ** -0.5
                 hits[place] += 1
-        fewest = min(2, len(own))
-        return [self._said[at] for at in sorted(scores) if scores[at] >= _BEARS * whole and hits[at] >= fewest]
+        least = min(max(fewest, min(2, len(own))), len(every))
+        return [self._said[at] for at in sorted(scores) if scores[at] >= _BEARS * whole and hits[at] >= least]
 
 
 def _name(item: str) -> str:
