@@ -178,7 +178,7 @@ def _ledger(task: CompactionTask, entries: Sequence[Entry], allowance: int) -> s
     if not share:
         return ""
     # Room for a rule or two also beside the smallest of summaries.
-    budget = min(max(int(allowance * share), min(_A_FEW_RULES, allowance // 2)), task.plan.head_size // 10)
+    budget = min(max(int(allowance * 2 * share), min(_A_FEW_RULES, allowance // 2)), task.plan.head_size // 6)
     if budget < _A_FEW_RULES // 4:
         return ""
     # The last request stays verbatim in the list, so the ledger beside it need not hold the one before.

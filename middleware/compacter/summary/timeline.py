@@ -33,7 +33,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _TRIM = ".:!?*#-"
 _LONGEST_NAME = 160
 _OPAQUE=30.0
-_TYPED, _FIRST, _OUTCOME, _TASK = 1.3, 1.3, 1.3, 2.0
+_TYPED, _FIRST, _OUTCOME, _TASK, _CHANGE = 1.3, 1.3, 1.3, 2.0, 1.5
 _TOOL = 0.6
 _ANSWER = 60
 """Characters of an answer that says little without its question."""
@@ -220,6 +220,8 @@ def _needs(pool: _Pool) -> dict[int, set[int]]:
     needs: dict[int, set[int]] = defaultdict(set)
     for place, later in _later(pool).items():
         needs[place].add(later)
+        if pool.sentences[later].speaker == "User":
+            pool.boosts[later] *= _CHANGE
     asked = -1
     for place, one in enumerate(pool.sentences):
         if one.lead and place >= one.lead:
