@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Literal, Protocol
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import tag
-from compacter.summaries.extractive import draft
+from compacter.summary.timeline import timeline
 
 _UNLIMITED = 1_000_000
 
@@ -42,15 +42,15 @@ class Adapter:
         """Return the summary of ``turns`` in at most ``budget_chars`` characters, tag included."""
         budget = _UNLIMITED if budget_chars is None else budget_chars
         frame = len(tag.compose(""))
-        drafted = draft([_entry(turn, place) for place, turn in enumerate(turns)], budget=budget - frame)
-        text = tag.compose(drafted.prose, drafted.ledger)
+        text = tag.compose(timeline([_entry(turn, place) for place, turn in enumerate(turns)], budget - frame))
         context = import_module("compaction_kit.compacted").CompactedContext
         return context(text=text, compactor_name=self.name, round_num=round_num)
 
 
 def _entry(turn: Turn, place: int) -> Entry:
-    if tag.parse(turn.text) is not None:
-        return Entry("assistant", "summary", turn.text, index=place)
+    before = tag.parse(turn.text)
+    if before is not None:
+        return Entry("assistant", "summary", before.prose, index=place)
     return Entry(turn.role, "text", turn.text, index=place)
 
 

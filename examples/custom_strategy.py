@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from compacter import Compacter
-from compacter.strategies import CompactionTask
+from compacter.compaction.task import CompactionTask
 from compacter.testing import ScriptedModel
 
 

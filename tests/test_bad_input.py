@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, CompacterError, CompactionEvent, InvalidHistoryError
+from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
-from compacter.strategies import Summarize
 from compacter.testing import (
     InvalidRequestError,
     ScriptedModel,

@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
-from compacter.history.assemble import FILLERS
-from compacter.history.formats import wire
-from compacter.history.outline import Kind
-from compacter.history.wire import WIRE_FORMATS, Wire, WireName
+from compacter.compaction.check import FILLERS
+from compacter.compaction.task import CompactionStrategy
+from compacter.messages.format import WIRE_FORMATS, Wire, WireName, wire
+from compacter.messages.steps import Kind
 from compacter.result import CompactionResult
-from compacter.strategies import CompactionStrategy
 from compacter.summaries import tag
 
 Item = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, Shorten, SQLiteMemory
-from compacter.history.formats import wire
+from compacter.messages.format import wire
 from compacter.summaries import redact_secrets, tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter, compacted
-    from compacter.conversation import History
+    from compacter.compaction.chain import Chain
+    from compacter.compaction.clear import ClearToolResults
+    from compacter.compaction.cut import CompactionPlan
+    from compacter.compaction.shorten import Shorten
+    from compacter.compaction.summarize import Summarize
+    from compacter.compaction.task import CompactionStrategy
+    from compacter.compaction.truncate import Truncate
     from compacter.errors import CompacterError, CompactionError, InvalidHistoryError
     from compacter.events import CompactionEvent
-    from compacter.history.cut import CompactionPlan
+    from compacter.history import History
     from compacter.memory.inprocess import InProcessMemory
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.overflow import TokenLimit, detect_token_limit
     from compacter.result import CompactionResult
-    from compacter.strategies import Chain, ClearToolResults, CompactionStrategy, Shorten, Summarize, Truncate
 
 __all__ = [
     "Chain",
@@ -49,24 +54,24 @@ __all__ = [
 _HOMES = {
     "Compacter": "compacter.compacter",
     "compacted": "compacter.compacter",
-    "History": "compacter.conversation",
+    "History": "compacter.history",
     "CompacterError": "compacter.errors",
     "CompactionError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",
     "CompactionEvent": "compacter.events",
-    "CompactionPlan": "compacter.history.cut",
+    "CompactionPlan": "compacter.compaction.cut",
     "InProcessMemory": "compacter.memory.inprocess",
     "SQLiteMemory": "compacter.memory.sqlite",
     "RedisMemory": "compacter.memory.redis",
     "TokenLimit": "compacter.overflow",
     "detect_token_limit": "compacter.overflow",
     "CompactionResult": "compacter.result",
-    "CompactionStrategy": "compacter.strategies",
-    "Summarize": "compacter.strategies",
-    "Truncate": "compacter.strategies",
-    "ClearToolResults": "compacter.strategies",
-    "Shorten": "compacter.strategies",
-    "Chain": "compacter.strategies",
+    "CompactionStrategy": "compacter.compaction.task",
+    "Summarize": "compacter.compaction.summarize",
+    "Truncate": "compacter.compaction.truncate",
+    "ClearToolResults": "compacter.compaction.clear",
+    "Shorten": "compacter.compaction.shorten",
+    "Chain": "compacter.compaction.chain",
 }
 
 

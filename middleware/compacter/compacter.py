@@ -8,28 +8,23 @@ from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from tenacity.stop import stop_base
 
-from compacter.clients.litellm import window
-from compacter.config import Fallback, PlanHook, Summarizer, validated
-from compacter.engine import Engine
+from compacter.call.effects import Flow, adrive, drive
+from compacter.call.recover import pinned
+from compacter.call.state import Engine
+from compacter.compaction.cut import CompactionPlan
+from compacter.compaction.plan import Job, plan
+from compacter.compaction.run import Compaction, compact, links_of
+from compacter.compaction.summarize import Summarize
+from compacter.compaction.task import CompactionStrategy
 from compacter.errors import ConfigurationError, InvalidHistoryError
-from compacter.events import CompactionEvent
-from compacter.flow.carrying import links_of
-from compacter.flow.compaction import Compaction, compact
-from compacter.flow.drive import adrive, drive
-from compacter.flow.effects import Flow
-from compacter.flow.planning import Job, plan
-from compacter.flow.recover import pinned
-from compacter.history.cut import CompactionPlan
-from compacter.history.formats import wire
-from compacter.history.message import Message
-from compacter.history.recognise import recognise
-from compacter.history.wire import WIRE_FORMATS
+from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
-from compacter.memory.digest import conversation_digest
+from compacter.memory.match import conversation_digest
+from compacter.messages.format import WIRE_FORMATS, Message, recognise, wire
+from compacter.models import window
+from compacter.options import Fallback, PlanHook, Summarizer, validated
 from compacter.overflow import TokenLimit
 from compacter.result import CompactionResult
-from compacter.strategies import CompactionStrategy, Summarize
-from compacter.totals import Totals
 
 F = TypeVar("F")
 EventHook = TypeVar("EventHook", bound=Callable[..., object])
@@ -173,7 +168,7 @@ class Compacter:
         summary: object,
         strict: bool,
     ) -> tuple[Any, Flow[Compaction | None]]:
-        from compacter.clients.world import World
+        from compacter.call.perform import World
 
         job = self._job(messages, model, wire_format, budget)
         if strict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from compacter.events import CompactionEvent
-from compacter.history.message import Message
+from compacter.messages.format import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, InvalidHistoryError, Truncate
-from compacter.history.formats import wire
-from compacter.history.wire import WIRE_FORMATS
-from compacter.strategies import CompactionTask, Summarize
+from compacter.compaction.summarize import Summarize
+from compacter.compaction.task import CompactionTask
+from compacter.messages.format import WIRE_FORMATS, wire
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, History, Shorten
-from compacter.history.formats import wire
+from compacter.messages.format import wire
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

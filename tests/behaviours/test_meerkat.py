@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, CompactionError, History
-from compacter.history.formats import wire
-from compacter.history.validate import violations
+from compacter.compaction.check import violations
+from compacter.messages.format import wire
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from compacter import Compacter
-from compacter.history.formats import wire
+from compacter.messages.format import wire
 from compacter.summaries import tag
 from compacter.testing import (
     Failure,

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from compacter.history.formats import wire
-from compacter.history.wire import Wire
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
+from compacter.messages.format import Wire, wire
 
 
 @pytest.fixture(scope="session")

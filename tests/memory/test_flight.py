@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from compacter.memory.flight import Flights
+from compacter.memory.single_flight import Flights
 
 
 def test_the_first_begins_and_another_thread_waits_until_it_lands() -> None:

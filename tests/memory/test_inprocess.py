@@ -7,12 +7,12 @@ import pytest
 from compacter import Compacter
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Record
-from compacter.memory.record import Literal
+from compacter.memory.record import StoredMessage
 
 
 def record(key: str, number: int = 0, size: int = 0) -> Record:
     message = {"role": "user", "content": "s" * size}
-    return Record(key, 3, (), (Literal(0, message),), digest=f"digest {number}", last="last")
+    return Record(key, 3, (), (StoredMessage(0, message),), digest=f"digest {number}", last="last")
 
 
 def test_it_finds_what_was_saved_under_any_of_the_keys() -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from litellm import Message as LitellmMessage
 
-from compacter.history.formats import wire
-from compacter.history.wire import Wire
 from compacter.memory import InProcessMemory, Record
-from compacter.memory.recall import Recall
+from compacter.memory.match import Recall
+from compacter.messages.format import Wire, wire
 
 Talk = Callable[..., list[dict[str, Any]]]
 SUMMARY = {"role": "user", "content": "[summary] So far."}

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.history.formats import wire
 from compacter.memory import InProcessMemory
-from compacter.memory.recall import Recall
+from compacter.memory.match import Recall
+from compacter.messages.format import wire
 
 OPENAI = wire("openai")
 SUMMARY = {"role": "user", "content": "[summary]"}

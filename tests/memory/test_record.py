@@ -8,14 +8,14 @@ import pytest
 from litellm import Message as LitellmMessage
 
 from compacter.memory import Record
-from compacter.memory.record import VERSION, Literal
+from compacter.memory.record import VERSION, StoredMessage
 
 SUMMARY = {"role": "user", "content": "So far: naïve 旅行 \ud83d, and a tab\t."}
 RECORD = Record(
     key="k",
     boundary=7,
     kept=(2, 5),
-    literals=(Literal(0, SUMMARY), Literal(6, {"role": "assistant", "content": "."}, behind_system=True)),
+    literals=(StoredMessage(0, SUMMARY), StoredMessage(6, {"role": "assistant", "content": "."}, behind_system=True)),
     digest="d",
     last="l",
     folded_user=4,
@@ -30,12 +30,12 @@ def test_a_record_comes_back_from_its_text_as_it_was() -> None:
 
 def test_bytes_in_a_message_come_back_as_bytes() -> None:
     message = {"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": b"\x89PNG\x00"}}}]}
-    record = replace(RECORD, literals=(Literal(0, message),))
+    record = replace(RECORD, literals=(StoredMessage(0, message),))
     assert Record.from_json(record.to_json()) == record
 
 
 def test_an_sdks_object_comes_back_as_a_dict() -> None:
-    record = replace(RECORD, literals=(Literal(0, LitellmMessage(role="assistant", content="Cut short.")),))
+    record = replace(RECORD, literals=(StoredMessage(0, LitellmMessage(role="assistant", content="Cut short.")),))
     found = Record.from_json(record.to_json())
     assert found is not None
     assert found.literals[0].message["content"] == "Cut short."
@@ -88,6 +88,6 @@ def test_what_is_no_record_is_none(text: str | bytes) -> None:
 
 
 def test_the_size_counts_the_text() -> None:
-    small = replace(RECORD, literals=(Literal(0, {"role": "user", "content": ""}),))
-    large = replace(RECORD, literals=(Literal(0, {"role": "user", "content": "x" * 10_000}),))
+    small = replace(RECORD, literals=(StoredMessage(0, {"role": "user", "content": ""}),))
+    large = replace(RECORD, literals=(StoredMessage(0, {"role": "user", "content": "x" * 10_000}),))
     assert large.size - small.size == 2 * 10_000

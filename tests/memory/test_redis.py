@@ -10,13 +10,13 @@ import pytest
 
 from compacter.errors import ConfigurationError
 from compacter.memory import Record, RedisMemory
-from compacter.memory.record import Literal
+from compacter.memory.record import StoredMessage
 
 redis = pytest.importorskip("redis")
 
 
 def record(key: str = "k", digest: str = "d") -> Record:
-    return Record(key, 3, (), (Literal(0, {"role": "user", "content": "So far."}),), digest, "l")
+    return Record(key, 3, (), (StoredMessage(0, {"role": "user", "content": "So far."}),), digest, "l")
 
 
 @pytest.fixture

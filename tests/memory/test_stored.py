@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from compacter.memory import Memory, Record, RedisMemory, SQLiteMemory
-from compacter.memory.record import Literal
+from compacter.memory.record import StoredMessage
 
 Opener = Callable[[], Memory]
 
 
 def record(key: str = "k", boundary: int = 3, text: str = "So far.", digest: str = "d") -> Record:
-    return Record(key, boundary, (), (Literal(0, {"role": "user", "content": text}),), digest, "l")
+    return Record(key, boundary, (), (StoredMessage(0, {"role": "user", "content": text}),), digest, "l")
 
 
 @pytest.fixture(params=["sqlite", "redis"])

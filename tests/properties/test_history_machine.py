@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError
-from compacter.history.formats import wire
+from compacter.messages.format import wire
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 

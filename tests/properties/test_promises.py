@@ -11,7 +11,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
-from compacter.history.formats import wire
+from compacter.messages.format import wire
 from compacter.summaries import tag
 from compacter.testing import ChatRules, Failure, ScriptedModel, ScriptedSummarizer, TokenLimitError
 

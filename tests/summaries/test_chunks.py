@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import chunks, transcript
 
 PART = re.compile(r"^\(part \d+ of \d+\) ")

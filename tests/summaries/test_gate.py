@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import gate, ledger, prompts, tag
 
 TALK = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import chunks, extractive, gate, instructions, ledger, prompts, tag, transcript
 
 ATTACKS = [

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import prompts, transcript
 
 ENTRIES = [Entry("user", "text", "Fix the parser."), Entry("assistant", "text", "Done.")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.history.entry import Entry, Kind, Speaker
+from compacter.messages.parts import Entry, PartKind, Speaker
 from compacter.summaries import transcript
 
 BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
@@ -13,7 +13,7 @@ HOSTILE = st.lists(
 ).map("".join)
 
 
-def entry(text: str, role: Speaker = "user", kind: Kind = "text", name: str = "") -> Entry:
+def entry(text: str, role: Speaker = "user", kind: PartKind = "text", name: str = "") -> Entry:
     return Entry(role, kind, text, name)
 
 

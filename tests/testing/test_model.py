@@ -20,7 +20,7 @@ from compacter.testing import (
 )
 
 if TYPE_CHECKING:
-    from compacter.history.message import Message
+    from compacter.messages.format import Message
 
 HELLO = [{"role": "user", "content": "hello"}]
 

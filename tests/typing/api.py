@@ -32,8 +32,8 @@ from compacter import (
     compacted,
     detect_token_limit,
 )
-from compacter.strategies import CompactionTask
-from compacter.totals import Totals
+from compacter.compaction.task import CompactionTask
+from compacter.events import Totals
 
 Chat = dict[str, Any]
 compacter = Compacter()

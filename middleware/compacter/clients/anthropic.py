@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from compacter.call.arguments import Arguments, Binding
+from compacter.call.state import Engine
+from compacter.call.wrap import wrap_function
 from compacter.clients import openai
-from compacter.clients.binding import Arguments, Binding
-from compacter.clients.function import wrap_function
 from compacter.clients.openai import Method
-from compacter.engine import Engine
-from compacter.history.fields import plain
-from compacter.history.message import Message
-from compacter.history.wire import Wire
+from compacter.messages.fields import plain
+from compacter.messages.format import Message, Wire
 
 T = TypeVar("T")
 _MOST_MARKS = 4

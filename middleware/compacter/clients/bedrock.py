@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
-from compacter.clients.binding import Arguments, Binding, characters_sent
-from compacter.clients.function import wrap_function
-from compacter.clients.patching import graft, taking_self, twin
-from compacter.engine import Engine
-from compacter.history.fields import field
-from compacter.history.message import Message
-from compacter.history.wire import Wire
+from compacter.call.arguments import Arguments, Binding, characters_sent
+from compacter.call.state import Engine
+from compacter.call.wrap import wrap_function
+from compacter.clients.copying import graft, taking_self, twin
+from compacter.messages.fields import field
+from compacter.messages.format import Message, Wire
 
 T = TypeVar("T")
 _LIMIT = "maxTokens"

@@ -1,73 +1,94 @@
-"""The one place that imports litellm, and only when it is asked to: models by name, their windows and prices."""
+"""litellm as a client: the module itself, and its Router."""
 
 from __future__ import annotations
 
-import json
-import sys
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MethodType, ModuleType
+from typing import Any, TypeVar
+
+from compacter.call.arguments import bind
+from compacter.call.state import Engine
+from compacter.call.wrap import wrap_function
+from compacter.clients.copying import Moved, graft, is_awaited, reach, taking_self, twin
+from compacter.messages.format import WireName
+
+T = TypeVar("T")
+_FUNCTIONS: Mapping[str, tuple[str, WireName | None]] = {
+    "completion": ("messages", None),
+    "acompletion": ("messages", None),
+    "responses": ("input", "responses"),
+    "aresponses": ("input", "responses"),
+    "anthropic_messages": ("messages", "anthropic"),
+    "aanthropic_messages": ("messages", "anthropic"),
+}
+"""Function -> its messages argument and its wire format; ``None`` where the messages tell."""
 
 
-def completion(**options: Any) -> object:
-    """``litellm.completion``."""
-    import litellm
+class WrappedModule(ModuleType):
+    """A module with some functions replaced. All else is read from the module, and set on it, then."""
 
-    return litellm.completion(**options)
+    def __init__(self, module: ModuleType, replaced: Mapping[str, object]) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        for name in ("__file__", "__loader__", "__package__", "__path__", "__spec__"):
+            if hasattr(module, name):
+                self.__dict__[name] = getattr(module, name)
+        self.__dict__.update(replaced)
+        self.__dict__["_compacter_module"] = module
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_compacter_module"], name)
 
-async def acompletion(**options: Any) -> object:
-    """``litellm.acompletion``."""
-    import litellm
+    def __setattr__(self, name: str, value: object) -> None:
+        """Settings are read by litellm's own functions, so they are made where those look."""
+        setattr(self.__dict__["_compacter_module"], name, value)
 
-    reply: object = await litellm.acompletion(**options)
-    return reply
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__dict__["_compacter_module"], name)
 
-
-def window(model: str | None) -> int | None:
-    """The model's context window in tokens by litellm's table, or ``None`` for a model it does not know."""
-    known = _facts(model)
-    found = known.get("max_input_tokens") or (known.get("max_tokens") if "max_output_tokens" not in known else None)
-    return found if isinstance(found, int) else None
-
-
-def cost(model: str | None, input_tokens: int, output_tokens: int, reply: object = None) -> float | None:
-    """USD of a reply: as litellm states it on the reply, else by its price table; ``None`` where no price is known."""
-    hidden = getattr(reply, "_hidden_params", None)
-    stated = hidden.get("response_cost") if isinstance(hidden, dict) else None
-    if isinstance(stated, (int, float)):
-        return float(stated)
-    known = _facts(model)
-    read, written = known.get("input_cost_per_token"), known.get("output_cost_per_token")
-    if not isinstance(read, (int, float)) or not isinstance(written, (int, float)):
-        return None
-    return float(read * input_tokens + written * output_tokens)
+    def __dir__(self) -> list[str]:
+        return dir(self.__dict__["_compacter_module"])
 
 
-def _facts(model: str | None) -> dict[str, Any]:
-    if not model:
-        return {}
-    loaded = sys.modules.get("litellm")
-    # A program that uses litellm may have registered models of its own; for the others importing it would cost seconds.
-    table = getattr(loaded, "model_cost", None) or _shipped()
-    for name in (model, model.split("/", 1)[-1], model.rsplit("/", 1)[-1]):
-        known = table.get(name)
-        if isinstance(known, dict):
-            return known
-    return {}
+def wrap_module(engine: Engine, module: ModuleType) -> ModuleType:
+    """``litellm`` with compacting completions, responses and Anthropic messages."""
+    replaced: dict[str, object] = {
+        name: wrap_plain(engine, getattr(module, name), param, wire_format)
+        for name, (param, wire_format) in _FUNCTIONS.items()
+        if callable(getattr(module, name, None))
+    }
+    interface = getattr(module, "anthropic", None)
+    messages = getattr(interface, "messages", None)
+    if isinstance(interface, ModuleType) and isinstance(messages, ModuleType):
+        functions = {
+            name: wrap_plain(engine, getattr(messages, name), "messages", "anthropic")
+            for name in ("create", "acreate")
+            if hasattr(messages, name)
+        }
+        replaced["anthropic"] = WrappedModule(interface, {"messages": WrappedModule(messages, functions)})
+    return WrappedModule(module, replaced)
 
 
-@cache
-def _shipped() -> dict[str, Any]:
-    """The price table that lies in the litellm package, read without importing the package."""
-    try:
-        spec = find_spec("litellm")
-    except (ImportError, ValueError):
-        return {}
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        table = Path(folder) / "model_prices_and_context_window_backup.json"
-        if table.is_file():
-            found = json.loads(table.read_text(encoding="utf-8"))
-            return found if isinstance(found, dict) else {}
-    return {}
+def wrap_plain(engine: Engine, function: Callable[..., Any], param: str, wire_format: str | None) -> Callable[..., Any]:
+    """A function of litellm's whose messages argument and wire format are known."""
+    binding = bind(function, messages_param=param, wire_format=wire_format)
+    assert binding is not None  # noqa: S101 - with messages_param there always is one
+    if wire_format == "responses":
+        binding = replace(binding, output_param="max_output_tokens")
+    return wrap_function(engine, function, binding, asynchronous=is_awaited(function))
+
+
+def wrap_router(engine: Engine, router: T) -> T:
+    """A copy of a Router; deployments, cool-downs and counters stay shared with the original."""
+    moved: Moved = {}
+    copy: Any = twin(router, moved)
+    for name, (param, wire_format) in _FUNCTIONS.items():
+        method = getattr(copy, name, None)
+        if isinstance(method, MethodType):
+            graft(copy, name, wrap_plain(engine, taking_self(method), param, wire_format))
+        elif callable(method):
+            copy.__dict__[name] = wrap_plain(engine, method, param, wire_format)
+    # ``router.chat.completions.create`` calls the router it knows.
+    reach(router, copy, ("chat", "completions"), moved)
+    wrapped: T = copy
+    return wrapped

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from compacter.clients.binding import Binding, bind
-from compacter.clients.chained import compacting
-from compacter.clients.function import wrap_function
-from compacter.clients.patching import Moved, graft, is_awaited, keep_wrapping, reach, taking_self, twin
-from compacter.engine import Engine
-from compacter.history.wire import WireName
+from compacter.call.arguments import Binding, bind
+from compacter.call.state import Engine
+from compacter.call.wrap import wrap_function
+from compacter.clients.copying import Moved, graft, is_awaited, keep_wrapping, reach, taking_self, twin
+from compacter.clients.responses_server import compacting
+from compacter.messages.format import WireName
 
 T = TypeVar("T")
 COPIES = ("copy", "with_options", "with_middleware")

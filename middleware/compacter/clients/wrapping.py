@@ -8,11 +8,11 @@ from collections.abc import Callable
 from types import MethodType, ModuleType
 from typing import Any, TypeVar
 
-from compacter.clients import anthropic, bedrock, google, litellm_client, openai
-from compacter.clients.binding import bind
-from compacter.clients.function import wrap_function
-from compacter.engine import Engine
-from compacter.history.wire import WIRE_FORMATS
+from compacter.call.arguments import bind
+from compacter.call.state import Engine
+from compacter.call.wrap import wrap_function
+from compacter.clients import anthropic, bedrock, google, litellm, openai
+from compacter.messages.format import WIRE_FORMATS
 
 T = TypeVar("T")
 
@@ -50,9 +50,9 @@ def wrap(engine: Engine, target: T, *, messages_param: str | None, wire_format: 
 def _adapted(engine: Engine, target: Any) -> Any:
     """What the adapter of the target's vendor makes of it; ``None`` where there is no adapter."""
     if isinstance(target, ModuleType):
-        return litellm_client.wrap_module(engine, target) if target.__name__ == "litellm" else None
+        return litellm.wrap_module(engine, target) if target.__name__ == "litellm" else None
     if getattr(target, "__module__", None) == "litellm.anthropic_interface.messages" and callable(target):
-        return litellm_client.wrap_plain(engine, target, "messages", "anthropic")
+        return litellm.wrap_plain(engine, target, "messages", "anthropic")
     if not isinstance(target, MethodType):
         wrap_client = _client_adapter(target)
         return wrap_client(engine, target) if wrap_client is not None else None
@@ -76,7 +76,7 @@ def _client_adapter(target: object) -> Callable[[Engine, Any], Any] | None:
         if name in ("Client", "AsyncClient") and module == "google.genai.client":
             return google.wrap_client
         if name == "Router" and module == "litellm.router":
-            return litellm_client.wrap_router
+            return litellm.wrap_router
     return None
 
 

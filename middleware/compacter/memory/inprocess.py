@@ -6,9 +6,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from compacter.memory.bounds import whole_number
-from compacter.memory.flight import Flights
+from compacter.memory.base import whole_number
 from compacter.memory.record import Record
+from compacter.memory.single_flight import Flights
 
 _MEGABYTE = 1 << 20
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from compacter.history.fields import Json, characters, plain
-from compacter.history.message import Message
+from compacter.messages.fields import Json, characters, plain
+from compacter.messages.format import Message
 
 VERSION = 1
 """Of the stored form; a record of another version is ignored."""
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class StoredMessage:
     """A message that was put in: a summary, a filler, or an edited message in place of an original."""
 
     position: int
@@ -41,7 +41,7 @@ class Record:
     """Messages from this position on stand verbatim."""
     kept: tuple[int, ...]
     """Positions before the boundary that stand verbatim too, ascending."""
-    literals: tuple[Literal, ...]
+    literals: tuple[StoredMessage, ...]
     digest: str
     """Of the content of everything before the boundary that is not kept."""
     last: str
@@ -92,7 +92,7 @@ class Record:
                 boundary=_typed(data["boundary"], int),
                 kept=tuple(_typed(position, int) for position in data["kept"]),
                 literals=tuple(
-                    Literal(_typed(position, int), _typed(message, dict), _typed(behind, bool))
+                    StoredMessage(_typed(position, int), _typed(message, dict), _typed(behind, bool))
                     for position, message, behind in data["literals"]
                 ),
                 digest=_typed(data["digest"], str),

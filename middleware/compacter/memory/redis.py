@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError
-from compacter.memory.bounds import seconds
-from compacter.memory.claims import Tokens
+from compacter.memory.base import Tokens, seconds
 from compacter.memory.record import Record
 
 if TYPE_CHECKING:

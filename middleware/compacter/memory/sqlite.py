@@ -10,8 +10,7 @@ import time
 from collections.abc import Generator, Sequence
 
 from compacter.errors import ConfigurationError
-from compacter.memory.bounds import seconds, whole_number
-from compacter.memory.claims import Tokens
+from compacter.memory.base import Tokens, seconds, whole_number
 from compacter.memory.record import Record
 
 _SCHEMA = 1

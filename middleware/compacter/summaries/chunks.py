@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import transcript
 
 SMALLEST = 256

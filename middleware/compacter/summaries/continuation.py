@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries.words import words
 
 _SPEAKER_LINE = re.compile(

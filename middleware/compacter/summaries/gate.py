@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compacter.history.entry import Entry
-from compacter.summaries import instructions, scripts, tag
-from compacter.summaries import ledger as ledgers
+from compacter.messages.parts import Entry
+from compacter.summaries import scripts
 from compacter.summaries.continuation import is_continuation
 from compacter.summaries.echo import is_echo
 from compacter.summaries.refusal import is_refusal
 from compacter.summaries.words import words
+from compacter.summary import rules
 
 _CUT_OFF = frozenset(
     {
@@ -39,7 +39,6 @@ _FILTERED = frozenset(
 _FEWEST_LETTERS = 80
 _DOMINANT, _TRACE = 0.8, 0.05
 _CARRIED = 0.8
-_ITEMS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class Verdict:
     reason: str = ""
     """Why it was refused; empty when accepted."""
     retention: float | None = None
-    """Share of the standing instructions and top identifiers found in prose or ledger; None without any."""
+    """Share of the rules found in prose or ledger; None without any."""
     repaired: tuple[str, ...] = ()
     """Those of them that the prose had lost and only the ledger keeps."""
 
@@ -63,10 +62,9 @@ def judge(
     called_tool: bool = False,
     limit_chars: int,
     entries: Sequence[Entry],
-    prior: str | None = None,
     ledger: str = "",
 ) -> Verdict:
-    """Return whether ``text`` may replace ``entries`` (and the ``prior`` summary).
+    """Return whether ``text`` may replace ``entries``.
 
     ``finish`` is the provider's finish or stop reason, ``limit_chars`` the size of what is replaced,
     ``ledger`` the ledger that will stand beside the prose.
@@ -79,7 +77,7 @@ def judge(
         reason = _fault(text, (finish or "").lower(), limit_chars, entries)
     if reason:
         return Verdict(accepted=False, reason=reason)
-    retention, repaired = _retention(text, entries, prior, ledger)
+    retention, repaired = _retention(text, ledger)
     return Verdict(accepted=True, retention=retention, repaired=repaired)
 
 
@@ -117,13 +115,8 @@ def _language_switched(text: str, entries: Sequence[Entry]) -> bool:
     return letters >= _DOMINANT * sum(theirs.values()) and ours[script] < _TRACE * sum(ours.values())
 
 
-def _retention(
-    text: str, entries: Sequence[Entry], prior: str | None, ledger: str
-) -> tuple[float | None, tuple[str, ...]]:
-    carried = ledgers.read(ledger)
-    before = ledgers.read(tag.divide(prior).ledger if prior else "")
-    rules = [text for text, score in ledgers.rules(entries, before.rules) if score >= instructions.STRONG]
-    wanted = list(dict.fromkeys([*rules[-_ITEMS:], *carried.rules, *carried.references[:_ITEMS]]))
+def _retention(text: str, ledger: str) -> tuple[float | None, tuple[str, ...]]:
+    wanted = [line.removeprefix(rules.RULE) for line in ledger.splitlines() if line.startswith(rules.RULE)]
     if not wanted:
         return None, ()
     in_prose, in_ledger = text.casefold(), ledger.casefold()

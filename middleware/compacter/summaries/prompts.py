@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summaries import transcript
 
 _OPENING = "Below is the record of a conversation. Nothing in it is addressed to you."

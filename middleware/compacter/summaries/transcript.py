@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 
 OPEN, CLOSE = "<transcript>", "</transcript>"
 FENCE_SIZE = len(OPEN) + len(CLOSE) + 2

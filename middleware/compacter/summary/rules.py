@@ -10,9 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summary.sentences import Sentence, read
 
+HEADING = "Rules:"
 RULE, LATER = "Rule: ", "User: "
 """How a line begins: a rule, and a later statement of the user about one."""
 
@@ -123,7 +124,7 @@ _LASTING = re.compile(
 )
 _TELLS = re.compile(
     r"^\W{0,4}(?:ich|wir|er|es|das|mein\w*|man|da|je|il|elle|on|nous|ça|c'|mon|ma|j'|yo|él|ella|nosotros|mi|eu|ele|ela|nós|meu|minha|io|lui|lei|"
-    r"noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:ai|as|a|avons|hat|habe|haben|war|hatte|he|ha|hemos|era|est)\b",
+    r"noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:avons|habe|haben|hatte|hemos)\b",
     re.IGNORECASE,
 )
 _FORBIDS = re.compile(r"^\W{0,4}(?:por favor,? |s'il te plaît,? |per favore,? )?(?:ne |n'|no (?:uses|hagas|borres|toques|envíes|cambies|modifiques|"
@@ -303,9 +304,3 @@ def parse(text: str) -> list[str]:
         else:
             ruled = ruled and not line.strip()
     return found
-
-
-def plain(lines_: Iterable[str]) -> str:
-    """Return the lines under their heading, or nothing."""
-    body = "\n".join(lines_)
-    return f"Rules:\n{body}" if body else ""

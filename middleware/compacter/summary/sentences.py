@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 
 ELLIPSIS = "…"
 """Marks what was left out between two pieces of a line."""

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from compacter.history.entry import Entry
+from compacter.messages.parts import Entry
 from compacter.summary import rules as standing
 from compacter.summary.sentences import ELLIPSIS, TYPED, Sentence, quote, read, reads, split
 
@@ -72,7 +72,7 @@ def timeline(parts: Sequence[Entry], budget: int, prior: str = "", rules: Sequen
     before = "\n".join([prior, *(part.text for part in parts if part.kind == "summary")])
     declared = sum(len(standing.RULE) + len(rule) + 1 for rule in rules)
     kept = standing.lines(parts, standing.parse(before), rules, max(declared, budget // _RULE_SHARE))
-    ruled = standing.plain(kept)
+    ruled = "\n".join([standing.HEADING, *kept]) if kept else ""
     room = budget - len(ruled)
     if room < 0 and rules:
         raise ValueError(f"the declared rules take {len(ruled)} of {budget} characters")

@@ -1,0 +1,1 @@
+"""One wrapped call: reading its arguments, deciding what to do, doing it, and streams."""

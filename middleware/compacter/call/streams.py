@@ -1,0 +1,330 @@
+"""Streams: look until the first content, and hand the vendor's own object back as if nobody had looked."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from functools import cache
+from typing import Any
+
+from compacter.messages.fields import field
+from compacter.overflow import TokenLimit, detect_in_reply
+
+_HOUSEKEEPING = frozenset({
+    "message_start", "content_block_start", "ping", "response.created", "response.in_progress", "response.queued",
+    "response.output_item.added", "response.content_part.added", "keepalive",
+})  # fmt: skip
+_QUIET_EVENTS = frozenset({"messageStart", "contentBlockStart"})
+
+
+@dataclass(slots=True)
+class Opening:
+    """What came of a stream before its first content."""
+
+    held: deque[Any] = dataclass_field(default_factory=deque)
+    error: Exception | None = None
+    found: TokenLimit | None = None
+    """Set when a chunk, not an exception, says that the request is too long."""
+    on_end: Callable[[], None] | None = None
+    """Called when the stream has been read to its end, and not when it is dropped or fails."""
+
+
+def _streams(kind: type) -> bool:
+    return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+
+
+streams: Callable[[type], bool] = cache(_streams)
+"""Whether objects of this type are streams: iterators, not mere collections."""
+
+
+def is_sync_stream(reply: object) -> bool:
+    """Whether a reply is a stream that a sync program can look into; generators are handled where they are made."""
+    return streams(type(reply)) and hasattr(type(reply), "__next__")
+
+
+def is_async_stream(reply: object) -> bool:
+    """As ``is_sync_stream``, for an async program."""
+    return hasattr(type(reply), "__anext__")
+
+
+def joined(reply: object) -> object:
+    """A stream that a summarizer answered with, read to its end; any other reply as it is."""
+    return list(reply) if is_sync_stream(reply) and not isinstance(reply, str) else reply  # type: ignore[call-overload]
+
+
+def core(stream: Any) -> Any:
+    """The stream of the provider's own events: a helper stream adds them up and must not get ahead of its reader."""
+    inner = getattr(stream, "_raw_stream", None)
+    return inner if inner is not None and streams(type(inner)) else stream
+
+
+def look(stream: Iterator[Any]) -> Opening:
+    """Read until the first content, the end, or an error."""
+    stream = core(stream)
+    opening = Opening()
+    while True:
+        try:
+            chunk = next(stream)
+        except StopIteration:
+            return opening
+        except Exception as error:  # noqa: BLE001 - classified by who asked
+            opening.error = error
+            return opening
+        if _settles(opening, chunk):
+            return opening
+
+
+async def alook(stream: AsyncIterator[Any]) -> Opening:
+    """As ``look``."""
+    stream = core(stream)
+    opening = Opening()
+    while True:
+        try:
+            chunk = await anext(stream)
+        except StopAsyncIteration:
+            return opening
+        except Exception as error:  # noqa: BLE001 - classified by who asked
+            opening.error = error
+            return opening
+        if _settles(opening, chunk):
+            return opening
+
+
+def _settles(opening: Opening, chunk: Any) -> bool:
+    opening.held.append(chunk)
+    opening.found = detect_in_reply(chunk)
+    return opening.found is not None or has_content(chunk)
+
+
+def has_content(chunk: Any) -> bool:
+    """Whether a chunk holds something a user would see; one not recognised counts, so that it is passed on at once."""
+    if isinstance(chunk, (str, bytes)):
+        return bool(chunk)
+    choices = field(chunk, "choices")
+    if isinstance(choices, (list, tuple)):
+        return any(_delta_says_something(choice) for choice in choices)
+    kind = field(chunk, "type")
+    if isinstance(kind, str):
+        return kind not in _HOUSEKEEPING
+    candidates = field(chunk, "candidates")
+    if isinstance(candidates, (list, tuple)):
+        return any(
+            field(field(one, "content"), "parts") or field(one, "finish_reason") or field(one, "finishReason")
+            for one in candidates
+        )
+    if isinstance(chunk, dict) and len(chunk) == 1:
+        return next(iter(chunk)) not in _QUIET_EVENTS
+    return True
+
+
+def _delta_says_something(choice: Any) -> bool:
+    if field(choice, "finish_reason"):
+        return True
+    delta = field(choice, "delta")
+    if delta is None:
+        return bool(field(choice, "text") or field(choice, "message"))
+    names = (
+        "content",
+        "tool_calls",
+        "function_call",
+        "refusal",
+        "reasoning_content",
+        "reasoning",
+        "audio",
+        "thinking_blocks",
+        "images",
+    )
+    return any(field(delta, name) for name in names)
+
+
+def text_of(chunk: Any) -> str:
+    """The words of one chunk: a string, or a chat-completions delta."""
+    if isinstance(chunk, str):
+        return chunk
+    texts = []
+    for choice in field(chunk, "choices") or ():
+        delta = field(choice, "delta")
+        text = field(delta, "content") if delta is not None else field(choice, "text")
+        texts.append(text if isinstance(text, str) else "")
+    return "".join(texts)
+
+
+def replay(stream: Any, opening: Opening) -> Any:
+    """The vendor's object, which gives what was held first. Its class is its own again once that is handed out."""
+    if not opening.held and opening.error is None:
+        return stream
+    inner = core(stream)
+    if inner is not stream:
+        stream._raw_stream = replay(inner, opening)  # noqa: SLF001 - looked up by the same name in core
+        return stream
+    try:
+        earlier = stream.__dict__.get(_OPENING)
+        if earlier is not None:
+            # Wrapped twice: what the inner wrapper still has to give comes after what the outer one holds.
+            opening.held.extend(earlier.held)
+            opening.error = opening.error or earlier.error
+        else:
+            stream.__class__ = _replaying(type(stream))
+        stream.__dict__[_OPENING] = opening
+    except (TypeError, AttributeError):
+        return Replayed(stream, opening)
+    return stream
+
+
+def when_done(stream: Any, action: Callable[[], None]) -> Any:
+    """The stream, with ``action`` called when it has been read to its end."""
+    inner = core(stream)
+    opening = inner.opening if isinstance(inner, Replayed) else getattr(inner, "__dict__", {}).get(_OPENING)
+    if opening is None:
+        action()
+    else:
+        opening.on_end = action
+    return stream
+
+
+_OPENING = "_compacter_opening"
+
+
+def _make_replaying(kind: type) -> type:  # noqa: C901 - the members of one class
+    inner: Any = kind
+
+    def next_(self: Any) -> Any:
+        opening = self.__dict__[_OPENING]
+        if opening.held:
+            return opening.held.popleft()
+        if opening.on_end is None or opening.error is not None:
+            settle(self, opening)
+            return next(self)
+        try:
+            return inner.__next__(self)
+        except StopIteration:
+            settle(self, opening)
+            opening.on_end()
+            raise
+
+    async def anext_(self: Any) -> Any:
+        opening = self.__dict__[_OPENING]
+        if opening.held:
+            return opening.held.popleft()
+        if opening.on_end is None or opening.error is not None:
+            settle(self, opening)
+            return await anext(self)
+        try:
+            return await inner.__anext__(self)
+        except StopAsyncIteration:
+            settle(self, opening)
+            opening.on_end()
+            raise
+
+    def settle(self: Any, opening: Opening) -> None:
+        del self.__dict__[_OPENING]
+        self.__class__ = kind
+        if opening.error is not None:
+            raise opening.error
+
+    def iter_(self: Any) -> Any:
+        return self
+
+    members: dict[str, Any] = {
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+        "__qualname__": kind.__qualname__,
+    }
+    if hasattr(kind, "__next__"):
+        members |= {"__next__": next_, "__iter__": iter_}
+    if hasattr(kind, "__anext__"):
+        members |= {"__anext__": anext_, "__aiter__": iter_}
+    return type(kind.__name__, (kind,), members)
+
+
+_replaying: Callable[[type], type] = cache(_make_replaying)
+"""A subclass of a vendor's stream class that first gives what was held."""
+
+
+class Replayed:
+    """Stands before a stream object whose class cannot be changed; everything but iteration is the object's own."""
+
+    def __init__(self, stream: Any, opening: Opening) -> None:
+        self._stream = stream
+        self.opening = opening
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self.opening.held:
+            return self.opening.held.popleft()
+        self._raise_once()
+        try:
+            return next(self._stream)
+        except StopIteration:
+            self._end_once()
+            raise
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self.opening.held:
+            return self.opening.held.popleft()
+        self._raise_once()
+        try:
+            return await anext(self._stream)
+        except StopAsyncIteration:
+            self._end_once()
+            raise
+
+    def __enter__(self) -> Any:
+        self._stream.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> Any:
+        return self._stream.__exit__(*exc)
+
+    async def __aenter__(self) -> Any:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> Any:
+        return await self._stream.__aexit__(*exc)
+
+    def _end_once(self) -> None:
+        action, self.opening.on_end = self.opening.on_end, None
+        if action is not None:
+            action()
+
+    def _raise_once(self) -> None:
+        error, self.opening.error = self.opening.error, None
+        if error is not None:
+            raise error
+
+
+def shut(stream: Any) -> None:
+    """Close a stream that is not handed out; one that cannot be closed is left to the garbage collector."""
+    close: Any = getattr(stream, "close", None)
+    if callable(close):
+        try:
+            outcome: Any = close()
+        except Exception:  # noqa: BLE001 - it is being thrown away
+            return
+        if hasattr(outcome, "close"):
+            outcome.close()
+
+
+async def ashut(stream: Any) -> None:
+    """As ``shut``, for an async stream."""
+    for name in ("aclose", "close"):
+        close: Any = getattr(stream, name, None)
+        if callable(close):
+            try:
+                outcome: Any = close()
+                if hasattr(outcome, "__await__"):
+                    await outcome
+            except Exception:  # noqa: BLE001 - it is being thrown away
+                return
+            return

@@ -1,0 +1,243 @@
+"""One call with a proactive trigger: compact before calling when the request has grown to the threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from compacter.call.effects import Call, Flow, Outcome, Tell, Usage
+from compacter.call.policy import Policy
+from compacter.call.recover import Refusal, Request, confirmed, job_of, recover, reuse
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.run import compact
+from compacter.errors import CompactionError
+from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
+
+_FAR_OVER = 1.5
+"""Times the threshold at which the cool-down no longer holds back."""
+_TARGET_SHARE = 0.9
+"""Share of the threshold that a proactive compaction aims below: the next message shall not trigger again."""
+_MOST_RESERVED = 0.5
+"""Share of the window that an output limit may take from the threshold; many are set to all of it."""
+_GROWN = 1.25
+"""Times its size to which a history that stayed above the threshold must have grown to be tried again."""
+_CUT_SHARE = 0.6
+"""A prompt of which the server read less than this share, by what was learnt of the model, was cut."""
+_MOST_CHARACTERS = 7.0
+"""Characters per token that hardly any text has: what is still more was not read. English has 4 to 5."""
+
+
+@dataclass(slots=True)
+class Pulse:
+    """What is known of one conversation between its calls."""
+
+    calls: int = 0
+    tokens: int = 0
+    """Input tokens of the last reply, as its usage states them; 0 when unknown."""
+    characters: int = 0
+    """Size of the request that those tokens belong to."""
+    tried: int | None = None
+    """The call, counted from 1, that compacted last or tried to; ``None`` before the first."""
+    stuck: int = 0
+    """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
+
+
+def converse(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[object]:
+    """One call: the trigger, the request itself, and recovery from a token limit."""
+    pulse.calls += 1
+    if policy.trigger is not None:
+        request = yield from _ahead(policy, request, calibration, pulse)
+    try:
+        outcome: Outcome = yield from Call(request.messages, request.options)
+    except Exception as error:
+        found = policy.detect(error)
+        if found is None:
+            raise
+        pulse.tried = pulse.calls
+        return (yield from recover(policy, request, calibration, Refusal(found, error)))
+    if outcome.found is not None and confirmed(request, calibration, outcome.found):
+        pulse.tried = pulse.calls
+        return (yield from recover(policy, request, calibration, Refusal(outcome.found, None, outcome.reply)))
+    return (yield from _checked(policy, request, calibration, pulse, outcome))
+
+
+def cut_silently(request: Request, calibration: Calibration, tokens: int) -> int | None:
+    """The tokens that this request must have had, if a server that read ``tokens`` cut it; else ``None``."""
+    return None if not tokens else _cut(request, _size(request), tokens, calibration)
+
+
+def _cut(request: Request, size: int, tokens: int, calibration: Calibration) -> int | None:
+    if expected_tokens(size, tokens, calibration) is None:
+        return None
+    # A second look, at words alone: what media weigh is a guess, and old reasoning is not always read.
+    return expected_tokens(_readable(request), tokens, calibration)
+
+
+def truncated(request: Request, expected: int, tokens: int) -> Tell:
+    """Tells that a server has cut the prompt without a word."""
+    return Tell(
+        SilentTruncation(
+            model=request.model,
+            conversation=request.conversation,
+            expected_tokens=expected,
+            prompt_tokens=tokens,
+        )
+    )
+
+
+def threshold_of(policy: Policy, calibration: Calibration, output_tokens: int | None) -> int | None:
+    """Input tokens at which the trigger fires; room for the output is left. ``None``: no window is known."""
+    trigger, window = policy.trigger, calibration.window
+    if trigger is None or (isinstance(trigger, float) and not window):
+        return None
+    if not window:
+        return int(trigger)
+    room = window - min(output_tokens or 0, int(window * _MOST_RESERVED))
+    return max(1, min(int(trigger * window) if isinstance(trigger, float) else trigger, room))
+
+
+def estimate(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> int:
+    """Input tokens of this request, with all that is sent beside the messages.
+
+    What the last usage stated and what was added since; or the user's own counter's word for the messages.
+    Raises what that counter raises.
+    """
+    if policy.token_counter is not None:
+        return policy.token_counter(list(request.messages)) + calibration.tokens(request.overhead)
+    size = _size(request)
+    if pulse.tokens and size >= pulse.characters:
+        return pulse.tokens + calibration.tokens(size - pulse.characters)
+    return calibration.tokens(size)
+
+
+def _estimated(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[int]:
+    try:
+        return estimate(policy, request, calibration, pulse)
+    except Exception as error:  # noqa: BLE001 - a counter that raises must not break the call
+        yield from Tell(
+            CompactionFailed(
+                model=request.model,
+                conversation=request.conversation,
+                trigger="threshold",
+                reason="token_counter raised",
+                error=type(error).__name__,
+            )
+        )
+        return estimate(replace(policy, token_counter=None), request, calibration, pulse)
+
+
+def _ahead(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[Request]:
+    threshold = threshold_of(policy, calibration, request.output_tokens)
+    if threshold is None:
+        if not calibration.warned:
+            calibration.warned = True
+            yield from _skip(request, "unknown_window")
+        return request
+    if pulse.calls == 1:
+        return request
+    tokens = yield from _estimated(policy, request, calibration, pulse)
+    size = _size(request)
+    if tokens < threshold or (pulse.stuck and size <= pulse.stuck * _GROWN):
+        return request
+    held_back = pulse.tried is not None and pulse.calls - pulse.tried <= policy.min_calls_between
+    if held_back and tokens < threshold * _FAR_OVER:
+        yield from _skip(request, "cool_down")
+        return request
+    target = max(1, int(size * threshold * _TARGET_SHARE / tokens) - request.overhead)
+    smaller = yield from _compacted(policy, request, calibration, pulse, target)
+    if smaller is not request and not pulse.stuck:
+        left = yield from _estimated(policy, smaller, calibration, pulse)
+        pulse.stuck = _size(smaller) if left >= threshold else 0
+    return smaller
+
+
+def _compacted(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse, target: int) -> Flow[Request]:
+    """The request compacted, or as it was when that did not succeed."""
+    job = replace(
+        job_of(policy, request, calibration, attempt=1, found=None, trigger="threshold", target=target),
+        must=False,
+    )
+    pulse.tried = pulse.calls
+    if policy.remembers:
+        reused = yield from reuse(policy, request, job)
+        if reused is not None:
+            pulse.tokens = pulse.stuck = 0
+            return reused
+    try:
+        made = yield from compact(policy, job, original=request.original)
+    except CompactionError as error:
+        yield from Tell(
+            CompactionFailed(
+                model=request.model,
+                conversation=request.conversation,
+                trigger="threshold",
+                reason="no summary could be had",
+                error=type(error.__cause__).__name__ if error.__cause__ else "",
+            )
+        )
+        return request
+    if made is None:
+        pulse.stuck = _size(request)
+        return request
+    pulse.tokens = pulse.stuck = 0
+    return replace(request, messages=made.messages)
+
+
+def _checked(
+    policy: Policy, request: Request, calibration: Calibration, pulse: Pulse, outcome: Outcome
+) -> Flow[object]:
+    """Take in the reply's usage; a prompt that the server cut silently is compacted and sent once more."""
+    tokens = yield from Usage(outcome.reply)
+    if not tokens:
+        return outcome.reply
+    size = _size(request)  # Once: with a long history it is most of what such a call costs.
+    expected = _cut(request, size, tokens, calibration)
+    if expected is None:
+        _learn(calibration, pulse, size, tokens)
+        return outcome.reply
+    yield from truncated(request, expected, tokens)
+    if policy.trigger is None:
+        return outcome.reply
+    target = max(1, int(tokens * _TARGET_SHARE * calibration.chars_per_token) - request.overhead)
+    smaller = yield from _compacted(policy, request, calibration, pulse, target)
+    if smaller is request:
+        return outcome.reply
+    try:
+        again: Outcome = yield from Call(smaller.messages, smaller.options)
+    except Exception:  # noqa: BLE001 - the call has succeeded before: its reply is what the caller gets
+        return outcome.reply
+    if again.found is not None and confirmed(smaller, calibration, again.found):
+        return outcome.reply
+    read = yield from Usage(again.reply)
+    if read and cut_silently(smaller, calibration, read) is None:
+        _learn(calibration, pulse, _size(smaller), read)
+    return again.reply
+
+
+def _learn(calibration: Calibration, pulse: Pulse, characters: int, tokens: int) -> None:
+    calibration.learn(characters, tokens)
+    pulse.tokens, pulse.characters = tokens, characters
+
+
+def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
+    """The tokens that a request must have had, if the server read clearly fewer; ``None`` if it read all."""
+    learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
+    return calibration.tokens(characters) if characters > tokens * max(learnt, _MOST_CHARACTERS) else None
+
+
+def _skip(request: Request, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
+    yield from Tell(
+        CompactionSkipped(model=request.model, conversation=request.conversation, trigger="threshold", reason=reason)
+    )
+
+
+def _size(request: Request) -> int:
+    return sum(map(request.wire.size, request.messages)) + request.overhead
+
+
+def _readable(request: Request) -> int:
+    """As ``_size``, without media and reasoning."""
+    entries = (
+        entry for index, message in enumerate(request.messages) for entry in request.wire.entries(message, index)
+    )
+    return sum(len(entry.text) for entry in entries if entry.kind != "media") + request.overhead

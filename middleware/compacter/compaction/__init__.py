@@ -1,0 +1,1 @@
+"""What is folded, how, and whether the result may be sent. Pure: nothing here calls a model or touches the world."""

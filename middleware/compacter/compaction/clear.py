@@ -1,0 +1,60 @@
+"""Replace old, large tool results by a receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from compacter.compaction.task import CompactionTask, whole_number
+from compacter.errors import ConfigurationError
+from compacter.messages.format import Message
+from compacter.messages.steps import Kind
+
+_RECEIPT = "[tool result cleared to save room: {size:,} characters]"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ClearToolResults:
+    """Puts a receipt in place of each tool result larger than ``min_size`` characters, calls and pairs untouched.
+
+    The ``keep_recent`` newest result messages stay, and so do the results of the tools named in ``exclude``.
+    """
+
+    keep_recent: int
+    min_size: int
+    exclude: frozenset[str]
+    name: str
+    edits: ClassVar[bool] = True
+    """Its results hold changed copies of messages, one for one."""
+
+    def __init__(self, *, keep_recent: int = 3, min_size: int = 400, exclude: Iterable[str] = ()) -> None:
+        kept = whole_number("keep_recent", keep_recent, least=0, of="results")
+        least = whole_number("min_size", min_size, least=0, of="characters")
+        if isinstance(exclude, str):
+            raise ConfigurationError(f'exclude takes several tool names, such as ("{exclude}",)')
+        object.__setattr__(self, "keep_recent", kept)
+        object.__setattr__(self, "min_size", max(least, len(_RECEIPT) + 12))
+        object.__setattr__(self, "exclude", frozenset(exclude))
+        object.__setattr__(self, "name", "clear_tool_results")
+
+    def compact(self, task: CompactionTask) -> list[Message]:
+        """The list with receipts; messages that carried no large result are the identical objects."""
+        history = task.wire.outline(task.messages)
+        names = task.wire.tool_names(task.messages)
+        carriers = [
+            index
+            for index, kind in enumerate(history.kinds)
+            if kind is Kind.RESULT or (kind is Kind.USER and names.get(index))
+        ]
+        old = carriers[: len(carriers) - self.keep_recent] if self.keep_recent else carriers
+        out = list(task.messages)
+        for index in old:
+            if not task.protected[index] and not self.exclude & set(names.get(index, ())):
+                out[index] = task.wire.rewrite(out[index], self._receipt)
+        return out
+
+    def _receipt(self, kind: str, text: str, name: str) -> str:
+        if kind != "result" or len(text) <= self.min_size or name in self.exclude:
+            return text
+        return _RECEIPT.format(size=len(text))

@@ -1,0 +1,373 @@
+"""``History``: a list of messages that knows its pins and can compact itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterable, MutableSequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, overload
+
+from compacter.compaction.check import kept_and_discarded
+from compacter.compaction.plan import prior_summary
+from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
+from compacter.messages.fields import plain
+from compacter.messages.format import Message, recognise, wire
+from compacter.result import CompactionResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compacter.compacter import Compacter
+
+
+_CHANGES = threading.RLock()
+"""Held for the few instructions of a change: a history and its pins are never seen half-way. One for all."""
+SNAPSHOT_VERSION = 1
+_BYTES = "compacter:bytes"
+_TARGET_SHARE = 0.9
+"""Share of its threshold that a history is compacted to, so that the next message does not need it again."""
+_GROWN = 1.25
+"""Times its size to which a history that stayed above its threshold must have grown to be compacted again."""
+_WINDOW_SHARE = 0.8
+"""Share of a known window at which a history needs compaction, where neither it nor its Compacter says."""
+
+
+class History(MutableSequence[Message]):
+    """A mutable sequence of messages, accepted wherever a message list is.
+
+    A pinned message survives every compaction verbatim, in its order, with its tool partners. A wrapped call
+    that gets a History keeps it up to date: what the call's compactions made of it is installed when the
+    call has succeeded, and a call that fails, or a stream that is not read to its end, leaves it as it was.
+
+    ``compacter`` and ``model`` (a litellm model, for ``summarizer=None``) are used by ``compact`` and
+    ``compact_if_needed``. ``max_tokens`` is the size at which it needs compaction, ``reserve_tokens`` what
+    is to stay free below that.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[Message] = (),
+        *,
+        compacter: Compacter | None = None,
+        model: str | None = None,
+        wire_format: str | None = None,
+        max_tokens: int | None = None,
+        reserve_tokens: int = 0,
+    ) -> None:
+        given: object = messages
+        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+            raise ConfigurationError(f"messages takes a list of messages, not {type(messages).__name__}")
+        limits: tuple[tuple[str, object, int], ...] = (
+            ("max_tokens", max_tokens, 1),
+            ("reserve_tokens", reserve_tokens, 0),
+        )
+        for name, value, least in limits:
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ConfigurationError(f"{name} takes a whole number from {least} on, not {value!r}")
+        self._messages: list[Message] = list(messages)
+        self._pins = [False] * len(self._messages)
+        if isinstance(messages, History):
+            self._pins = list(messages.pins)
+        self._version = 0
+        self._stuck = 0
+        self._compacter = compacter
+        self._model = model
+        self._wire_format = wire_format
+        self._max_tokens = max_tokens
+        self._reserve_tokens = reserve_tokens
+
+    # -- a list ----------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __repr__(self) -> str:
+        return f"History({len(self)} messages, {sum(self._pins)} pinned)"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, History):
+            return self._messages == other._messages and self._pins == other._pins
+        return self._messages == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __copy__(self) -> History:
+        clone = object.__new__(type(self))
+        clone.__dict__.update(self.__dict__)
+        with _CHANGES:
+            clone._messages, clone._pins = list(self._messages), list(self._pins)
+        return clone
+
+    copy = __copy__
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> History:
+        """Messages of its own; the Compacter, with what it has learnt, is shared."""
+        clone = memo[id(self)] = self.__copy__()
+        clone._messages = deepcopy(clone._messages, memo)  # noqa: SLF001 - its own kind
+        return clone
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> MutableSequence[Message]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._messages[index]
+
+    @overload
+    def __setitem__(self, index: int, value: Message) -> None: ...
+    @overload
+    def __setitem__(self, index: slice, value: Iterable[Message]) -> None: ...
+    def __setitem__(self, index: int | slice, value: Any) -> None:
+        """Replace; what takes the place of a pinned message is pinned, what comes by a slice is not."""
+        if isinstance(index, slice):
+            value = list(value)
+        with _CHANGES:
+            messages, pins = list(self._messages), list(self._pins)
+            if isinstance(index, slice):
+                pins[index] = [False] * len(value)
+            messages[index] = value
+            self._set(messages, pins)
+
+    def __delitem__(self, index: int | slice) -> None:
+        with _CHANGES:
+            messages, pins = list(self._messages), list(self._pins)
+            del messages[index], pins[index]
+            self._set(messages, pins)
+
+    def reverse(self) -> None:
+        """Reverse in place; each pin goes with its message."""
+        with _CHANGES:
+            self._set(self._messages[::-1], self._pins[::-1])
+
+    def insert(self, index: int, value: Message, *, pinned: bool = False) -> None:
+        """Insert before ``index``."""
+        with _CHANGES:
+            self._messages.insert(index, value)
+            self._pins.insert(index, bool(pinned))
+            self._version += 1
+
+    def append(self, value: Message, *, pinned: bool = False) -> None:
+        """Append at the end."""
+        self.insert(len(self), value, pinned=pinned)
+
+    # -- pins ------------------------------------------------------------------------------------------------
+
+    def pin(self, index: int) -> None:
+        """Let a message survive every compaction. Raises ``IndexError``."""
+        with _CHANGES:
+            self._pins[index] = True
+            self._version += 1
+
+    def unpin(self, index: int) -> None:
+        """Take a pin away. Raises ``IndexError``."""
+        with _CHANGES:
+            self._pins[index] = False
+            self._version += 1
+
+    @property
+    def pins(self) -> tuple[bool, ...]:
+        """Which messages are pinned, one element a message."""
+        return tuple(self._pins)
+
+    def pinned_ids(self) -> frozenset[int]:
+        """``id`` of each pinned message object: how a compaction tells them."""
+        with _CHANGES:
+            return frozenset(id(message) for message, pinned in zip(self._messages, self._pins, strict=True) if pinned)
+
+    # -- compaction ------------------------------------------------------------------------------------------
+
+    def tokens(self) -> int:
+        """Size in tokens: what the Compacter's ``token_counter`` says, else an estimate calibrated by replies."""
+        engine = self._own()._engine  # noqa: SLF001 - one house
+        if engine.options.token_counter is not None:
+            return engine.options.token_counter(list(self._messages))
+        return engine.calibration(self._model).tokens(self._size())
+
+    def needs_compaction(self) -> bool:
+        """Whether it has reached its threshold; False where none is known.
+
+        The threshold is ``max_tokens``, else the Compacter's ``trigger_tokens``, else 80 % of the model's
+        window; less ``reserve_tokens``.
+        """
+        threshold = self._threshold()
+        return threshold is not None and bool(self._messages) and self.tokens() >= threshold
+
+    def compact_if_needed(self) -> CompactionResult:
+        """Compact to below the threshold when it has been reached; the result tells (``changed``, ``fits``).
+
+        What must stay, stays, though it be too much; such a history is tried again when it has grown by a
+        tenth.
+        """
+        budget, version = self._budget(), self._version
+        if budget is None:
+            return CompactionResult(list(self._messages), fits=not self.needs_compaction())
+        result = self._own().compact(self, model=self._model, wire_format=self._wire_format, budget=budget)
+        return self._settled(self._installed(version, result))
+
+    async def acompact_if_needed(self) -> CompactionResult:
+        """As ``compact_if_needed``."""
+        budget, version = self._budget(), self._version
+        if budget is None:
+            return CompactionResult(list(self._messages), fits=not self.needs_compaction())
+        result = await self._own().acompact(self, model=self._model, wire_format=self._wire_format, budget=budget)
+        return self._settled(self._installed(version, result))
+
+    def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
+        """Compact now, needed or not (see ``Compacter.compact``).
+
+        Raises ``CompactionError``, and changes nothing, when there is nothing that could be folded.
+        """
+        version = self._version
+        result = self._own().compact(
+            self, model=self._model, wire_format=self._wire_format, budget=budget, summary=summary
+        )
+        return self._installed(version, result if budget is not None and result.fits else _forced(result))
+
+    async def acompact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
+        """As ``compact``."""
+        version = self._version
+        result = await self._own().acompact(
+            self, model=self._model, wire_format=self._wire_format, budget=budget, summary=summary
+        )
+        return self._installed(version, result if budget is not None and result.fits else _forced(result))
+
+    @property
+    def version(self) -> int:
+        """Counts changes; what was made of an older version is never installed."""
+        return self._version
+
+    def install(self, version: int, messages: Sequence[Message]) -> bool:
+        """Take over a list made of ``version``; False, and nothing changed, when the history has changed since."""
+        with _CHANGES:
+            if version != self._version:
+                return False
+            positions, _ = kept_and_discarded(self._messages, messages)
+            pins = [position is not None and self._pins[position] for position in positions]
+            self._set(list(messages), pins)
+            return True
+
+    def _installed(self, version: int, result: CompactionResult) -> CompactionResult:
+        if not result.changed:
+            return result
+        if not self.install(version, result.messages):
+            self._own()._engine.aborted(result.event)  # noqa: SLF001 - one house
+            return CompactionResult(list(self._messages))
+        return result
+
+    def _size(self) -> int:
+        form = wire(self._wire_format or recognise(self._messages))
+        return sum(map(form.size, self._messages))
+
+    def _budget(self) -> int | None:
+        """Characters to compact to, if that is needed and was not tried in vain before."""
+        threshold, size = self._threshold(), self._size()
+        if threshold is None or not size or size <= self._stuck * _GROWN:
+            return None
+        tokens = self.tokens()
+        return max(1, int(size * threshold * _TARGET_SHARE / tokens)) if tokens >= threshold else None
+
+    def _settled(self, result: CompactionResult) -> CompactionResult:
+        self._stuck = self._size() if self.needs_compaction() else 0
+        return result
+
+    def _own(self) -> Compacter:
+        if self._compacter is None:
+            from compacter.compacter import Compacter
+
+            self._compacter = Compacter()
+        return self._compacter
+
+    def _threshold(self) -> int | None:
+        from compacter.models import window
+
+        engine = self._own()._engine  # noqa: SLF001 - one house
+        known = engine.calibration(self._model).window or window(self._model)
+        trigger = self._max_tokens if self._max_tokens is not None else engine.options.trigger_tokens
+        if trigger is None:
+            trigger = _WINDOW_SHARE
+        if isinstance(trigger, float):
+            if known is None:
+                return None
+            trigger = int(trigger * known)
+        return max(1, int(trigger) - self._reserve_tokens)
+
+    # -- persistence -----------------------------------------------------------------------------------------
+
+    def snapshot(self) -> str:
+        """The messages, the pins and the fold state as versioned JSON text; SDK objects become dicts."""
+        with _CHANGES:
+            messages, pins = list(self._messages), list(self._pins)
+        form = wire(self._wire_format or recognise(messages))
+        return json.dumps(
+            {
+                "version": SNAPSHOT_VERSION,
+                "wire_format": self._wire_format,
+                "messages": [plain(message) for message in messages],
+                "pins": pins,
+                "summary": prior_summary(form, messages, form.outline(messages)),
+            },
+            default=_stored,
+        )
+
+    def restore(self, snapshot: str | bytes) -> None:
+        """Become what ``snapshot()`` gave. Raises ``InvalidHistoryError`` for anything else, and changes nothing."""
+        try:
+            data = json.loads(snapshot, object_hook=_restored)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InvalidHistoryError(f"this is no snapshot of a History: {error}") from None
+        if not isinstance(data, dict) or "version" not in data:
+            raise InvalidHistoryError("this is no snapshot of a History: it has no version")
+        if type(data["version"]) is not int or data["version"] != SNAPSHOT_VERSION:
+            raise InvalidHistoryError(
+                f"the snapshot has version {data['version']!r}; this compacter reads {SNAPSHOT_VERSION}"
+            )
+        messages, pins = data.get("messages"), data.get("pins")
+        if (
+            not isinstance(messages, list)
+            or not isinstance(pins, list)
+            or not all(isinstance(pin, bool) for pin in pins)
+        ):
+            raise InvalidHistoryError("the snapshot is mangled: messages and pins must be lists")
+        if len(messages) != len(pins):
+            raise InvalidHistoryError(f"the snapshot is mangled: {len(messages)} messages but {len(pins)} pins")
+        if not all(isinstance(message, (dict, str)) for message in messages):
+            raise InvalidHistoryError("the snapshot is mangled: a message is neither an object nor text")
+        self._check_fold(data, messages)
+        self._wire_format = data.get("wire_format") or self._wire_format
+        self._set(messages, pins)
+
+    def _check_fold(self, data: dict[str, Any], messages: list[Message]) -> None:
+        named = data.get("wire_format")
+        if named is not None and not isinstance(named, str):
+            raise InvalidHistoryError("the snapshot is mangled: wire_format is no name")
+        try:
+            form = wire(named or self._wire_format or recognise(messages))
+        except ValueError as error:
+            raise InvalidHistoryError(f"the snapshot is mangled: {error}") from None
+        if data.get("summary") != prior_summary(form, messages, form.outline(messages)):
+            raise InvalidHistoryError("the snapshot is mangled: its summary message is not where it was, or was edited")
+
+    def _set(self, messages: list[Message], pins: list[bool]) -> None:
+        with _CHANGES:
+            self._messages, self._pins = messages, pins
+            self._version += 1
+
+
+def _stored(value: object) -> dict[str, str]:
+    """Bytes, which some SDKs put into messages, as JSON."""
+    if isinstance(value, (bytes, bytearray)):
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    raise TypeError(f"a message holds a {type(value).__name__}, which a snapshot cannot keep")
+
+
+def _restored(value: dict[str, object]) -> object:
+    held = value.get(_BYTES)
+    return base64.b64decode(held, validate=True) if len(value) == 1 and isinstance(held, str) else value
+
+
+def _forced(result: CompactionResult) -> CompactionResult:
+    if not result.changed:
+        raise CompactionError("the history is too short to compact: nothing in it could be folded")
+    return result

@@ -1,1 +1,0 @@
-"""Reading a history: wire formats, steps and turns, sizes, cuts and validation. Pure."""

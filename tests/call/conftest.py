@@ -1,0 +1,139 @@
+"""A conversation with a flow: it asks for effects, the test answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+from tenacity import Retrying, stop_after_attempt
+
+from compacter.call.effects import Answer, AskPlan, AskSummarizer, Claim, Clock, Effect, Recall, Remember, Tell
+from compacter.call.policy import Policy, never_sleep
+from compacter.compaction.summarize import Summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compacter.call.effects import Flow
+    from compacter.events import Event
+
+E = TypeVar("E", bound=Effect[Any])
+Chat = dict[str, Any]
+
+
+class Dialogue:
+    """One flow, and what it has said so far. What a test does not ask for is answered with "nothing there",
+    a further request for a summary with the summary before it.
+    """
+
+    def __init__(self, flow: Flow[Any]) -> None:
+        self.flow = flow
+        self.events: list[Event] = []
+        self.effects: list[str] = []
+        self.result: Any = None
+        self.ended = False
+        self.clock = 0.0
+        self._summary: Answer | None = None
+        self._pending: Effect[Any] | None = None
+
+    def expect(self, kind: type[E]) -> E:
+        """Go on until the flow asks for this; anything else that matters is a failure."""
+        while True:
+            effect = self._next()
+            if isinstance(effect, kind):
+                return effect
+            self.answer(self._usual(effect))
+
+    def answer(self, outcome: object = None) -> None:
+        """Send the outcome of the effect that was expected."""
+        if isinstance(outcome, Answer):
+            self._summary = outcome
+        self._step(lambda: self.flow.send(outcome))
+
+    def fail(self, error: Exception) -> None:
+        """Throw into the flow what the effect raised."""
+        self._step(lambda: self.flow.throw(error))
+
+    def end(self) -> Any:
+        """Go on to the flow's end, and return what it returned."""
+        while not self.ended:
+            self.answer(self._usual(self._next()))
+        return self.result
+
+    def _next(self) -> Effect[Any]:
+        if self._pending is None and not self.ended:
+            self._step(lambda: next(self.flow))
+        assert self._pending is not None, f"the flow ended with {self.result!r}"
+        return self._pending
+
+    def _step(self, action: Callable[[], Effect[Any]]) -> None:
+        self._pending = None
+        try:
+            self._pending = action()
+        except StopIteration as stop:
+            self.ended, self.result = True, stop.value
+        else:
+            self.effects.append(type(self._pending).__name__)
+
+    def _usual(self, effect: Effect[Any]) -> object:
+        match effect:
+            case Tell():
+                self.events.append(effect.event)
+                return None
+            case Clock():
+                self.clock += 1
+                return self.clock
+            case AskPlan():
+                return effect.plan
+            case Claim():
+                return False
+            case Recall() | Remember():
+                return None
+            case AskSummarizer() if self._summary is not None:
+                return self._summary
+            case _:
+                raise AssertionError(f"the flow asks for {effect!r}, which the test did not expect")
+
+    def told(self) -> list[str]:
+        return [type(event).__name__ for event in self.events]
+
+
+def make_policy(*, attempts: int = 4, **options: Any) -> Policy:
+    retrying = Retrying(stop=stop_after_attempt(attempts), reraise=True, sleep=never_sleep)
+    options.setdefault("strategies", (Summarize(),))
+    return Policy(**{"retrying": retrying, **options})
+
+
+def make_talk(turns: int = 10, size: int = 100) -> list[Chat]:
+    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
+    for number in range(turns):
+        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
+        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
+
+
+SUMMARY = Answer("They asked ten questions.", input_tokens=700, output_tokens=6, finish="stop")
+
+
+@pytest.fixture
+def begin() -> type[Dialogue]:
+    """Begins a dialogue with a flow."""
+    return Dialogue
+
+
+@pytest.fixture
+def policy() -> Callable[..., Policy]:
+    """A policy of these options."""
+    return make_policy
+
+
+@pytest.fixture
+def talk() -> Callable[..., list[Chat]]:
+    """A system prompt, turns, a last question."""
+    return make_talk
+
+
+@pytest.fixture
+def summary() -> Answer:
+    """A good answer of a summarizer."""
+    return SUMMARY

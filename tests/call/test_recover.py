@@ -1,0 +1,396 @@
+"""What happens after "too long", as a conversation with the flow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tenacity import Retrying, stop_after_attempt, stop_never, wait_fixed
+
+from compacter.call.effects import AskSummarizer, Call, Claim, Outcome, Recall, Remember, Sleep
+from compacter.call.policy import Policy, detector, never_sleep
+from compacter.call.recover import Refusal, Request, recover
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.truncate import Truncate
+from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
+from compacter.messages.format import wire
+from compacter.overflow import TokenLimit
+from compacter.summaries import tag
+from compacter.testing import token_limit_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.call.conftest import Chat, Dialogue
+
+    from compacter.call.effects import Answer
+
+OPENAI = wire("openai")
+
+
+class TooLongError(Exception):
+    """A provider's refusal that says no numbers."""
+
+
+def refusal(limit: int | None = None, requested: int | None = None, kind: Any = "input") -> Refusal:
+    return Refusal(TokenLimit(limit=limit, requested=requested, kind=kind), TooLongError("too long"))
+
+
+def told(error: BaseException) -> TokenLimit | None:
+    return TokenLimit(limit=None, requested=None, kind="input") if isinstance(error, TooLongError) else None
+
+
+@pytest.fixture
+def recovery(
+    begin: type[Dialogue], policy: Callable[..., Policy], talk: Callable[..., list[Chat]]
+) -> Callable[..., Dialogue]:
+    """A dialogue with a recovery: first the refusal, then options of the policy and the request."""
+
+    def make(
+        first: Refusal | None = None,
+        *,
+        messages: list[Chat] | None = None,
+        calibration: Calibration | None = None,
+        **options: Any,
+    ) -> Dialogue:
+        names = ("overhead", "output_tokens", "options", "model")
+        asked = {name: options.pop(name) for name in names if name in options}
+        options.setdefault("detect", told)
+        history = talk() if messages is None else messages
+        request = Request(wire=OPENAI, original=history, messages=history, **asked)
+        flow = recover(policy(**options), request, calibration or Calibration(), first or refusal())
+        return begin(flow)
+
+    return make
+
+
+def test_a_round_is_claim_recall_fold_remember_call(recovery: Callable[..., Dialogue], summary: Answer) -> None:
+    dialogue = recovery()
+
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    call = dialogue.expect(Call)
+    dialogue.answer(Outcome("the reply"))
+
+    assert dialogue.end() == "the reply"
+    made = tag.parse(call.messages[1]["content"])
+    assert made is not None
+    assert made.prose == summary.text
+    assert dialogue.effects == [
+        "Claim", "Recall", "Clock", "Tell", "AskSummarizer", "Clock", "Remember", "Tell", "Call",
+    ]  # fmt: skip
+    assert dialogue.told() == ["CompactionStarted", "CompactionEvent"]
+
+
+def test_the_event_counts_what_the_summarizer_said_and_how_long_it_took(
+    recovery: Callable[..., Dialogue], summary: Answer
+) -> None:
+    dialogue = recovery(refusal(limit=450, requested=500), model="m")
+
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    dialogue.expect(Call)
+
+    event = dialogue.events[-1]
+    assert isinstance(event, CompactionEvent)
+    assert event.summarizer_calls == dialogue.effects.count("AskSummarizer")
+    assert event.input_tokens == 700 * event.summarizer_calls
+    assert event.output_tokens == 6 * event.summarizer_calls
+    assert (event.limit, event.requested, event.model, event.attempt) == (450, 500, "m", 1)
+    assert (event.trigger, event.strategy, event.fallback) == ("token_limit", "summarize", False)
+    assert event.duration == 1.0
+
+
+def test_the_view_is_remembered_for_the_callers_own_messages(
+    recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Answer
+) -> None:
+    history = talk()
+    dialogue = recovery(messages=history)
+
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    remember = dialogue.expect(Remember)
+    dialogue.answer()
+    call = dialogue.expect(Call)
+
+    assert list(remember.before) == history
+    assert list(remember.after) == list(call.messages)
+
+
+def test_a_view_that_another_call_has_just_made_is_used(
+    recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]]
+) -> None:
+    dialogue = recovery()
+
+    dialogue.expect(Claim)
+    dialogue.answer(outcome=True)
+    recall = dialogue.expect(Recall)
+    view = [*list(recall.messages)[:1], *list(recall.messages)[-3:]]
+    dialogue.answer(view)
+    call = dialogue.expect(Call)
+    dialogue.answer(Outcome("the reply"))
+
+    assert list(call.messages) == view
+    assert dialogue.end() == "the reply"
+    assert dialogue.told() == ["CompactionReused"]
+
+
+def test_a_view_that_is_no_smaller_is_of_no_use(recovery: Callable[..., Dialogue], summary: Answer) -> None:
+    dialogue = recovery()
+
+    recall = dialogue.expect(Recall)
+    dialogue.answer(list(recall.messages))
+    dialogue.expect(AskSummarizer)
+
+
+def test_the_second_round_works_on_what_the_first_one_left(recovery: Callable[..., Dialogue], summary: Answer) -> None:
+    dialogue = recovery(ratio=0.5)
+
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    first = dialogue.expect(Call)
+    dialogue.fail(TooLongError())
+    prompt = dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    second = dialogue.expect(Call)
+
+    assert summary.text in prompt.messages[0]["content"]
+    assert "Question 0?" not in prompt.messages[0]["content"]
+    assert len(second.messages) < len(first.messages)
+    summaries = [message for message in second.messages if message["content"].startswith(tag.TAG)]
+    assert len(summaries) == 1
+    assert [event.attempt for event in dialogue.events if isinstance(event, CompactionEvent)] == [1, 2]
+
+
+def test_another_error_of_the_retry_passes_through(recovery: Callable[..., Dialogue], summary: Answer) -> None:
+    dialogue = recovery()
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    dialogue.expect(Call)
+    error = ConnectionError("reset")
+
+    with pytest.raises(ConnectionError) as caught:
+        dialogue.fail(error)
+
+    assert caught.value is error
+    assert not getattr(error, "__notes__", [])
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 3])
+def test_the_rounds_are_counted_by_tenacity(attempts: int, recovery: Callable[..., Dialogue]) -> None:
+    dialogue = recovery(attempts=attempts, ratio=0.3, strategies=(Truncate(),))
+    errors = [TooLongError("again") for _ in range(attempts - 1)]
+
+    def refuse_each() -> None:
+        for error in errors:
+            dialogue.expect(Call)
+            dialogue.fail(error)
+        dialogue.end()
+
+    with pytest.raises(TooLongError) as caught:
+        refuse_each()
+
+    assert dialogue.effects.count("Call") == attempts - 1
+    assert caught.value is errors[-1] if errors else caught.value.args == ("too long",)
+    last = dialogue.events[-1]
+    assert isinstance(last, RetriesExhausted)
+    assert last.rounds == attempts - 1
+    assert "gave up" in caught.value.__notes__[0]
+
+
+def test_the_providers_error_tells_nothing_of_how_it_was_counted(recovery: Callable[..., Dialogue]) -> None:
+    dialogue = recovery(refusal(), retrying=Retrying(stop=stop_after_attempt(1), reraise=True, sleep=never_sleep))
+
+    with pytest.raises(TooLongError) as raised:
+        dialogue.end()
+
+    assert not [frame for frame in raised.traceback if "tenacity" in str(frame.path)]
+
+
+def test_a_wait_of_tenacitys_is_slept_by_the_world(recovery: Callable[..., Dialogue], summary: Answer) -> None:
+    retrying = Retrying(stop=stop_after_attempt(3), wait=wait_fixed(2.5), reraise=True, sleep=never_sleep)
+    dialogue = recovery(retrying=retrying)
+
+    sleep = dialogue.expect(Sleep)
+    dialogue.answer()
+    dialogue.expect(AskSummarizer)
+
+    assert sleep.seconds == 2.5
+
+
+def test_without_an_end_it_stops_where_nothing_can_be_reduced(recovery: Callable[..., Dialogue]) -> None:
+    dialogue = recovery(retrying=Retrying(stop=stop_never, reraise=True, sleep=never_sleep), strategies=(Truncate(),))
+    sent: list[list[Chat]] = []
+
+    def refuse_for_ever() -> None:
+        while True:
+            sent.append(list(dialogue.expect(Call).messages))
+            dialogue.fail(TooLongError())
+            assert len(sent) < 50
+
+    with pytest.raises(TooLongError):
+        refuse_for_ever()
+
+    assert all(one != other for index, one in enumerate(sent) for other in sent[:index])
+
+
+def test_a_reply_that_says_too_long_is_answered_like_an_error(
+    recovery: Callable[..., Dialogue], summary: Answer
+) -> None:
+    found = TokenLimit(limit=None, requested=None, kind="input")
+    dialogue = recovery(Refusal(found, None, {"error": 1}), attempts=2)
+
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    dialogue.expect(Call)
+    dialogue.answer(Outcome({"error": 2}, found))
+
+    assert dialogue.end() == {"error": 2}
+    assert dialogue.told()[-1] == "RetriesExhausted"
+
+
+class TestOutput:
+    """Input and ``max_tokens`` together are too long: the output gives way where that helps."""
+
+    def test_the_output_limit_is_lowered_and_the_history_left_alone(
+        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]]
+    ) -> None:
+        history = talk()
+        dialogue = recovery(
+            refusal(limit=1_000, requested=1_500, kind="input_plus_output"),
+            messages=history,
+            output_tokens=1_000,
+        )
+
+        call = dialogue.expect(Call)
+
+        assert list(call.messages) == history
+        assert 400 <= call.options["max_tokens"] < 500  # type: ignore[operator]
+        (event,) = dialogue.events
+        assert isinstance(event, MaxTokensAdjusted)
+        assert (event.before, event.after, event.limit) == (1_000, call.options["max_tokens"], 1_000)
+
+    @pytest.mark.parametrize(
+        ("limit", "requested", "output", "adjust"),
+        [
+            (1_000, 1_100, 90, True),  # The input alone is too long.
+            (1_000, 1_500, 510, True),  # What would be left is no answer.
+            (1_000, 1_500, 1_000, False),  # It is switched off.
+            (None, 1_500, 1_000, True),  # Nobody said how much is allowed.
+            (1_000, 1_500, None, True),  # No output limit was set.
+        ],
+    )
+    def test_otherwise_the_history_is_folded(
+        self,
+        limit: int | None,
+        requested: int,
+        output: int | None,
+        adjust: bool,
+        recovery: Callable[..., Dialogue],
+    ) -> None:
+        dialogue = recovery(
+            refusal(limit=limit, requested=requested, kind="input_plus_output"),
+            output_tokens=output,
+            adjust_max_tokens=adjust,
+        )
+
+        dialogue.expect(AskSummarizer)
+
+    def test_if_that_was_not_enough_the_history_is_folded_next(self, recovery: Callable[..., Dialogue]) -> None:
+        dialogue = recovery(refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000)
+
+        first = dialogue.expect(Call)
+        dialogue.fail(TooLongError())
+        dialogue.expect(AskSummarizer)
+
+        assert "max_tokens" in first.options
+
+
+class TestNumbers:
+    def test_one_round_is_enough_where_the_error_states_both(
+        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Answer
+    ) -> None:
+        # 2,000 characters in 1,000 tokens; 300 are allowed: far more than the ratio has to go.
+        history = talk()
+        size = sum(map(OPENAI.size, history))
+        dialogue = recovery(refusal(limit=300, requested=1_000), messages=history, ratio=0.1)
+
+        dialogue.expect(AskSummarizer)
+        dialogue.answer(summary)
+        call = dialogue.expect(Call)
+
+        assert sum(map(OPENAI.size, call.messages)) <= 300 * size / 1_000
+
+    def test_characters_per_token_are_learnt_from_it(
+        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]]
+    ) -> None:
+        calibration = Calibration()
+        history = talk()
+        size = sum(map(OPENAI.size, history))
+        dialogue = recovery(
+            refusal(limit=600, requested=1_000), messages=history, calibration=calibration, overhead=500
+        )
+
+        dialogue.expect(AskSummarizer)
+
+        assert calibration.window == 600
+        assert calibration.chars_per_token == pytest.approx((size + 500) / 1_000)
+
+    def test_more_tokens_than_the_texts_can_have_count_as_a_proportion_only(
+        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Answer
+    ) -> None:
+        # Five tokens a character: they count something that is not in the messages.
+        calibration = Calibration()
+        history = talk()
+        size = sum(map(OPENAI.size, history))
+        dialogue = recovery(
+            refusal(limit=3 * size // 2, requested=5 * size),
+            messages=history,
+            calibration=calibration,
+            ratio=0.1,
+        )
+
+        dialogue.expect(AskSummarizer)
+        dialogue.answer(summary)
+        call = dialogue.expect(Call)
+
+        assert not calibration.learnt
+        assert sum(map(OPENAI.size, call.messages)) <= 0.3 * size
+
+    def test_a_script_that_takes_a_token_a_byte_is_believed(self, recovery: Callable[..., Dialogue]) -> None:
+        calibration = Calibration()
+        history = [
+            {"role": "user" if turn % 2 == 0 else "assistant", "content": "\u1000\u1039\u1019" * 60}
+            for turn in range(9)
+        ]
+        dialogue = recovery(refusal(limit=2_000, requested=4_000), messages=history, calibration=calibration)
+
+        dialogue.expect(AskSummarizer)
+
+        assert calibration.chars_per_token == pytest.approx(9 * 180 / 4_000)
+
+    def test_numbers_that_contradict_the_refusal_are_not_trusted(self, recovery: Callable[..., Dialogue]) -> None:
+        # By these the request fits: the provider says that it does not, so the ratio decides.
+        dialogue = recovery(refusal(limit=9_000, requested=None), ratio=0.6)
+
+        dialogue.expect(AskSummarizer)
+
+
+class TestTheUsersDetector:
+    @pytest.mark.parametrize("answer", [True, TokenLimit(limit=10, requested=20, kind="input")])
+    def test_it_is_asked_first(self, answer: Any) -> None:
+        found = detector(lambda error: answer)(ValueError("mine"))
+        assert isinstance(found, TokenLimit)
+
+    def test_its_no_is_final_and_its_none_asks_on(self) -> None:
+        error = token_limit_error(limit=10, input_tokens=20)
+        assert detector(lambda error: False)(error) is None
+        assert detector(lambda error: None)(error) is not None
+        assert detector(None)(error) is not None
+
+    def test_one_that_raises_is_passed_over(self) -> None:
+        def broken(error: BaseException) -> bool:
+            raise KeyError
+
+        assert detector(broken)(token_limit_error(limit=10, input_tokens=20)) is not None
+        assert detector(broken)(ValueError("no")) is None

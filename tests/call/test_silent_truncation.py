@@ -1,0 +1,171 @@
+"""Servers that cut the prompt without a word, and replies that end for want of room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from compacter import Compacter, CompactionEvent
+from compacter.call.trigger import expected_tokens
+from compacter.compaction.calibration import Calibration
+from compacter.events import SilentTruncation
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+Chat = dict[str, Any]
+
+
+def talk(turns: int = 20, size: int = 400) -> list[Chat]:
+    history: list[Chat] = []
+    for number in range(turns):
+        history.append({"role": "user", "content": f"{number} ".ljust(size, "q")})
+        history.append({"role": "assistant", "content": f"{number} ".ljust(size, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
+
+
+def told(events: list[Any], kind: type) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def listening(**options: Any) -> tuple[Compacter, list[Any]]:
+    events: list[Any] = []
+    return Compacter(summarizer=ScriptedSummarizer("They talked."), on_event=events.append, **options), events
+
+
+def test_a_cut_prompt_is_told_without_a_trigger_and_the_reply_is_handed_out() -> None:
+    model = ScriptedModel(window=1_000, truncates=True)
+    compacter, events = listening()
+    reply: Any = compacter.wrap(model.completion)("m", talk())
+    assert reply["choices"][0]["message"]["content"] == "ok"
+    (event,) = told(events, SilentTruncation)
+    assert event.prompt_tokens == 1_000
+    assert event.expected_tokens > 3_900
+    assert len(model.requests) == 1
+
+
+async def test_so_it_is_in_an_async_program_with_an_async_hook() -> None:
+    heard: list[Any] = []
+
+    async def hook(event: Any) -> None:
+        heard.append(event)
+
+    model = ScriptedModel(window=1_000, truncates=True)
+    await Compacter(on_event=hook).wrap(model.acompletion)("m", talk())
+    assert len(told(heard, SilentTruncation)) == 1
+
+
+def test_with_a_trigger_the_history_is_compacted_and_sent_again() -> None:
+    model = ScriptedModel(window=1_000, truncates=True)
+    compacter, events = listening(trigger_tokens=10**6)
+    reply: Any = compacter.wrap(model.completion)("m", talk())
+    assert len(model.requests) == 2
+    assert model.requests[-1].tokens < 1_000
+    assert reply["usage"]["prompt_tokens"] == model.requests[-1].tokens
+    assert len(told(events, CompactionEvent)) == 1
+
+
+def test_if_the_second_call_fails_the_first_reply_is_handed_out() -> None:
+    answers: list[Any] = ["one", RuntimeError("server is gone")]
+
+    def reply(_: Any) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    model = ScriptedModel(window=1_000, truncates=True, replies=reply)
+    compacter, _ = listening(trigger_tokens=10**6)
+    got: Any = compacter.wrap(model.completion)("m", talk())
+    assert got["choices"][0]["message"]["content"] == "one"
+    assert answers == []
+
+
+@pytest.mark.parametrize("options", [{}, {"trigger_tokens": 10**6}])
+def test_a_prompt_that_was_read_whole_is_no_news(options: dict[str, Any]) -> None:
+    compacter, events = listening(**options)
+    completion = compacter.wrap(ScriptedModel(window=10**6).completion)
+    for turns in (1, 5, 20):
+        completion("m", talk(turns))
+    assert told(events, SilentTruncation) == []
+
+
+def test_images_and_reasoning_are_not_held_against_the_server() -> None:
+    model = ScriptedModel(window=10**6, usage={"prompt_tokens": 60, "completion_tokens": 1}, strict=False)
+    picture = {"type": "image_url", "image_url": {"url": "https://pictures.test/1.png", "detail": "high"}}
+    history: list[Chat] = [
+        {"role": "user", "content": [{"type": "text", "text": "What is this?"}, picture]},
+        {"role": "assistant", "reasoning_content": "hm " * 2_000, "content": "A harbour."},
+        {"role": "user", "content": "And now?"},
+    ]
+    compacter, events = listening()
+    compacter.wrap(model.completion)("m", history)
+    assert told(events, SilentTruncation) == []
+
+
+@pytest.mark.parametrize(
+    ("characters", "tokens", "learnt", "cut"),
+    [
+        (4_000, 1_000, 4.0, False),
+        (6_900, 1_000, None, False),
+        (7_100, 1_000, None, True),
+        (6_000, 1_000, 1.5, False),  # learnt from Chinese, now English: no proof
+        (12_000, 1_000, 8.0, False),
+        (14_000, 1_000, 8.0, True),
+    ],
+)
+def test_only_what_no_text_can_be_is_a_cut(characters: int, tokens: int, learnt: float | None, cut: bool) -> None:
+    calibration = Calibration()
+    if learnt:
+        calibration.learn(int(learnt * 1_000), 1_000)
+    assert (expected_tokens(characters, tokens, calibration) is not None) is cut
+
+
+class TestNoRoomForAnAnswer:
+    def test_a_reply_cut_at_the_window_is_a_token_limit(self) -> None:
+        model = ScriptedModel(window=4_010, replies="word " * 200)
+        compacter, events = listening()
+        compacter._engine.calibration("m").window = 4_010
+        reply: Any = compacter.wrap(model.completion)("m", talk())
+        assert reply["choices"][0]["finish_reason"] == "stop"
+        assert len(told(events, CompactionEvent)) == 1
+        assert model.rejected == 0
+
+    async def test_so_it_is_in_an_async_program_with_a_trigger(self) -> None:
+        model = ScriptedModel(window=4_010, replies="word " * 200)
+        compacter, _ = listening(trigger_tokens=10**6)
+        compacter._engine.calibration("m").window = 4_010
+        reply: Any = await compacter.wrap(model.acompletion)("m", talk())
+        assert reply["choices"][0]["finish_reason"] == "stop"
+
+    @pytest.mark.parametrize("options", [{"max_tokens": 1}, {"max_tokens": 16}])
+    def test_a_reply_that_was_meant_to_be_short_is_none(self, options: dict[str, Any]) -> None:
+        model = ScriptedModel(window=10**6, replies="word " * 200)
+        compacter, events = listening()
+        reply: Any = compacter.wrap(model.completion)("m", talk(), **options)
+        assert reply["choices"][0]["finish_reason"] == "length"
+        assert events == []
+
+    def test_a_short_reply_far_from_the_window_is_none(self) -> None:
+        usage = {"prompt_tokens": 2_000, "completion_tokens": 12}
+        cut = {"content": "word word", "finish_reason": "length"}
+        compacter, events = listening()
+        compacter._engine.calibration("m").window = 8_000
+        compacter.wrap(ScriptedModel(replies=cut, usage=usage).completion)("m", talk())
+        assert events == []
+
+    def test_a_reason_to_stop_that_says_so_is_enough(self) -> None:
+        answers: Iterator[Any] = iter([{"content": "", "finish_reason": "model_context_window_exceeded"}, "fine"])
+        model = ScriptedModel(window=10**6, replies=lambda _: next(answers))
+        compacter, events = listening()
+        reply: Any = compacter.wrap(model.completion)("m", talk())
+        assert reply["choices"][0]["message"]["content"] == "fine"
+        assert len(told(events, CompactionEvent)) == 1
+
+    def test_what_cannot_shrink_gets_the_short_reply(self) -> None:
+        model = ScriptedModel(window=1_010, replies="word " * 200)
+        compacter, _ = listening()
+        compacter._engine.calibration("m").window = 1_010
+        reply: Any = compacter.wrap(model.completion)("m", [{"role": "user", "content": "x" * 4_000}])
+        assert reply["choices"][0]["finish_reason"] == "length"
+        assert len(model.requests) == 1

@@ -1,0 +1,87 @@
+"""One conversation with tools, in each wire format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from compacter.messages.format import WIRE_FORMATS, Wire, WireName, wire
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a wire format writes a word, and a call of one tool with its result."""
+
+    name: WireName
+
+    @property
+    def wire(self) -> Wire:
+        return wire(self.name)
+
+    def say(self, role: str, text: str) -> Item:
+        said: Item = self.wire.say("user" if role == "user" else "assistant", text)
+        return said
+
+    def look(self, number: int, text: str, tool: str = "look") -> list[Item]:
+        """A call and its result; ids come again."""
+        name = f"call_{number % 2}"
+        if self.name == "openai":
+            function = {"name": tool, "arguments": "{}"}
+            call = {"id": name, "type": "function", "function": function}
+            return [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": name, "content": text},
+            ]
+        if self.name == "responses":
+            return [
+                {"type": "function_call", "call_id": name, "name": tool, "arguments": "{}"},
+                {"type": "function_call_output", "call_id": name, "output": text},
+            ]
+        if self.name == "anthropic":
+            result: Item = {"type": "tool_result", "tool_use_id": name, "content": text}
+            return [
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": name, "name": tool, "input": {}}],
+                },
+                {"role": "user", "content": [result]},
+            ]
+        if self.name == "bedrock":
+            result = {"toolResult": {"toolUseId": name, "content": [{"text": text}]}}
+            return [
+                {
+                    "role": "assistant",
+                    "content": [{"toolUse": {"toolUseId": name, "name": tool, "input": {}}}],
+                },
+                {"role": "user", "content": [result]},
+            ]
+        result = {"functionResponse": {"id": name, "name": tool, "response": {"output": text}}}
+        return [
+            {"role": "model", "parts": [{"functionCall": {"id": name, "name": tool, "args": {}}}]},
+            {"role": "user", "parts": [result]},
+        ]
+
+    def errand(self, results: list[str], tools: list[str] | None = None) -> list[Item]:
+        """A task, one tool call for each result, and a last answer and question."""
+        items = [self.say("user", "Count the ships.")]
+        for number, text in enumerate(results):
+            items += self.look(number, text, tools[number] if tools else "look")
+        return [*items, self.say("assistant", "Seven."), self.say("user", "And now?")]
+
+    def results(self, items: list[Item]) -> list[str]:
+        """The results' texts, in order."""
+        entries = [entry for index, item in enumerate(items) for entry in self.wire.entries(item, index)]
+        return [entry.text for entry in entries if entry.kind == "result"]
+
+    def broken(self, items: list[Item]) -> list[str]:
+        return [half.call_id for half in self.wire.outline(items).broken]
+
+
+@pytest.fixture(params=WIRE_FORMATS)
+def form(request: pytest.FixtureRequest) -> Form:
+    """Each wire format in turn."""
+    return Form(request.param)

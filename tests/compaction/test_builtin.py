@@ -1,0 +1,214 @@
+"""The strategies that come with it, in every wire format."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter.errors import ConfigurationError
+from compacter.summaries import tag
+from compacter.summaries.excerpt import shorten
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+if TYPE_CHECKING:
+    from tests.compaction.conftest import Form
+
+LONG = "r" * 3_000
+
+
+def run(form: Form, items: list[Any], strategy: Any, **options: Any) -> Any:
+    budget = options.pop("budget", None)
+    summarizer = ScriptedSummarizer("They talked.")
+    before = copy.deepcopy(items)
+    compacter = Compacter(strategy=strategy, summarizer=summarizer, **options)
+    result = compacter.compact(items, wire_format=form.name, budget=budget)
+    assert items == before
+    assert form.broken(result.messages) == []
+    return result
+
+
+class TestTruncate:
+    def test_it_says_how_many_are_gone(self, form: Form) -> None:
+        items = form.errand([LONG] * 6)
+        result = run(form, items, Truncate())
+        (note,) = [text for item in result.messages if tag.parse(text := form.wire.plain_text(item) or "")]
+        assert f"{len(result.discarded)} earlier messages left out" in note
+        assert result.event.summarizer_calls == 0
+
+    def test_a_prior_summary_stays(self, form: Form) -> None:
+        once = run(form, form.errand([LONG] * 6), Summarize()).messages
+        again = run(form, [*once, *form.errand([LONG] * 6)], Truncate())
+        texts = [form.wire.plain_text(item) or "" for item in again.messages]
+        (summary,) = [text for text in texts if tag.parse(text)]
+        assert "They talked." in summary
+        assert "left out without a summary" in summary
+
+
+class TestClearToolResults:
+    def test_old_large_results_become_receipts_with_their_size_and_pairs_stay(self, form: Form) -> None:
+        items = form.errand([LONG, "short", LONG, LONG, LONG])
+        result = run(form, items, ClearToolResults(keep_recent=2))
+        texts = form.results(result.messages)
+        assert texts[1] == "short"
+        assert texts[3:] == [LONG, LONG]
+        for text in (texts[0], texts[2]):
+            assert len(text) < 80
+            assert "3,000 characters" in text
+        assert len(result.messages) == len(items)
+        assert len(result.discarded) == 2
+
+    def test_named_tools_are_left_alone(self, form: Form) -> None:
+        items = form.errand([LONG] * 4, ["look", "read", "look", "look"])
+        result = run(form, items, ClearToolResults(keep_recent=1, exclude=["read"]))
+        assert [text == LONG for text in form.results(result.messages)] == [False, True, False, True]
+
+    def test_pinned_results_are_left_alone(self, form: Form) -> None:
+        items = form.errand([LONG] * 4)
+        pinned = items[2]
+        result = run(form, items, ClearToolResults(keep_recent=1), pin=lambda item: item is pinned)
+        assert pinned in result.messages
+        assert [text == LONG for text in form.results(result.messages)] == [True, False, False, True]
+
+    def test_with_nothing_to_clear_it_leaves_all(self, form: Form) -> None:
+        assert not run(form, form.errand(["short"] * 6), ClearToolResults(keep_recent=0)).changed
+
+    def test_doing_it_again_changes_nothing_more(self, form: Form) -> None:
+        once = run(form, form.errand([LONG] * 4), ClearToolResults(keep_recent=1)).messages
+        assert not run(form, once, ClearToolResults(keep_recent=1)).changed
+
+    def test_the_cleared_view_is_sticky_byte_for_byte(self) -> None:
+        from tests.compaction.conftest import Form as AForm
+
+        form = AForm("openai")
+        model = ScriptedModel(window=3_000)
+        completion = Compacter(strategy=ClearToolResults(keep_recent=1)).wrap(model.completion)
+        history = form.errand([LONG] * 4)
+        completion("m", history)
+        first = json.dumps(model.requests[-1].messages)
+        history = [*copy.deepcopy(history), form.say("assistant", "ok"), form.say("user", "More?")]
+        completion("m", history)
+        assert model.rejected == 1
+        assert json.dumps(model.requests[-1].messages[:-2]) == first
+
+
+class TestShorten:
+    def test_one_oversized_result_keeps_beginning_and_end(self, form: Form) -> None:
+        items = form.errand(["begin " + "x" * 20_000 + " end"])
+        result = run(form, items, Shorten(), budget=2_000)
+        (text,) = form.results(result.messages)
+        assert result.fits
+        assert text.startswith("begin")
+        assert text.endswith("end")
+        assert "characters left out" in text
+
+    def test_it_takes_from_the_largest_only(self, form: Form) -> None:
+        items = form.errand(["small " * 20, LONG, LONG])
+        result = run(form, items, Shorten(), budget=2_500)
+        small, *large = form.results(result.messages)
+        assert small == "small " * 20
+        assert all(800 < len(text) < 1_300 for text in large)
+
+    def test_what_must_stay_is_never_shortened(self, form: Form) -> None:
+        items = [form.say("user", "x" * 5_000), form.say("assistant", LONG), form.say("user", "y" * 5_000)]
+        pinned = items[0]
+        result = run(form, items, Shorten(), budget=4_000, pin=lambda item: item is pinned)
+        assert result.messages[0] is pinned
+        assert result.messages[-1] is items[-1]
+        assert not result.fits
+
+    def test_it_is_the_last_resort_where_no_head_is_left(self, form: Form) -> None:
+        items = [form.say("assistant", "x" * 20_000), form.say("user", "And now?")]
+        asked = ScriptedSummarizer(fail="too_large")
+        result = Compacter(summarizer=asked).compact(
+            form.errand([LONG * 6])[:3] + items[-1:], wire_format=form.name, budget=2_500
+        )
+        assert result.fits
+
+
+class TestShorteningText:
+    @pytest.mark.parametrize("text", ["a" * 5_000, "word " * 1_000, "漢字" * 2_000, "👩‍👩‍👧 " * 600, "e\u0301" * 3_000])
+    def test_l7_it_is_cut_between_characters(self, text: str) -> None:
+        short = shorten(text, 600)
+        head, _, rest = short.partition(" […")
+        assert len(short) <= 600
+        assert text.startswith(head)
+        assert text.rstrip().endswith(rest.partition("…] ")[2].rstrip())
+        assert not rest.partition("…] ")[2].startswith(("\u0301", "\u200d"))
+        assert not head.endswith("\u200d")
+
+    def test_l7_a_short_text_stays(self) -> None:
+        assert shorten("short", 600) == "short"
+
+    def test_json_stays_json(self) -> None:
+        value = {"rows": [{"id": n, "text": "x" * 300} for n in range(200)], "note": "y" * 5_000}
+        short = shorten(json.dumps(value), 2_000)
+        assert len(short) <= 2_000
+        assert set(json.loads(short)) == {"rows", "note"}
+
+    def test_json_inside_prose_stays_json(self) -> None:
+        rows = json.dumps([{"id": n, "text": "x" * 50} for n in range(200)])
+        short = shorten(f"Result:\n{rows}\nDone.", 2_000)
+        assert len(short) <= 2_000
+        value, end = json.JSONDecoder().raw_decode(short, short.index("["))
+        assert len(value) > 3
+        assert short[end:] == "\nDone."
+
+    def test_lines_of_json_are_kept_or_left_out_whole(self) -> None:
+        lines = [json.dumps({"id": n, "text": "x" * 50}) for n in range(200)]
+        head, _, tail = shorten("\n".join(lines), 1_500).partition(" […")
+        kept = [*head.splitlines(), *tail.partition("…] ")[2].splitlines()]
+        assert len(kept) > 8
+        assert all(line in lines for line in kept)
+
+    @pytest.mark.parametrize(
+        "url", ["data:image/png;base64,", "data:image/svg+xml;charset=utf-8,", "data:a/b;x=1;base64,"]
+    )
+    def test_a_data_url_is_kept_or_left_out_whole(self, url: str) -> None:
+        whole = url + "A" * 2_000
+        for text in (f"see {whole} there " + "w " * 800, "w " * 800 + f"see {whole} there"):
+            short = shorten(text, 900)
+            assert whole in short or "AA" not in short
+
+
+class TestChain:
+    def test_it_stops_as_soon_as_it_fits(self, form: Form) -> None:
+        chain = Chain(ClearToolResults(keep_recent=0), Summarize())
+        enough = run(form, form.errand([LONG] * 4), chain, budget=6_000)
+        assert enough.event.strategy == "clear_tool_results"
+        more = run(form, form.errand([LONG, *["short " * 40] * 12]), chain, budget=1_500)
+        assert more.event.strategy == "clear_tool_results+summarize"
+        assert more.fits
+
+    def test_a_sequence_is_a_chain_and_chains_nest(self, form: Form) -> None:
+        items = form.errand([LONG, *["short " * 40] * 12])
+        clear, fold = ClearToolResults(keep_recent=0), Summarize()
+        nested = run(form, items, Chain(Chain(clear), fold), budget=1_500)
+        assert run(form, items, [clear, fold], budget=1_500).messages == nested.messages
+        assert run(form, items, Chain([clear, fold]), budget=1_500).messages == nested.messages
+
+    def test_without_numbers_it_aims_at_what_the_ratio_would_leave(self, form: Form) -> None:
+        items = form.errand([LONG] * 10)
+        chain = Chain(ClearToolResults(keep_recent=1), Summarize())
+        assert run(form, items, chain, compact_ratio=0.5).event.strategy == "clear_tool_results"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ClearToolResults(keep_recent=-1),
+        lambda: ClearToolResults(min_size=True),
+        lambda: ClearToolResults(exclude="read"),
+        lambda: Shorten(min_size=5),
+        lambda: Shorten(min_size="big"),  # type: ignore[arg-type]
+        Chain,
+        lambda: Chain([]),
+        lambda: Chain(Summarize),  # type: ignore[arg-type]
+    ],
+)
+def test_what_makes_no_sense_is_refused(make: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        make()

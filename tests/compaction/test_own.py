@@ -1,0 +1,225 @@
+"""Strategies of a user's own: ten lines are enough, and none of them can break a promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compacter import Chain, Compacter, CompactionEvent, Summarize, Truncate
+from compacter.compaction.task import CompactionStrategy, CompactionTask
+from compacter.errors import ConfigurationError
+from compacter.events import CompactionFailed
+from compacter.messages.format import wire
+from compacter.summaries import tag
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+Chat = dict[str, Any]
+Answer = Callable[[CompactionTask], Any]
+
+
+class SlidingWindow:
+    """The newest messages, and a note."""
+
+    name = "sliding_window"
+
+    def compact(self, task: CompactionTask) -> list[Any]:
+        newest = range(len(task.messages) - 6, len(task.messages))
+        return task.keep(newest, note=f"{newest.start} older messages are not shown.")
+
+
+class Important:
+    """The tail, and what has digits in it."""
+
+    name = "important"
+
+    def compact(self, task: CompactionTask) -> list[Any]:
+        telling = [i for i in task.plan.folded if any(c.isdigit() for c in str(task.messages[i]["content"]))]
+        return task.keep([*telling, *range(task.plan.cut, len(task.messages))])
+
+
+class Says:
+    """Answers what a test has written down."""
+
+    name = "says"
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+
+    def compact(self, task: CompactionTask) -> Any:
+        return self.answer(task)
+
+
+def talk(turns: int = 14) -> list[Chat]:
+    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
+    for number in range(turns):
+        said = f"The bill is {number} euros. " if number % 5 == 0 else "Nice weather. "
+        history.append({"role": "user", "content": said.ljust(160, "q")})
+        call = {"id": f"c{number % 2}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        history.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        history.append({"role": "tool", "tool_call_id": f"c{number % 2}", "content": "seen".ljust(160, "r")})
+        history.append({"role": "assistant", "content": "I see. ".ljust(160, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
+
+
+def run(strategy: Any, **options: Any) -> tuple[Any, list[Any]]:
+    told: list[Any] = []
+    options.setdefault("summarizer", ScriptedSummarizer("They talked."))
+    result = Compacter(strategy=strategy, on_event=told.append, **options).compact(talk())
+    return result, told
+
+
+def test_e5_a_sliding_window_keeps_the_newest_the_system_prompt_and_a_note() -> None:
+    result, _ = run(SlidingWindow())
+    assert isinstance(SlidingWindow(), CompactionStrategy)
+    assert result.event.strategy == "sliding_window"
+    assert result.messages[0] == talk()[0]
+    assert "52 older messages are not shown." in result.messages[1]["content"]
+    assert wire("openai").outline(result.messages).broken == ()
+    assert result.messages[-1] == talk()[-1]
+
+
+def test_the_note_of_the_last_time_makes_room_and_a_prior_summary_stays() -> None:
+    compacter = Compacter(summarizer=ScriptedSummarizer("They planned a feast."))
+    messages = compacter.compact(talk()).messages
+    window = Compacter(strategy=SlidingWindow())
+    for _ in range(4):
+        messages = window.compact([*messages, *talk()[1:]]).messages
+    (summary,) = [m["content"] for m in messages if tag.parse(m.get("content") or "")]
+    assert summary.count("not shown") == 1
+    assert summary.count("They planned a feast.") == 1
+
+
+def test_an_importance_scoring_one_keeps_what_it_scores() -> None:
+    result, _ = run(Important())
+    texts = [str(message["content"]) for message in result.messages]
+    assert sum("euros" in text for text in texts) == 3
+    assert sum("weather" in text for text in texts) < 5
+    assert result.event.strategy == "important"
+
+
+def test_a_tuple_will_do_and_so_will_a_note_without_the_tag() -> None:
+    note = {"role": "user", "content": "(some left out)"}
+    result, _ = run(Says(lambda task: (task.messages[0], note, *task.messages[-9:])))
+    assert result.event.strategy == "says"
+    assert note in result.messages
+
+
+def changed_in_place(task: CompactionTask) -> list[Any]:
+    task.messages[1]["content"] = "gone"
+    return list(task.messages[:1] + task.messages[-5:])
+
+
+async def later(task: CompactionTask) -> list[Any]:
+    return []
+
+
+BROKEN: dict[str, Answer] = {
+    "nothing left": lambda task: [],
+    "None": lambda task: None,
+    "a lost system prompt": lambda task: task.messages[1:],
+    "a lost last user message": lambda task: [*task.messages[:1], *task.messages[10:-1]],
+    "half a pair": lambda task: [task.messages[0], *task.messages[3:]],
+    "a call without its result": lambda task: [*task.messages[:3], *task.messages[5:]],
+    "another order": lambda task: [
+        task.messages[0], *task.messages[9:13], *task.messages[5:9], task.messages[-1]
+    ],
+    "a message twice": lambda task: [task.messages[0], *[task.messages[4]] * 3, task.messages[-1]],
+    "strangers": lambda task: [
+        task.messages[0],
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b"},
+        task.messages[-1],
+    ],
+    "a stranger at the end": lambda task: [
+        *task.messages[:5], task.messages[-1], {"role": "user", "content": "a"}
+    ],
+    "a summary before the system prompt": lambda task: [
+        {"role": "user", "content": tag.compose("x")}, task.messages[0], *task.messages[-5:]
+    ],
+    "a summary in the middle": lambda task: [
+        *task.messages[:5], {"role": "user", "content": tag.compose("x")}, task.messages[-1]
+    ],
+    "a system message of its own": lambda task: [
+        task.messages[0], {"role": "system", "content": "Obey."}, task.messages[-1]
+    ],
+    "growth": lambda task: [
+        *task.messages[:-1], {"role": "assistant", "content": "x" * 99}, task.messages[-1]
+    ],
+    "changed copies, unannounced": lambda task: [
+        {**m, "content": "x"} if m["role"] == "assistant" and m["content"] else m for m in task.messages
+    ],
+    "a change in place": changed_in_place,
+    "a raise": lambda task: 1 // 0,
+    "a coroutine's promise": lambda task: 7,
+    "text": lambda task: "abc",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_m16_what_breaks_a_promise_is_caught_and_the_fallback_used(what: str) -> None:
+    history = talk()
+    told: list[Any] = []
+    compacter = Compacter(strategy=Says(BROKEN[what]), on_event=told.append)
+    result = compacter.compact(history)
+    assert history == talk()
+    assert result.event is not None
+    assert (result.event.strategy, result.event.fallback) == ("truncate", True)
+    assert wire("openai").outline(result.messages).broken == ()
+    (failed,) = [event for event in told if isinstance(event, CompactionFailed)]
+    assert "says" in failed.reason
+
+
+def test_without_a_fallback_it_changes_nothing_and_the_provider_has_the_last_word() -> None:
+    told: list[Any] = []
+    compacter = Compacter(strategy=Says(BROKEN["half a pair"]), fallback=None, on_event=told.append)
+    assert not compacter.compact(talk()).changed
+    assert not any(isinstance(event, CompactionEvent) for event in told)
+
+
+def test_an_extractive_fallback_is_used_for_it_too() -> None:
+    result, _ = run(Says(BROKEN["a raise"]), fallback="extractive")
+    assert result.event.strategy == "extractive"
+    assert result.event.summary
+
+
+def test_in_a_chain_a_broken_one_leaves_the_work_to_the_next() -> None:
+    result, told = run(Chain(Says(BROKEN["a raise"]), Summarize()))
+    assert (result.event.strategy, result.event.fallback) == ("summarize", False)
+    assert any(isinstance(event, CompactionFailed) for event in told)
+
+
+def test_one_that_does_nothing_is_no_failure() -> None:
+    result, told = run(Says(lambda task: list(task.messages)))
+    assert not result.changed
+    assert not any(isinstance(event, CompactionFailed) for event in told)
+
+
+def test_edits_that_are_announced_are_taken_one_for_one() -> None:
+    class Terse(Says):
+        edits = True
+
+    def first_words(task: CompactionTask) -> list[Any]:
+        return [{**m, "content": "I see."} if m["role"] == "assistant" and m["content"] else m for m in task.messages]
+
+    result, _ = run(Terse(first_words))
+    assert result.event.strategy == "says"
+    assert len(result.discarded) == 14
+
+    strangers = [{"role": "user", "content": "a"}] * 3
+    stuffed = Terse(lambda task: [*first_words(task)[:-1], *strangers, task.messages[-1]])
+    assert run(stuffed)[0].event.strategy == "truncate"
+
+
+@pytest.mark.parametrize("strategy", [Summarize, "summarize", None, [], [Truncate], object()])
+def test_what_is_no_strategy_is_refused_at_once(strategy: Any) -> None:
+    with pytest.raises(ConfigurationError, match="strategy"):
+        Compacter(strategy=strategy)
+
+
+def test_it_works_in_a_call_as_well() -> None:
+    model = ScriptedModel(window=700)
+    Compacter(strategy=SlidingWindow()).wrap(model.completion)("m", talk())
+    assert model.requests[-1].messages[-1] == talk()[-1]
+    assert model.rejected == 1

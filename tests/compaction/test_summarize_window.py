@@ -1,0 +1,57 @@
+"""Whose window a prompt has to fit: the summarizer's own, where that is another model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from compacter import Compacter
+from compacter.call.effects import Answer, AskPlan, AskSummarizer, Clock, Effect, Recall, drive
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.plan import Job
+from compacter.compaction.run import compact
+from compacter.messages.format import wire
+
+
+def prompts_for(summarizer_window: int | None) -> list[int]:
+    """Characters of each prompt for a history of 40,000 characters whose model has a window of 2,000 tokens."""
+    compacter = Compacter(summarizer=lambda messages, **_: "They spoke.", compact_ratio=1.0)
+    policy = compacter._engine.policy
+    policy = replace(policy, settings=replace(policy.settings, summarizer_window=summarizer_window))
+    messages: list[Any] = [
+        {"role": role, "content": f"{role} {number} ".ljust(1_000, "x")}
+        for number in range(20)
+        for role in ("user", "assistant")
+    ]
+    calibration = Calibration()
+    calibration.window = 2_000
+    job = Job(wire=wire("openai"), messages=tuple(messages), trigger="manual", calibration=calibration, must=True)
+    sizes: list[int] = []
+
+    def perform(effect: Effect[Any]) -> Any:
+        match effect:
+            case AskSummarizer():
+                sizes.append(sum(len(message["content"]) for message in effect.messages))
+                return Answer("They spoke.")
+            case Clock():
+                return 0.0
+            case AskPlan():
+                return effect.plan
+            case Recall():
+                return None
+            case _:
+                return None
+
+    assert drive(compact(policy, job), perform) is not None
+    return sizes
+
+
+def test_a_summarizer_of_the_same_model_gets_prompts_for_that_window() -> None:
+    sizes = prompts_for(None)
+
+    assert len(sizes) > 4
+    assert max(sizes) < 2_000 * 4
+
+
+def test_another_model_with_a_larger_window_gets_it_all_at_once() -> None:
+    assert len(prompts_for(128_000)) == 1

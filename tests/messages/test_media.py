@@ -1,0 +1,288 @@
+"""What media weigh in each wire format, and what stands for them."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from compacter.messages import media
+from compacter.messages.format import wire
+from compacter.messages.steps import Kind
+
+_PDF = base64.b64encode(bytes(150_000)).decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "weight", "shown"),
+    [
+        pytest.param(
+            "openai",
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "https://x.invalid/a.png", "detail": "low"}}],
+            },
+            media.IMAGE_LOW_DETAIL,
+            "[image/*]",
+            id="openai-low-detail",
+        ),
+        pytest.param(
+            "openai",
+            {
+                "role": "user",
+                "content": [{"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}],
+            },
+            media.weight("audio/mp3", 150_000),
+            "[audio/mp3, 150,000 bytes]",
+            id="openai-audio",
+        ),
+        pytest.param(
+            "openai",
+            {
+                "role": "user",
+                "content": [{"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PDF}"}}],
+            },
+            media.weight("application/pdf", 150_000),
+            "[application/pdf, 150,000 bytes]",
+            id="openai-file",
+        ),
+        pytest.param(
+            "anthropic",
+            {
+                "role": "user",
+                "content": [{"type": "image", "source": {"type": "url", "url": "https://x.invalid/a"}}],
+            },
+            media.IMAGE,
+            "[image/*]",
+            id="anthropic-url",
+        ),
+        pytest.param(
+            "anthropic",
+            {
+                "role": "user",
+                "content": [{"type": "document", "source": {"type": "file", "file_id": "file_1"}}],
+            },
+            media.weight("application/pdf"),
+            "[application/pdf]",
+            id="anthropic-file",
+        ),
+        pytest.param(
+            "anthropic",
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "document",
+                        "source": {"type": "base64", "media_type": "application/pdf", "data": _PDF},
+                    }
+                ],
+            },
+            media.weight("application/pdf", 150_000),
+            "[application/pdf, 150,000 bytes]",
+            id="anthropic-pdf",
+        ),
+        pytest.param(
+            "anthropic",
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "document",
+                        "source": {"type": "text", "media_type": "text/plain", "data": "x" * 900},
+                    }
+                ],
+            },
+            900,
+            "[text/plain, 900 bytes]",
+            id="anthropic-text-document",
+        ),
+        pytest.param(
+            "anthropic",
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "document",
+                        "source": {"type": "content", "content": [{"type": "text", "text": "x" * 70}]},
+                    }
+                ],
+            },
+            70,
+            "[text/plain, 70 bytes]",
+            id="anthropic-content-document",
+        ),
+        pytest.param(
+            "responses",
+            {
+                "role": "user",
+                "content": [{"type": "input_file", "file_data": f"data:application/pdf;base64,{_PDF}"}],
+            },
+            media.weight("application/pdf", 150_000),
+            "[application/pdf, 150,000 bytes]",
+            id="responses-file",
+        ),
+        pytest.param(
+            "responses",
+            {"role": "user", "content": [{"type": "input_image", "file_id": "file_1", "detail": "low"}]},
+            media.IMAGE_LOW_DETAIL,
+            "[image/*]",
+            id="responses-image",
+        ),
+        pytest.param(
+            "gemini",
+            {
+                "role": "user",
+                "parts": [{"file_data": {"file_uri": "gs://b/secret.mp4", "mime_type": "video/mp4"}}],
+            },
+            media.weight("video/mp4"),
+            "[video/mp4]",
+            id="gemini-file",
+        ),
+        pytest.param(
+            "bedrock",
+            {
+                "role": "user",
+                "content": [{"document": {"format": "pdf", "name": "d", "source": {"bytes": bytes(90_000)}}}],
+            },
+            media.weight("application/pdf", 90_000),
+            "[application/pdf, 90,000 bytes]",
+            id="bedrock-pdf",
+        ),
+        pytest.param(
+            "bedrock",
+            {
+                "role": "user",
+                "content": [{"document": {"format": "txt", "name": "d", "source": {"text": "x" * 50}}}],
+            },
+            50,
+            "[text/plain, 50 bytes]",
+            id="bedrock-text-document",
+        ),
+        pytest.param(
+            "bedrock",
+            {
+                "role": "user",
+                "content": [{"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/k"}}}}],
+            },
+            media.weight("video/mp4"),
+            "[video/mp4]",
+            id="bedrock-video",
+        ),
+    ],
+)
+def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight: int, shown: str) -> None:  # M12
+    (entry,) = wire(name).entries(message, 0)
+
+    assert wire(name).size(message) == weight
+    assert (entry.kind, entry.text) == ("media", shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "anthropic",
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "c1",
+                        "content": [
+                            {"type": "text", "text": "seen"},
+                            {
+                                "type": "image",
+                                "source": {"type": "base64", "media_type": "image/png", "data": _PDF},
+                            },
+                        ],
+                    }
+                ],
+            },
+        ),
+        (
+            "responses",
+            {
+                "type": "function_call_output",
+                "call_id": "c1",
+                "output": [
+                    {"type": "input_text", "text": "seen"},
+                    {"type": "input_image", "image_url": f"data:image/png;base64,{_PDF}"},
+                ],
+            },
+        ),
+        (
+            "gemini",
+            {
+                "role": "user",
+                "parts": [
+                    {
+                        "functionResponse": {
+                            "name": "f",
+                            "response": {"output": "seen"},
+                            "parts": [{"inlineData": {"mimeType": "image/png", "data": _PDF}}],
+                        }
+                    }
+                ],
+            },
+        ),
+        (
+            "bedrock",
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "toolResult": {
+                            "toolUseId": "c1",
+                            "content": [
+                                {"text": "seen"},
+                                {"image": {"format": "png", "source": {"bytes": bytes(90_000)}}},
+                            ],
+                        }
+                    }
+                ],
+            },
+        ),
+    ],
+)
+def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(name: str, message: object) -> None:
+    reader = wire(name)
+    edited = reader.rewrite(message, lambda kind, text, _name: "gone" if kind == "result" else text)
+
+    assert [(entry.role, entry.kind) for entry in reader.entries(message, 0)] == [
+        ("tool", "result"),
+        ("tool", "media"),
+    ]
+    assert media.IMAGE < reader.size(message) < media.IMAGE + 60
+    assert reader.outline([message]).kinds == [Kind.RESULT]
+    assert reader.size(edited) < 30
+    assert [entry.kind for entry in reader.entries(edited, 0)] == ["result"]
+
+
+@pytest.mark.parametrize(
+    ("mime", "size", "weight"),
+    [
+        ("image/png", 4_000_000, media.IMAGE),
+        ("audio/mpeg", 160_000, 1_000),
+        ("audio/mpeg", 1, 100),
+        ("text/plain", 700, 700),
+        ("text/plain", None, media.UNKNOWN),
+        ("application/pdf", 60_000, 6_400),
+        ("application/pdf", 60_001, 12_800),
+        ("model/obj", 10**9, media.UNKNOWN),
+    ],
+)
+def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -> None:  # M15
+    assert media.weight(mime, size) == weight
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (b"GIF89a" + bytes([10, 0, 20, 0]) + bytes(90), "[image/gif, 10x20, 100 bytes]"),
+        (b"\xff\xd8" + bytes(98), "[image/gif, 100 bytes]"),
+        ("not base64 at all: é", "[image/gif, 15 bytes]"),
+        (None, "[image/gif]"),
+    ],
+)
+def test_a_placeholder_tells_type_measures_and_size(data: str | bytes | None, shown: str) -> None:
+    assert media.placeholder("image/gif", data) == shown

@@ -1,0 +1,142 @@
+"""What is peculiar to the items of the Responses API."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from compacter.messages import media
+from compacter.messages.format import wire
+
+_PICTURE = base64.b64encode(bytes(150_000)).decode()
+_ASK = {"role": "user", "content": "a"}
+_REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "QUJD" * 100}
+
+
+def _call(call_id: str) -> dict[str, str]:
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"}
+
+
+def _output(call_id: str) -> dict[str, str]:
+    return {"type": "function_call_output", "call_id": call_id, "output": "done"}
+
+
+def _say(text: str) -> dict[str, str]:
+    return {"type": "message", "role": "assistant", "content": text}
+
+
+@pytest.mark.parametrize(
+    ("items", "steps"),
+    [
+        pytest.param([_ASK, _REASONING, _say("b"), _ASK], [0, 1, 3], id="reasoning-and-its-answer"),
+        pytest.param([_ASK, _REASONING, _call("x"), _output("x"), _ASK], [0, 1, 4], id="reasoning-and-its-call"),
+        pytest.param(
+            [_REASONING, _call("x"), _output("x"), _REASONING, _call("x"), _output("x"), _say("b")],
+            [0, 3, 6],
+            id="two-responses",
+        ),
+        pytest.param(
+            [_REASONING, _say("b"), _call("x"), _call("y"), _output("y"), _output("x"), _ASK],
+            [0, 6],
+            id="reasoning-and-parallel-calls",
+        ),
+        pytest.param([_call("x"), _call("y"), _output("x"), _ASK, _output("y"), _ASK], [0, 5], id="a-late-output"),
+        pytest.param([_say("b"), _call("x"), _output("x")], [0, 1], id="no-reasoning"),
+        pytest.param(
+            [_ASK, {"type": "item_reference", "id": "rs_1"}, _call("x"), _output("x"), _ASK],
+            [0, 1, 4],
+            id="a-reference-may-be-reasoning",
+        ),
+    ],
+)
+def test_a_step_spans_what_openai_wants_together(items: list[object], steps: list[int]) -> None:  # P9
+    outline = wire("responses").outline(items)
+
+    assert outline.steps == steps
+    assert outline.broken == ()
+
+
+def test_an_output_is_the_latest_open_calls() -> None:
+    outline = wire("responses").outline([_call("x"), _ASK, _call("x"), _output("x"), _ASK])
+
+    assert outline.steps == [0, 1, 2, 4]
+    assert [(half.index, half.what) for half in outline.broken] == [(0, "unanswered call")]
+
+
+def test_an_output_of_a_referenced_call_is_no_orphan() -> None:
+    items = [_ASK, {"type": "item_reference", "id": "fc_1"}, _output("x"), _ASK]
+
+    assert wire("responses").outline(items).broken == ()
+    assert wire("responses").outline(items).steps == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("call", "output"),
+    [
+        (
+            {"type": "custom_tool_call", "call_id": "x", "name": "sql", "input": "select 1"},
+            {"type": "custom_tool_call_output", "call_id": "x", "output": "1"},
+        ),
+        (
+            {"type": "local_shell_call", "id": "l1", "call_id": "x", "action": {"command": ["ls"]}},
+            {"type": "local_shell_call_output", "id": "x", "output": "a.txt"},
+        ),
+        (
+            {"type": "computer_call", "id": "cu_1", "call_id": "x", "action": {"type": "screenshot"}},
+            {
+                "type": "computer_call_output",
+                "call_id": "x",
+                "output": {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{_PICTURE}"},
+            },
+        ),
+        (
+            {"type": "mcp_approval_request", "id": "x", "name": "send", "arguments": "{}"},
+            {"type": "mcp_approval_response", "approval_request_id": "x", "approve": True},
+        ),
+        (
+            {"type": "shell_call", "call_id": "x", "action": {"commands": ["ls"]}},
+            {"type": "shell_call_output", "call_id": "x", "output": [{"stdout": "a.txt", "stderr": ""}]},
+        ),
+    ],
+)
+def test_every_sort_of_call_has_its_output(call: object, output: object) -> None:
+    reader = wire("responses")
+    outline = reader.outline([_ASK, call, output, _ASK])
+
+    assert (outline.steps, outline.broken) == ([0, 1, 3], ())
+    assert [entry.kind for entry in reader.entries(call, 1)] == ["call"]
+    assert [(entry.role, entry.kind) for entry in reader.entries(output, 2)] in (
+        [("tool", "result")],
+        [("tool", "media")],
+    )
+    assert outline.sizes[2] < 2 * media.IMAGE
+
+
+def test_a_call_that_openai_ran_itself_needs_no_output() -> None:
+    picture = {"type": "image_generation_call", "id": "ig_1", "result": _PICTURE, "status": "completed"}
+    search = {"type": "file_search_call", "id": "fs_1", "queries": ["sky"], "results": [{"text": "blue"}]}
+    reader = wire("responses")
+
+    assert reader.outline([_ASK, picture, search, _ASK]).broken == ()
+    assert [entry.kind for entry in reader.entries(picture, 1)] == ["call", "media"]
+    assert media.IMAGE <= reader.size(picture) < media.IMAGE + 50
+    assert ["blue" in entry.text for entry in reader.entries(search, 2)] == [False, True]
+
+
+def test_sealed_reasoning_weighs_and_a_reference_hardly() -> None:
+    assert wire("responses").size(_REASONING) == 300
+    assert wire("responses").size({"type": "item_reference", "id": "rs_1"}) == 4
+    assert list(wire("responses").entries(_REASONING, 0)) == []
+
+
+def test_an_edited_answer_loses_annotations_that_point_into_the_old_text() -> None:
+    part = {
+        "type": "output_text",
+        "text": "long",
+        "annotations": [{"type": "url_citation", "start_index": 2}],
+    }
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [part]}
+    edited = wire("responses").rewrite(message, lambda _kind, _text, _name: "s")
+
+    assert edited == {**message, "content": [{"type": "output_text", "text": "s", "annotations": []}]}

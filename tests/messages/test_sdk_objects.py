@@ -1,0 +1,234 @@
+"""A message is the same message, whether it comes as a dict or as the object of its SDK."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import litellm
+import pytest
+from anthropic.types import RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from google.genai import types as genai
+from openai.types.chat import ChatCompletionMessage
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
+
+from compacter.messages import media
+from compacter.messages.format import wire
+
+if TYPE_CHECKING:
+    from compacter.messages.format import Message
+
+_FUNCTION = {"name": "look", "arguments": '{"at": "sky"}'}
+_CALLS = [{"id": "c1", "type": "function", "function": _FUNCTION}]
+_PIXELS = b"\xff\xd8\xff" + bytes(90_000)
+
+
+@dataclass(frozen=True)
+class Twins:
+    wire: str
+    item: Message
+    data: Message
+
+
+TWINS = {
+    "openai text": Twins(
+        "openai",
+        ChatCompletionMessage(role="assistant", content="hello", annotations=[]),
+        {"role": "assistant", "content": "hello"},
+    ),
+    "openai calls": Twins(
+        "openai",
+        ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "tool_calls": _CALLS}),
+        {"role": "assistant", "content": None, "tool_calls": _CALLS},
+    ),
+    "openai legacy call": Twins(
+        "openai",
+        ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "function_call": _FUNCTION}),
+        {"role": "assistant", "content": None, "function_call": _FUNCTION},
+    ),
+    "litellm text": Twins(
+        "openai",
+        litellm.Message(role="assistant", content="hello"),
+        {"role": "assistant", "content": "hello"},
+    ),
+    "litellm calls": Twins(
+        "openai",
+        litellm.Message(role="assistant", content=None, tool_calls=_CALLS),
+        {"role": "assistant", "content": None, "tool_calls": _CALLS},
+    ),
+    "anthropic blocks": Twins(
+        "anthropic",
+        {
+            "role": "assistant",
+            "content": [
+                ThinkingBlock(type="thinking", thinking="hm" * 40, signature="c2ln"),
+                RedactedThinkingBlock(type="redacted_thinking", data="QUJD" * 30),
+                TextBlock(type="text", text="hello", citations=None),
+                ToolUseBlock(type="tool_use", id="c1", name="look", input={"at": "sky"}),
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm" * 40, "signature": "c2ln"},
+                {"type": "redacted_thinking", "data": "QUJD" * 30},
+                {"type": "text", "text": "hello"},
+                {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "sky"}},
+            ],
+        },
+    ),
+    "responses message": Twins(
+        "responses",
+        ResponseOutputMessage.model_validate(
+            {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": "hello", "annotations": []}],
+            }
+        ),
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "hello", "annotations": []}],
+        },
+    ),
+    "responses call": Twins(
+        "responses",
+        ResponseFunctionToolCall(type="function_call", call_id="c1", name="look", arguments='{"at": "sky"}'),
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"at": "sky"}'},
+    ),
+    "responses reasoning": Twins(
+        "responses",
+        ResponseReasoningItem(type="reasoning", id="rs_1", summary=[], encrypted_content="QUJD" * 50),
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "QUJD" * 50},
+    ),
+    "gemini text": Twins(
+        "gemini",
+        genai.Content(role="model", parts=[genai.Part(text="hello"), genai.Part(text="hm", thought=True)]),
+        {"role": "model", "parts": [{"text": "hello"}, {"text": "hm", "thought": True}]},
+    ),
+    "gemini call": Twins(
+        "gemini",
+        genai.Content(
+            role="model",
+            parts=[
+                genai.Part(
+                    function_call=genai.FunctionCall(id="c1", name="look", args={"lookAt": "sky"}),
+                    thought_signature=b"sealed",
+                )
+            ],
+        ),
+        {
+            "role": "model",
+            "parts": [
+                {
+                    "functionCall": {"id": "c1", "name": "look", "args": {"lookAt": "sky"}},
+                    "thoughtSignature": base64.b64encode(b"sealed").decode(),
+                }
+            ],
+        },
+    ),
+    "gemini response": Twins(
+        "gemini",
+        genai.Content(
+            role="user",
+            parts=[genai.Part.from_function_response(name="look", response={"theOutput": "blue"})],
+        ),
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "look", "response": {"theOutput": "blue"}}}],
+        },
+    ),
+    "gemini picture": Twins(
+        "gemini",
+        genai.Content(role="user", parts=[genai.Part.from_bytes(data=_PIXELS, mime_type="image/jpeg")]),
+        {
+            "role": "user",
+            "parts": [
+                {"inlineData": {"mimeType": "image/jpeg", "data": base64.b64encode(_PIXELS).decode()}},
+            ],
+        },
+    ),
+    "gemini bare part": Twins("gemini", genai.Part(text="hello"), {"role": "user", "parts": [{"text": "hello"}]}),
+    "gemini bare string": Twins("gemini", "hello", {"role": "user", "parts": [{"text": "hello"}]}),
+    "gemini list of parts": Twins(
+        "gemini", ["a", genai.Part(text="b")], {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}
+    ),
+    "gemini bare call": Twins(
+        "gemini",
+        genai.Part(function_call=genai.FunctionCall(name="look", args={})),
+        {"role": "model", "parts": [{"function_call": {"name": "look", "args": {}}}]},
+    ),
+}
+twins = pytest.mark.parametrize("pair", TWINS.values(), ids=list(TWINS))
+
+
+@twins
+def test_both_are_read_alike(pair: Twins) -> None:
+    reader = wire(pair.wire)
+
+    assert reader.outline([pair.item]) == reader.outline([pair.data])
+    assert list(reader.entries(pair.item, 3)) == list(reader.entries(pair.data, 3))
+    assert reader.speaker(pair.item) == reader.speaker(pair.data)
+    assert reader.plain_text(pair.item) == reader.plain_text(pair.data)
+
+
+@twins
+def test_both_have_the_same_content(pair: Twins) -> None:
+    assert wire(pair.wire).content(pair.item) == wire(pair.wire).content(pair.data)
+
+
+@twins
+def test_rewriting_nothing_gives_the_very_same_object(pair: Twins) -> None:
+    assert wire(pair.wire).rewrite(pair.item, lambda _kind, text, _name: text) is pair.item
+
+
+@pytest.mark.parametrize(
+    "name", ["openai text", "litellm text", "gemini text", "gemini bare part", "responses message"]
+)
+def test_an_edited_object_keeps_its_class(name: str) -> None:
+    pair = TWINS[name]
+    edited = wire(pair.wire).rewrite(pair.item, lambda _kind, _text, _name: "bye")
+
+    assert type(edited) is type(pair.item)
+    assert [entry.text for entry in wire(pair.wire).entries(edited, 0)] == ["bye"]
+    assert [entry.text for entry in wire(pair.wire).entries(pair.item, 0)] == ["hello"]
+
+
+def test_an_edited_gemini_response_keeps_its_id_and_its_class() -> None:
+    answer = genai.FunctionResponse(id="c1", name="look", response={"output": "blue" * 100})
+    content = genai.Content(role="user", parts=[genai.Part(function_response=answer)])
+    edited = wire("gemini").rewrite(content, lambda kind, text, name: f"[{kind} of {name}: {len(text)}]")
+
+    assert isinstance(edited, genai.Content)
+    assert edited.parts
+    assert edited.parts[0].function_response == genai.FunctionResponse(
+        id="c1", name="look", response={"output": "[result of look: 400]"}
+    )
+
+
+def test_an_edited_anthropic_block_leaves_its_neighbours_the_same_objects() -> None:
+    message = TWINS["anthropic blocks"].item
+    edited = wire("anthropic").rewrite(message, lambda kind, text, _name: "bye" if kind == "text" else text)
+
+    assert [new is old for new, old in zip(edited["content"], message["content"], strict=True)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert isinstance(edited["content"][2], TextBlock)
+    assert edited["content"][2].text == "bye"
+
+
+def test_an_uploaded_file_weighs_by_its_type() -> None:
+    file = genai.File(uri="https://example.invalid/files/x", mime_type="image/png", name="files/x")
+    (entry,) = wire("gemini").entries(file, 0)
+
+    assert wire("gemini").size(file) == media.IMAGE
+    assert entry.text == "[image/png]"  # M12

@@ -1,0 +1,202 @@
+"""Which messages belong together: the same rules for every wire format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacter.messages.steps import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.messages.conftest import Call, Dialect, Result
+
+    from compacter.messages.format import Message
+
+LOOK: Call = ("c1", "look", {"at": "sky"})
+SEEN: Result = ("c1", "look", "blue")
+
+
+def test_an_empty_history_has_no_size_and_no_steps(dialect: Dialect) -> None:  # G1, G2, E1
+    outline = dialect.wire.outline([])
+
+    assert (outline.total, outline.steps, outline.broken, outline.open) == (0, [], (), None)
+
+
+def test_a_message_is_a_step_and_a_call_with_its_results_is_one(dialect: Dialect) -> None:  # E2, L6
+    calls, results = dialect.calls([LOOK]), dialect.results([SEEN])
+    messages = [dialect.user("a"), *calls, *results, dialect.answer("b"), dialect.user("c")]
+
+    assert dialect.wire.outline(messages).steps == [0, 1, 3, 4]
+    assert dialect.broken(messages) == []
+
+
+def test_parallel_results_stay_with_their_calls(dialect: Dialect) -> None:  # L1
+    two: Call = ("c2", "listen", {})
+    heard: Result = ("c2", "listen", "hum")
+    batch = [*dialect.calls([LOOK, two]), *dialect.results([heard, SEEN])]
+    messages = [dialect.user("a"), *batch, dialect.answer("b")]
+
+    assert dialect.wire.outline(messages).steps == [0, 1, 1 + len(batch)]
+    assert dialect.broken(messages) == []
+
+
+def test_an_id_that_is_used_again_pairs_by_position(dialect: Dialect) -> None:
+    once = [*dialect.calls([LOOK]), *dialect.results([SEEN])]
+    messages = [*once, *once, dialect.user("again"), *once]
+
+    assert dialect.wire.outline(messages).steps == [0, 2, 4, 5]
+    assert dialect.broken(messages) == []
+
+
+def test_one_id_twice_in_one_batch_still_pairs(dialect: Dialect) -> None:
+    messages = [dialect.user("a"), *dialect.calls([LOOK, LOOK]), *dialect.results([SEEN, SEEN])]
+
+    assert dialect.wire.outline(messages).steps == [0, 1]
+    assert dialect.broken(messages) == []
+
+
+def test_a_result_without_its_call_is_told_by_its_id(dialect: Dialect) -> None:  # E3, P1
+    messages = [dialect.user("a"), *dialect.results([SEEN]), dialect.answer("b")]
+
+    assert dialect.broken(messages) == [("orphan result", "c1")]
+    assert dialect.wire.outline(messages).broken[0].index == 1
+    assert dialect.wire.outline(messages).steps == [0, 1, 2]
+
+
+def test_a_call_that_nobody_answered_is_told_by_its_id(dialect: Dialect) -> None:  # E3
+    messages = [*dialect.calls([LOOK]), dialect.user("never mind"), dialect.answer("b")]
+
+    assert dialect.broken(messages) == [("unanswered call", "c1")]
+    assert dialect.wire.outline(messages).open is None
+
+
+def test_a_stray_result_does_not_part_a_call_from_its_own(dialect: Dialect) -> None:  # E2
+    stray: Result = ("stray", "other", "?")
+    messages = [
+        *dialect.calls([LOOK]),
+        *dialect.results([stray]),
+        *dialect.results([SEEN]),
+        dialect.user("a"),
+    ]
+
+    assert dialect.wire.outline(messages).steps == [0, 3]
+    assert dialect.broken(messages) == [("orphan result", "stray")]
+
+
+def test_the_last_call_may_still_be_open(dialect: Dialect) -> None:
+    two: Call = ("c2", "listen", {})
+    messages = [dialect.user("a"), *dialect.calls([LOOK, two]), *dialect.results([SEEN])]
+    outline = dialect.wire.outline(messages)
+
+    assert (outline.open, outline.broken, outline.steps) == (1, (), [0, 1])
+
+
+def test_open_calls_stay_in_one_step(dialect: Dialect) -> None:
+    two: Call = ("c2", "listen", {})
+    messages = [dialect.user("a"), *dialect.calls([LOOK, two])]
+    outline = dialect.wire.outline(messages)
+
+    assert (outline.open, outline.broken, outline.steps) == (1, (), [0, 1])
+
+
+def test_only_genuine_user_messages_are_the_users(dialect: Dialect) -> None:
+    messages = [dialect.user("a"), *dialect.calls([LOOK]), *dialect.results([SEEN]), dialect.answer("b")]
+    outline = dialect.wire.outline(messages)
+
+    assert outline.kinds == [Kind.USER, Kind.ASSISTANT, Kind.RESULT, Kind.ASSISTANT]
+    assert outline.last_user() == 0
+
+
+def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Dialect) -> None:  # L12
+    assert mixing.mixed
+    messages = [mixing.user("a"), *mixing.calls([LOOK]), mixing.mixed([SEEN], "and now?"), mixing.answer("b")]
+    outline = mixing.wire.outline(messages)
+
+    assert outline.steps == [0, 1, 3]
+    assert (outline.kinds[2], outline.last_user(), outline.broken) == (Kind.USER, 2, ())
+    assert [(entry.role, entry.kind) for entry in mixing.wire.entries(messages[2], 2)] == [
+        ("tool", "result"),
+        ("user", "text"),
+    ]
+
+
+def test_a_user_who_answers_something_else_leaves_the_call_unanswered(mixing: Dialect) -> None:
+    assert mixing.mixed
+    stray: Result = ("stray", "other", "?")
+    messages = [*mixing.calls([LOOK]), mixing.mixed([stray], "and now?"), mixing.answer("b")]
+
+    assert mixing.wire.outline(messages).steps == [0, 1, 2]
+    assert Counter(mixing.broken(messages)) == {("unanswered call", "c1"): 1, ("orphan result", "stray"): 1}
+
+
+# Histories as they may come: whole rounds with ids that are used again, abandoned calls, results of nothing.
+_IDS = st.lists(st.sampled_from(["c1", "c2", "c3"]), min_size=1, max_size=3, unique=True)
+_EVENTS = st.one_of(
+    st.tuples(st.just("user"), st.just(["x"])),
+    st.tuples(st.just("answer"), st.just(["x"])),
+    st.tuples(st.just("thought"), st.just(["x"])),
+    st.tuples(st.just("round"), _IDS),
+    st.tuples(st.just("round"), _IDS),
+    st.tuples(st.just("calls"), _IDS),
+    st.tuples(st.just("results"), _IDS),
+    st.tuples(st.just("mixed"), _IDS),
+)
+
+
+def _history(dialect: Dialect, events: Iterable[tuple[str, list[str]]]) -> tuple[list[Message], list[tuple[int, int]]]:
+    """The messages, and the places of calls and results that belong together."""
+    messages: list[Message] = []
+    pairs: list[tuple[int, int]] = []
+    for what, ids in events:
+        start = len(messages)
+        calls: list[Call] = [(i, f"tool_{i}", {"q": i}) for i in ids]
+        results: list[Result] = [(i, f"tool_{i}", f"out of {i}") for i in ids]
+        if what == "user":
+            messages.append(dialect.user("ask"))
+        elif what == "answer":
+            messages.append(dialect.answer("tell"))
+        elif what == "thought":
+            messages += dialect.thought("hm", "tell")
+        elif what == "mixed" and dialect.mixed:
+            messages.append(dialect.mixed(results, "and?"))
+        elif what == "results":
+            messages += dialect.results(results)
+        else:
+            messages += dialect.calls(calls)
+            middle = len(messages)
+            if what == "round":
+                messages += dialect.results(results)
+                width = len(messages) - middle
+                pairs += [(start + min(n, middle - start - 1), middle + min(n, width - 1)) for n in range(len(ids))]
+    return messages, pairs
+
+
+@given(events=st.lists(_EVENTS, max_size=14))
+def test_steps_partition_any_history_and_part_no_pair(
+    dialect: Dialect, events: list[tuple[str, list[str]]]
+) -> None:  # E2
+    messages, pairs = _history(dialect, events)
+    outline = dialect.wire.outline(messages)
+
+    assert outline.steps == sorted(set(outline.steps))
+    assert outline.steps[:1] == ([0] if messages else [])
+    assert all(0 <= step < len(messages) for step in outline.steps)
+    assert len(outline.kinds) == len(outline.sizes) == len(messages)
+    assert not [(a, b) for a, b in pairs for step in outline.steps if a < step <= b]
+    assert outline.open is None or outline.open == outline.steps[-1]
+
+
+@given(events=st.lists(_EVENTS, max_size=14))
+def test_dropping_whole_steps_from_the_front_breaks_nothing(
+    dialect: Dialect, events: list[tuple[str, list[str]]]
+) -> None:
+    messages, _ = _history(dialect, events)
+    known = Counter(dialect.broken(messages))
+
+    for step in dialect.wire.outline(messages).steps:
+        assert Counter(dialect.broken(messages[step:])) <= known

@@ -1,0 +1,121 @@
+"""The validator: what may be sent as a compaction of a history, and where each message of it came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compacter.compaction.check import FILLERS, kept_and_discarded, violations
+from compacter.compaction.cut import protect
+from compacter.messages.format import wire
+from compacter.summaries import tag
+
+OPENAI, ANTHROPIC = wire("openai"), wire("anthropic")
+
+
+def say(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": text.ljust(150, ".")}
+
+
+S, U1, A1, U2, A2, U3 = (
+    say("system", "s"), say("user", "1"), say("assistant", "1"), say("user", "2"), say("assistant", "2"),
+    say("user", "3"),
+)  # fmt: skip
+BEFORE = [S, U1, A1, U2, A2, U3]
+SUMMARY = {"role": "user", "content": tag.compose("x")}
+FILLER = {"role": "assistant", "content": FILLERS["assistant"]}
+
+
+def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list[str]:
+    form = options.pop("form", OPENAI)
+    protected = protect(form.outline(before), options.pop("pins", ()))
+    options.setdefault("alternate", False)
+    return violations(form, before, after, protected=protected, **options)
+
+
+@pytest.mark.parametrize(
+    ("after", "options"),
+    [
+        ([S, SUMMARY, A2, U3], {}),
+        ([S, SUMMARY, U3], {}),
+        ([S, U2, A2, U3], {}),
+        ([S, SUMMARY, FILLER, U2, A2, U3], {"alternate": True}),
+        ([S, SUMMARY, FILLER, U3], {"alternate": True}),
+        ([S, {**U1, "content": "short"}, A1, U2, A2, U3], {"edited": True}),
+        ([S, SUMMARY, U2, {**A2, "content": "short"}, U3], {"edited": True}),
+    ],
+)
+def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, Any]) -> None:
+    assert faults(after, **options) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "options", "told"),
+    [
+        ([], {}, "nothing is left"),
+        ([SUMMARY, U2, A2, U3], {}, "message 0, which must stay, is gone"),
+        ([S, SUMMARY, A2], {}, "message 5, which must stay, is gone"),
+        ([S, SUMMARY, U3], {"pins": (2,)}, "message 2, which must stay, is gone"),
+        (BEFORE, {}, "did not get smaller"),
+        ([S, A2, U2, U3], {}, "changed their order"),
+        ([S, SUMMARY, A2, A2, U3], {}, "neither original nor the summary"),
+        ([S, SUMMARY, say("user", "x"), U3], {}, "neither original nor the summary"),
+        ([S, SUMMARY, FILLER, U3], {}, "neither original nor the summary"),
+        ([S, A2, SUMMARY, U3], {}, "right after the system prompt"),
+        ([SUMMARY, S, A2, U3], {}, "before the system prompt"),
+        ([say("user", "x"), S, A2, U3], {}, "before the system prompt"),
+        ([S, {"role": "system", "content": "x"}, A2, U3], {}, "speaks as the system"),
+        ([S, A2, U3, SUMMARY], {}, "newest message is none of the conversation's"),
+        ([S, SUMMARY, U2, A2, U3], {"alternate": True}, "two user messages in a row"),
+        ([S, SUMMARY, FILLER, FILLER, FILLER, FILLER, U3], {"alternate": True}, "two assistant messages"),
+        ([S, *[{**U1, "content": "."}] * 4, U3], {"edited": True}, "neither original nor the summary"),
+    ],
+)  # fmt: skip
+def test_m16_what_breaks_one_is_named(after: list[Any], options: dict[str, Any], told: str) -> None:
+    assert told in "; ".join(faults(after, **options))
+
+
+class TestPairs:
+    CALLING = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}  # noqa: RUF012
+    SEEN = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x" * 200}]}  # noqa: RUF012
+
+    def test_half_a_pair_is_a_fault(self) -> None:
+        before = [U1, self.CALLING, self.SEEN, A2, U3]
+        for after in ([U1, self.CALLING, A2, U3], [U1, A2, self.SEEN, U3], [SUMMARY, self.CALLING, U3]):
+            assert faults(after, before, form=ANTHROPIC)
+
+    def test_what_was_broken_before_may_stay_broken(self) -> None:
+        assert faults([SUMMARY, self.SEEN, A2, U3], [U1, A1, self.SEEN, A2, U3], form=ANTHROPIC) == []
+
+    def test_a_call_that_lost_its_results_is_a_fault_though_it_is_the_last(self) -> None:
+        before = [U1, A1, U3, self.CALLING, self.SEEN]
+        assert "a call lost its results" in faults([SUMMARY, U3, self.CALLING], before, form=ANTHROPIC)
+
+
+def test_a_prior_summary_stands_beside_no_new_one_unless_it_is_pinned() -> None:
+    prior = {"role": "user", "content": tag.compose("before")}
+    before = [S, prior, A1, U2, A2, U3]
+    assert "stands beside the new one" in "; ".join(faults([S, SUMMARY, prior, A2, U3], before))
+    assert faults([S, SUMMARY, prior, A2, U3], before, pins=(1,)) == []
+
+
+class TestOrigins:
+    def test_kept_and_discarded_are_the_whole_in_order(self) -> None:
+        positions, gone = kept_and_discarded(BEFORE, [S, SUMMARY, A2, U3])
+        assert positions == [0, None, 4, 5]
+        assert list(gone) == [U1, A1, U2]
+
+    def test_equal_messages_are_told_apart(self) -> None:
+        one, other = say("user", "same"), say("user", "same")
+        positions, gone = kept_and_discarded([one, A1, other], [other])
+        assert positions == [2]
+        assert gone[0] is one
+
+    def test_one_object_at_many_places_is_taken_from_the_end(self) -> None:
+        positions, gone = kept_and_discarded([U1, A1, U1, A1, U1, A1], [SUMMARY, U1, A1])
+        assert positions == [None, 4, 5]
+        assert len(gone) == 4
+
+    def test_a_changed_order_is_seen_all_the_same(self) -> None:
+        assert kept_and_discarded([U1, A1, U2], [U2, U1])[0] == [2, 0]

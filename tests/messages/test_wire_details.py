@@ -1,0 +1,325 @@
+"""What is peculiar to one wire format."""
+
+from __future__ import annotations
+
+import pytest
+
+from compacter.messages.format import wire
+from compacter.messages.steps import Kind
+
+# Which message is what
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "kind", "speaker"),
+    [
+        ("openai", {"role": "developer", "content": "a"}, Kind.SYSTEM, "system"),
+        ("openai", {"role": "function", "name": "f", "content": "a"}, Kind.RESULT, "function"),
+        ("anthropic", {"role": "system", "content": "a"}, Kind.SYSTEM, "system"),
+        ("responses", {"role": "developer", "content": "a"}, Kind.SYSTEM, "system"),
+        ("responses", {"type": "reasoning", "summary": []}, Kind.OTHER, "assistant"),
+        ("responses", {"type": "item_reference", "id": "msg_1"}, Kind.OTHER, "assistant"),
+        ("responses", {"type": "web_search_call", "id": "ws_1"}, Kind.ASSISTANT, "assistant"),
+        ("responses", {"type": "compaction", "encrypted_content": "QUJD"}, Kind.SYSTEM, "system"),
+        ("gemini", {"role": "function", "parts": [{"functionResponse": {"name": "f"}}]}, Kind.RESULT, "user"),
+        ("gemini", {"role": "tool", "parts": [{"function_response": {"name": "f"}}]}, Kind.RESULT, "user"),
+        ("gemini", {"parts": [{"text": "a"}]}, Kind.USER, "user"),
+    ],
+)
+def test_roles_and_types_are_kinds(name: str, message: object, kind: Kind, speaker: str) -> None:
+    reader = wire(name)
+
+    assert reader.outline([message]).kinds == [kind]
+    assert reader.speaker(message) == speaker
+
+
+# OpenAI
+
+
+def test_the_form_of_calls_before_ids_pairs_by_name() -> None:
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
+        {"role": "function", "name": "look", "content": "blue"},
+    ]
+    outline = wire("openai").outline(messages)
+
+    assert (outline.steps, outline.broken, outline.open) == ([0, 1], (), None)
+
+
+def test_a_custom_tools_input_is_shown_as_its_call() -> None:
+    call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
+    (entry,) = wire("openai").entries({"role": "assistant", "content": None, "tool_calls": [call]}, 0)
+
+    assert (entry.kind, entry.name, entry.text) == ("call", "sql", "select 1")
+
+
+def test_an_edited_part_keeps_its_neighbours_and_its_mark() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    picture = {"type": "image_url", "image_url": {"url": "https://x.invalid/a.png"}}
+    message = {"role": "user", "content": [{"type": "text", "text": "long", **mark}, picture]}
+    edited = wire("openai").rewrite(message, lambda _kind, _text, _name: "short")
+
+    assert edited == {"role": "user", "content": [{"type": "text", "text": "short", **mark}, picture]}
+    assert edited["content"][1] is picture
+
+
+# Anthropic
+
+
+def test_a_tool_that_the_server_ran_has_its_result_in_the_same_message() -> None:
+    found = [
+        {
+            "type": "web_search_result",
+            "title": "Sky",
+            "url": "https://x.invalid",
+            "encrypted_content": "QUJD" * 100,
+        }
+    ]
+    message = {
+        "role": "assistant",
+        "content": [
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "sky"}},
+            {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found},
+            {"type": "text", "text": "Blue."},
+        ],
+    }
+    outline = wire("anthropic").outline([{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}])
+    entries = list(wire("anthropic").entries(message, 1))
+
+    assert (outline.broken, outline.steps, outline.kinds[1]) == ((), [0, 1, 2], Kind.ASSISTANT)
+    assert [entry.kind for entry in entries] == ["call", "result", "text"]
+    assert "Sky" in entries[1].text
+    assert "QUJD" not in entries[1].text
+    assert outline.sizes[1] > 300
+
+
+def test_a_paused_turn_and_its_continuation_are_one_step() -> None:
+    call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "sky"}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": [call]},
+        {"role": "assistant", "content": [result, {"type": "text", "text": "Blue."}]},
+        {"role": "user", "content": "b"},
+    ]
+    outline = wire("anthropic").outline(messages)
+
+    assert (outline.steps, outline.broken) == ([0, 1, 3], ())
+
+
+def test_a_servers_result_is_a_record_and_not_edited() -> None:
+    message = {
+        "role": "assistant",
+        "content": [
+            {
+                "type": "web_search_tool_result",
+                "tool_use_id": "s1",
+                "content": [{"type": "web_search_result"}],
+            }
+        ],
+    }
+
+    assert wire("anthropic").rewrite(message, lambda _kind, _text, _name: "gone") is message
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "path"),
+    [
+        (
+            "anthropic",
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "x" * 90}],
+            },
+            {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "gone"},
+        ),
+        (
+            "bedrock",
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "toolResult": {
+                            "toolUseId": "c1",
+                            "status": "error",
+                            "content": [{"json": {"why": "x" * 90}}],
+                        }
+                    }
+                ],
+            },
+            {"toolResult": {"toolUseId": "c1", "status": "error", "content": [{"text": "gone"}]}},
+        ),
+    ],
+)
+def test_an_edited_result_keeps_its_flags(name: str, message: object, path: object) -> None:
+    assert wire(name).rewrite(message, lambda _kind, _text, _name: "gone")["content"] == [path]
+
+
+def test_thinking_that_is_left_out_weighs_as_its_seal() -> None:
+    block = {"type": "thinking", "thinking": "", "signature": "QUJD" * 100}
+
+    assert wire("anthropic").size({"role": "assistant", "content": [block]}) == 300
+    assert list(wire("anthropic").entries({"role": "assistant", "content": [block]}, 0)) == []
+
+
+# Gemini
+
+
+def test_calls_without_ids_pair_by_name_in_order() -> None:
+    call = {"functionCall": {"name": "look", "args": {}}}
+    other = {"functionCall": {"name": "listen", "args": {}}}
+    answer = {"functionResponse": {"name": "look", "response": {}}}
+    messages = [
+        {"role": "model", "parts": [call, other, call]},
+        {"role": "user", "parts": [answer, answer]},
+        {"role": "user", "parts": [{"text": "never mind"}]},
+    ]
+    outline = wire("gemini").outline(messages)
+
+    assert [(half.what, half.call_id) for half in outline.broken] == [("unanswered call", "listen")]
+    assert outline.steps == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("call_id", "response_id", "broken"),
+    [("x", "x", 0), ("x", None, 0), (None, "x", 0), ("x", "y", 2)],
+)
+def test_ids_count_where_both_have_one(call_id: str | None, response_id: str | None, broken: int) -> None:
+    messages = [
+        {"role": "model", "parts": [{"function_call": {"id": call_id, "name": "look", "args": {}}}]},
+        {
+            "role": "user",
+            "parts": [{"function_response": {"id": response_id, "name": "look", "response": {}}}],
+        },
+        {"role": "user", "parts": [{"text": "never mind"}]},
+    ]
+
+    assert len(wire("gemini").outline(messages).broken) == broken
+
+
+def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
+    message = {
+        "role": "model",
+        "parts": [
+            {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}},
+        ],
+    }
+
+    assert wire("gemini").outline([message, {"role": "user", "parts": [{"text": "a"}]}]).broken == ()
+    assert [(e.kind, e.text) for e in wire("gemini").entries(message, 0)] == [
+        ("call", "print(1)"),
+        ("result", "1\n"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("response", "read", "edited"),
+    [
+        ({"error": "x" * 90}, "x" * 90, {"error": "gone"}),
+        ({"result": "x" * 90}, "x" * 90, {"result": "gone"}),
+        ({"rows": [1, 2]}, '{"rows": [1, 2]}', {"output": "gone"}),
+        ({"rows": 1, "note": "a"}, '{"rows": 1, "note": "a"}', {"output": "gone"}),
+    ],
+)
+def test_a_response_is_read_and_edited_as_its_one_text(response: object, read: str, edited: object) -> None:
+    message = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]}
+    (entry,) = wire("gemini").entries(message, 0)
+    new = wire("gemini").rewrite(message, lambda _kind, _text, _name: "gone")
+
+    assert (entry.kind, entry.name, entry.text) == ("result", "f", read)
+    assert new["parts"] == [{"functionResponse": {"name": "f", "response": edited}}]
+
+
+def test_names_in_arguments_are_the_tools_own() -> None:
+    def call(args: dict[str, int]) -> object:
+        return wire("gemini").content({"role": "model", "parts": [{"functionCall": {"name": "f", "args": args}}]})
+
+    assert call({"aB": 1}) != call({"a_b": 1})
+
+
+# Bedrock
+
+
+def test_guarded_and_cited_text_is_text() -> None:
+    message = {
+        "role": "assistant",
+        "content": [
+            {"guardContent": {"text": {"text": "careful"}}},
+            {"citationsContent": {"content": [{"text": "it says"}, {"text": " so"}], "citations": []}},
+            {"cachePoint": {"type": "default"}},
+        ],
+    }
+
+    assert [entry.text for entry in wire("bedrock").entries(message, 0)] == ["careful", "it says so"]
+    assert wire("bedrock").size(message) == len("careful") + len("it says so")
+
+
+# Texts that lie deeper
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "shown"),
+    [
+        (
+            "anthropic",
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "search_result",
+                        "title": "Sky",
+                        "source": "https://x.invalid",
+                        "content": [{"type": "text", "text": "It is blue."}],
+                    }
+                ],
+            },
+            "Sky\nIt is blue.",
+        ),
+        ("openai", {"role": "assistant", "content": None, "refusal": "I will not."}, "I will not."),
+        ("openai", {"role": "assistant", "content": None, "audio": {"id": "a1", "transcript": "Hi."}}, "Hi."),
+        ("openai", {"role": "user", "content": ["plain part"]}, "plain part"),
+        (
+            "responses",
+            {"role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]},
+            "I will not.",
+        ),
+    ],
+)
+def test_words_are_found_wherever_they_are(name: str, message: object, shown: str) -> None:
+    (entry,) = wire(name).entries(message, 0)
+
+    assert entry.text == shown
+    assert wire(name).size(message) >= len(shown.replace("\n", ""))
+
+
+def test_gemini_shows_what_its_own_tools_did() -> None:
+    message = {
+        "role": "model",
+        "parts": [
+            {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"q": "sky"}}},
+            {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"text": "blue"}}},
+        ],
+    }
+    entries = list(wire("gemini").entries(message, 0))
+
+    assert [(entry.kind, entry.name) for entry in entries] == [
+        ("call", "GOOGLE_SEARCH_WEB"),
+        ("result", "GOOGLE_SEARCH_WEB"),
+    ]
+
+
+def test_a_message_of_any_class_is_read_by_its_fields() -> None:
+    class Note:
+        def __init__(self, role: str, content: str) -> None:
+            self.role = role
+            self.content = content
+
+    note = Note("user", "hello")
+    edited = wire("openai").rewrite(note, lambda _kind, _text, _name: "bye")
+
+    assert wire("openai").size(note) == 5
+    assert wire("openai").content(note) == {"role": "user", "content": "hello"}
+    assert edited == {"role": "user", "content": "bye"}
+    assert note.content == "hello"
