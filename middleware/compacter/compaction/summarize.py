@@ -92,7 +92,7 @@ def extracted(task: CompactionTask) -> Summary:
     if budget <= 0:
         raise NoSummaryError("there is no room for a summary")
     prior = task.prior()
-    text = timeline(task.entries(), budget, _whole(prior) or "")
+    text = timeline(task.entries(), budget, prior.prose if prior else "", prior.ledger.splitlines() if prior else ())
     if not text:
         raise NoSummaryError("nothing can be read in the head")
     return _divided(text)
@@ -100,13 +100,8 @@ def extracted(task: CompactionTask) -> Summary:
 
 def _divided(text: str) -> Summary:
     """A timeline with its rules apart."""
-    prose, heading, kept = f"\n\n{text}".rpartition(f"\n\n{rules.HEADING}\n")
-    return Summary(prose.strip(), kept) if heading else Summary(text)
-
-
-def _whole(prior: tag.Parsed | None) -> str | None:
-    """A prior summary as one text."""
-    return tag.join(prior.prose, prior.ledger) if prior else None
+    story, kept = rules.divide(text)
+    return Summary(story, "\n".join(kept))
 
 
 def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:  # noqa: C901 - one case after another
@@ -162,15 +157,9 @@ def _filled(task: CompactionTask, entries: Sequence[Entry], prose: str, kept: st
     by_hand = task.target is not None and task.plan.trigger == "manual"
     if not (by_hand and task.settings.fills) or left < len(kept) + _WORTH_FILLING:
         return Summary(prose, kept)
-    story = timeline(entries, left, _ledger_only(task) or "")
-    filled = _divided(story)
-    return Summary(f"{prose}{_BREAK}{filled.prose}" if filled.prose else prose, filled.ledger)
-
-
-def _ledger_only(task: CompactionTask) -> str | None:
-    """The ledger of a prior summary as a text: its prose is in the new one's already."""
     prior = task.prior()
-    return tag.join("", prior.ledger) if prior and prior.ledger else None
+    filled = _divided(timeline(entries, left, kept=prior.ledger.splitlines() if prior else ()))
+    return Summary(f"{prose}{_BREAK}{filled.prose}" if filled.prose else prose, filled.ledger)
 
 
 def _redacted(settings: Settings, text: str) -> str:
@@ -192,7 +181,7 @@ def _ledger(task: CompactionTask, entries: Sequence[Entry], allowance: int) -> s
     budget = min(max(int(allowance * 2 * share), min(_A_FEW_RULES, allowance // 2)), task.plan.head_size // 6)
     if budget < _A_FEW_RULES // 4:
         return ""
-    return "\n".join(rules.lines(entries, rules.parse(_whole(prior) or ""), budget=budget))
+    return "\n".join(rules.lines(entries, prior.ledger.splitlines() if prior else (), budget=budget))
 
 
 def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[int | None, int]:

@@ -292,15 +292,7 @@ def _fitting(entries: dict[str, int], room: int) -> list[str]:
     return [listed[place] for place in sorted(chosen)]
 
 
-def parse(text: str) -> list[str]:
-    """Return the lines of the rules in an earlier summary's ``text``."""
-    found: list[str] = []
-    ruled = False
-    for line in text.splitlines():
-        if line.startswith(RULE):
-            ruled = True
-        if ruled and line.startswith((RULE, LATER)):
-            found.append(line)
-        else:
-            ruled = ruled and not line.strip()
-    return found
+def divide(text: str) -> tuple[str, list[str]]:
+    """Return a summary that ``timeline`` wrote without its rules, and the lines of these."""
+    story, heading, kept = f"\n\n{text}".rpartition(f"\n\n{HEADING}\n")
+    return (story.strip(), kept.splitlines()) if heading else (text, [])
