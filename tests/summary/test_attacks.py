@@ -140,7 +140,8 @@ def binding(summary: Summary) -> list[str]:
 
 FILLER = (
     "Facts:\n- the nightly import fails at row 8812 of customers.csv because of a bad date\n- the rows after "
-    "it hold broken dates too, up to 8819, which the assistant noted one by one\n- the user asks about each following row\n"
+    "it hold broken dates too, up to 8819, which the assistant noted one by one\n"
+    "- the user asks about each following row\n"
 )
 
 

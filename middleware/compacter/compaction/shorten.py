@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from compacter.compaction import excerpt
 from compacter.compaction.task import CompactionTask, whole_number
 from compacter.messages.format import Message
-from compacter.summaries import excerpt
 from compacter.summary import message as summary_message
 
 

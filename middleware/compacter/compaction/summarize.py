@@ -39,8 +39,6 @@ _HEAD_SHARE, _UNKNOWN_SHARE = 3, 8
 _WORTH_FILLING = 200
 """Characters that are worth filling with quoted lines."""
 
-_RULES = ("Rules:", "Rule: ", "Later: ")
-"""How the lines of a timeline begin that stand apart in the message."""
 _COPIED = "summary: the earlier one again"
 
 Asking = Generator[Effect[Any], Any, Summary]
@@ -250,7 +248,8 @@ def _filled(task: CompactionTask, entries: Sequence[Entry], summary: Summary, to
     left = allowed - len(replace(summary, quoted="").text)
     if left < _WORTH_FILLING:
         return replace(summary, quoted="")
-    return replace(summary, quoted=_quotes(timeline(entries, left, summary.quoted)))
+    quoted, _ = rules.divide(timeline(entries, left, summary.quoted))
+    return replace(summary, quoted=quoted)
 
 
 def _fillable(task: CompactionTask, tokens: int) -> int:
@@ -280,16 +279,12 @@ def extracted(task: CompactionTask) -> Summary:
     prior = task.prior() or Summary()
     # A model's earlier words stay as they are where they leave room for what came since.
     story = prior.story if 2 * len(prior.story) <= budget else ""
-    before = "\n".join([prior.quoted if story else f"{prior.story}\n{prior.quoted}", rules.plain(prior.rules)])
-    text = timeline(task.entries(), budget - len(story), before.strip())
+    before = prior.quoted if story else f"{prior.story}\n{prior.quoted}".strip()
+    text = timeline(task.entries(), budget - len(story), before, prior.rules)
     if not (text or story):
         raise NoSummaryError("nothing can be read in the head")
-    return Summary(story, tuple(rules.parse(text)), (), _quotes(text))
-
-
-def _quotes(text: str) -> str:
-    """A timeline without its rules, which stand elsewhere in the message."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith(_RULES)).strip()
+    quoted, lines = rules.divide(text)
+    return Summary(story, tuple(lines), (), quoted)
 
 
 def _rules(task: CompactionTask, entries: Sequence[Entry], prior: Summary) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from compacter.messages.parts import Entry
 from compacter.summary.sentences import Sentence, read
 
+HEADING = "Rules:"
 RULE, LATER = "Rule: ", "User: "
 """How a line begins: a rule, and a later statement of the user about one."""
 
@@ -32,7 +33,7 @@ _ORDER = re.compile(
     r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|let anything|be (?:shy|afraid|sorry|too hard)|sweat|get me))|"
     r"under no circumstances|at no point|refrain from|avoid|prefer|stick to|from now on|going forward|in future|in the future|"
     r"for the rest of|whenever|every time|each time|try to (?:avoid|minimi[sz]e|keep|limit)|no matter what|whatever happens|"
-    r"make sure (?:to|that|all|every|no|not|any|we|you(?! (?:take|get|rest|enjoy)))|be sure to|only (?!one|a |an |the (?:one|first))|"
+    r"(?:make sure|ensure) (?:to|that|all|every|each|no|not|any|we|you(?! (?:take|get|rest|enjoy)))|instead,? (?:try to )?(?:use|try|call|write|run|create)|be sure to|only (?:use|write|answer|reply|respond|commit|touch|change|edit|run|add|show|include|ever|do|make|work|return|ask|call|read|send|create)|"
     r"remember to|keep (?:all|every|your|in mind|my|replies|answers|responses|messages|old|everything)|"
     r"you (?:must|should always|should never|may not|must not|should not|shouldn't|may only|can only|are not allowed|need to always|"
     r"have to always)|you can (?:not|only))\b",
@@ -45,7 +46,7 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
-    _OPENING + r"(?:if|when|whenever|before|after|for (?:all|every|each|any|test)|in (?:all|any|every|each))\b"
+    _OPENING + r"(?:if|when|whenever|(?:before|after) (?:you|every|each|any)|for (?:all|every|each|any|test)|in (?:all|every|each))\b"
     r"(?! (?:yes|no|not|that|this|it|possible|so|needed|necessary|changing|you (?:have|want|wish|need|like|would like|prefer|are|see|get|ever))\b)[^,\n]{3,140}, (?:please |always |first |then |"
     r"just |simply |you must |you should |do not |don't |never |try to |make sure |be sure |ensure )*"
     r"(?:use|run|re-?run|try|make|issue|write|explain|ask|tell|check|add|keep|stop|include|say|reply|answer|respond|let|call|"
@@ -69,7 +70,7 @@ _LIMIT = re.compile(
 _WISH = re.compile(
     r"\b(?:I(?:'d| would)?(?: strongly| really| much| always)? (?:prefer(?! not to (?:say|share|give))|insist)|users? prefers|"
     r"I(?:'d| would)? (?:want|like|need|expect|only want) (?:you to (?:always|never|call|address|answer|reply|respond|write|use|keep|speak|"
-    r"ask|avoid|stop|include|stay|treat|refer)|all (?:of )?(?:your|the)|every|each|only)|I (?:do not|don't|never) want (?:you to|any|to see)|"
+    r"ask|avoid|stop|include|stay|treat|refer)|all (?:of )?(?:your|the)|every|each|only)|I only (?:need|want)|I(?:'d| would) (?:also )?like to (?:use|pay)|I (?:do not|don't) need|I (?:do not|don't|never) want (?:you to|any|to see)|"
     r"I would only want|call me (?!when|back|if|at|on|later|tomorrow|today|about|crazy|old|silly)|(?:address|refer to) me (?:as|by)|"
     r"without (?:my (?:ok|okay|approval|permission|consent|explicit|say)|asking (?:me|first)|first asking)|ask (?:me )?(?:first|before)|"
     r"check with me (?:first|before))\b|\b(?:ask|tell) me before\b",
@@ -81,8 +82,8 @@ _WE = re.compile(
     re.IGNORECASE,
 )
 _STYLE = re.compile(
-    _OPENING + r"(?:(?:reply|answer|respond|write|speak|talk|communicate|format|report|give|show|list|express|phrase|keep|limit|sign|"
-    r"start|end|prefix|name|spell|round|cite|quote|treat|use|stop|include)\b[^.\n]{0,80}"
+    _OPENING + r"(?:(?:reply|answer|respond|write|speak|talk|communicate|format|give|show|express|phrase|keep|"
+    r"name|spell|round|cite|use)\b[^.\n]{0,80}"
     r"(?:\bin (?:(?:plain |simple |british |american |formal |informal )?(?:english|german|french|spanish|italian|portuguese|dutch|russian|"
     r"polish|turkish|arabic|hindi|chinese|mandarin|cantonese|japanese|korean|swedish|danish|norwegian|finnish|greek|czech|ukrainian)|"
     r"utc|metric|celsius|euros?|dollars|bullet points|lower ?case|upper ?case|markdown|plain text|mebibytes|kilometres|[a-z]{1,10}_case)\b|"
@@ -93,7 +94,15 @@ _STYLE = re.compile(
 )
 _DESCRIBES = re.compile(r"^\W{0,4}(?:[a-z]|(?:The|This|That|These|A|An|It|As|Because|Since|They|Which|There|Of|In|To|For)\b)")
 _DESCRIPTIONS = (_ORDER, _CONDITION, _MUST, _LIMIT, _WISH, _WE, _STYLE)
-_ENGLISH = (_CLAUSE, _ORDER, _CONDITION, _MUST, _LIMIT, _WISH, _WE, _STYLE)
+_EVERY = re.compile(
+    _OPENING + r"(?:(?!(?:love|enjoy|like|almost|nearly|not|in|on|at|of|for|with|from|by|after|during)\b)[a-z]+ (?:every|each) \w|"
+    r"(?:use|include|keep|limit|ask|check|treat|ignore|discard|write|run|work|add|return|report|stop|mention|render|emit)\b[^.\n]{0,100}"
+    r"\b(?:only|unless|whenever|when (?:applicable|possible|needed|in doubt|the|a|an|you)|where applicable)\b)|"
+    r"\byou (?:cannot|can't|can not) (?:use|run|change|edit|access|install|touch|modify|delete|open)\b|"
+    r"\b(?:is|are) only (?:available|allowed|permitted)\b|\bonly\b\W{1,6}no ",
+    re.IGNORECASE,
+)
+_ENGLISH = (_EVERY, _CLAUSE, _ORDER, _CONDITION, _MUST, _LIMIT, _WISH, _WE, _STYLE)
 # Not English. First the words that are enough by themselves, then those that only count in an order.
 _SURE = re.compile(
     r"\b(?:ab jetzt|ab sofort|von nun an|künftig|auf keinen fall|keinesfalls|unter keinen umständen|bitte (?:nie|niemals|immer|kein|nicht|nur)|"
@@ -115,7 +124,7 @@ _LASTING = re.compile(
 )
 _TELLS = re.compile(
     r"^\W{0,4}(?:ich|wir|er|es|das|mein\w*|man|da|je|il|elle|on|nous|ça|c'|mon|ma|j'|yo|él|ella|nosotros|mi|eu|ele|ela|nós|meu|minha|io|lui|lei|"
-    r"noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:ai|as|a|avons|hat|habe|haben|war|hatte|he|ha|hemos|era|est)\b",
+    r"noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:avons|habe|haben|hatte|hemos)\b",
     re.IGNORECASE,
 )
 _FORBIDS = re.compile(r"^\W{0,4}(?:por favor,? |s'il te plaît,? |per favore,? )?(?:ne |n'|no (?:uses|hagas|borres|toques|envíes|cambies|modifiques|"
@@ -141,6 +150,8 @@ _POINTS = re.compile(
     r"^[^\w<]{0,8}(?:ensure|don't|do not|make sure)\b[^.\n]{0,80}\b(?:those|this (?:time|one|file|test)|these|for now)\b|\b(?:just this once|this time only|for now)\b",
     re.IGNORECASE,
 )
+_BULLET = re.compile(r"^(?:[-*•+>]\s{1,4}|\(?\d{1,3}[.)]\s{1,4}|[a-z]\)\s)")
+_LABEL = re.compile(r"^\*\*[^*\n]{1,40}\*\*:?\s?[-–—:]?\s(?=\S)|^\*\*[^*\n]{1,40}:\*\*\s(?=\S)")
 _AT_HAND = re.compile(r"^\W{0,4}(?:please |also |and |but |no,? )?(?:don't|do not|make sure|ensure|only|keep|avoid|use)\b[^\n]*?(?:\bthe\b|[a-z]_[a-z]|[a-z][A-Z]|[A-Z]_[A-Z]|\w\(|--\w|`)")
 """An order about the code or text at hand, typed in passing: no capital, and a definite thing."""
 _ABOUT_ONESELF = re.compile(
@@ -150,7 +161,7 @@ _ABOUT_ONESELF = re.compile(
     re.IGNORECASE,
 )
 _NO_PROSE = re.compile(
-    r"^\s*(?:#|//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|strong)>)|\w{1,40}(?:Error|Exception|Warning)\b|(?:error|warning|fatal|failed|failure|usage|traceback|"
+    r"^[+\s]{0,8}(?:#|//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|strong)>)|\w{1,40}(?:Error|Exception|Warning)\b|(?:error|warning|fatal|failed|failure|usage|traceback|"
     r"exception|note: (?:in|the)|hint|tip|caveat|info|debug)\b\s*[:\[]|\[|\d{1,6}[:|→]|\(use )",
     re.IGNORECASE,
 )
@@ -169,7 +180,8 @@ _EMPTY = frozenset(
 
 def is_rule(sentence: str) -> bool:
     """Whether ``sentence``, said by the user, is meant to hold beyond the next answer."""
-    plain = sentence.replace("’", "'").replace("**", "").strip()
+    plain = sentence.replace("’", "'").strip()
+    plain = _LABEL.sub("", _BULLET.sub("", plain)).replace("**", "")
     if not _SHORTEST <= len(plain) + len(_UNSPACED_LETTER.findall(plain)) or len(plain) > _LONGEST:
         return False
     if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")) or _NO_PROSE.match(plain) or _POINTS.search(plain):
@@ -182,6 +194,8 @@ def is_rule(sentence: str) -> bool:
     if _SURE.search(plain):
         return True
     if (_LASTING.search(plain) or _FORBIDS.match(plain)) and not _TELLS.search(plain):
+        return True
+    if _WISH.search(plain) or _LIMIT.search(plain):
         return True
     if _ABOUT_ONESELF.match(plain):
         return False
@@ -278,21 +292,7 @@ def _fitting(entries: dict[str, int], room: int) -> list[str]:
     return [listed[place] for place in sorted(chosen)]
 
 
-def parse(text: str) -> list[str]:
-    """Return the lines of the rules in an earlier summary's ``text``."""
-    found: list[str] = []
-    ruled = False
-    for line in text.splitlines():
-        if line.startswith(RULE):
-            ruled = True
-        if ruled and line.startswith((RULE, LATER)):
-            found.append(line)
-        else:
-            ruled = ruled and not line.strip()
-    return found
-
-
-def plain(lines_: Iterable[str]) -> str:
-    """Return the lines under their heading, or nothing."""
-    body = "\n".join(lines_)
-    return f"Rules:\n{body}" if body else ""
+def divide(text: str) -> tuple[str, list[str]]:
+    """Return a summary that ``timeline`` wrote without its rules, and the lines of these."""
+    story, heading, kept = f"\n\n{text}".rpartition(f"\n\n{HEADING}\n")
+    return (story.strip(), kept.splitlines()) if heading else (text, [])

@@ -20,9 +20,11 @@ _RECORD, _SHORTEST_VALUE, _LONG_NUMBER = 60, 3, 6
 """Characters of a record's values that are taken as one piece."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
 _END = re.compile(
-    r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]*]))(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)\s+"
-    r"(?=[\w\"'“‘(\[*`$€£¿¡-])|(?<=[。！？])\s*|\n\s*"
+    r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]*]))(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)"
+    r"(?<!^\d\.)(?<!^\d\d\.)\s+(?=[\w\"'“‘(\[*`$€£¿¡-])(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)"
+    r"|(?<=[。！？])\s*"
 )
+"""Where a sentence ends; not behind an abbreviation, a list's number, or the day of a German date."""
 _CLAUSE = re.compile(r"[,;:)}\]]\s+|[，；：、]")
 _LETTERS = re.compile(r"[^\W\d_]")
 _CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")

@@ -33,7 +33,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _TRIM = ".:!?*#-"
 _LONGEST_NAME = 160
 _OPAQUE=30.0
-_TYPED, _FIRST, _OUTCOME, _TASK = 1.3, 1.3, 1.3, 2.0
+_TYPED, _FIRST, _OUTCOME, _TASK, _CHANGE = 1.3, 1.3, 1.3, 2.0, 1.5
 _TOOL = 0.6
 _ANSWER = 60
 """Characters of an answer that says little without its question."""
@@ -63,25 +63,30 @@ class _Pool:
     """What must stand beside a sentence: a later statement about the same, the question before an answer."""
 
 
-def timeline(parts: Sequence[Entry], budget: int, prior: str = "", rules: Sequence[str] = ()) -> str:
-    """Return a summary of ``prior`` (an earlier summary's text) and ``parts`` in at most ``budget`` characters.
+def timeline(
+    parts: Sequence[Entry],
+    budget: int,
+    prior: str = "",
+    kept: Sequence[str] = (),
+    rules: Sequence[str] = (),
+) -> str:
+    """Return a summary of ``parts`` and of an earlier summary in at most ``budget`` characters.
 
-    ``rules`` are declared by the program: each stands in the result verbatim. Raises ``ValueError`` when they alone
-    take more than ``budget``. Time and memory grow linearly with the text.
+    ``prior`` is the earlier summary without its rules, ``kept`` the lines of these (``rules.divide`` parts them): a
+    line of a model's prose must not become a rule because of its form. ``rules`` are declared by the program: each
+    stands in the result verbatim. Raises ``ValueError`` where they alone take more than ``budget``. Time and memory
+    grow linearly with the text.
     """
     before = "\n".join([prior, *(part.text for part in parts if part.kind == "summary")])
     declared = sum(len(standing.RULE) + len(rule) + 1 for rule in rules)
-    kept = standing.lines(parts, standing.parse(before), rules, max(declared, budget // _RULE_SHARE))
-    ruled = standing.plain(kept)
-    room = budget - len(ruled)
-    if room < 0 and rules:
+    lines = standing.lines(parts, kept, rules, max(declared, budget // _RULE_SHARE - len(standing.HEADING) - 2))
+    ruled = "\n".join([standing.HEADING, *lines]) if lines else ""
+    if len(ruled) > budget:
         raise ValueError(f"the declared rules take {len(ruled)} of {budget} characters")
-    if room < 0:
-        kept, ruled, room = [], "", budget
     sentences = list(_prior(before))
     sentences += read(parts, sentences[-1].part + 1 if sentences else 0)
-    pool = _weighed(sentences, ruled)
-    chosen = sorted(_choose(pool, room - 2 * bool(ruled), {line.partition(": ")[2] for line in kept}))
+    pool = _weighed(sentences)
+    chosen = sorted(_choose(pool, budget - len(ruled) - 2 * bool(ruled), {line.partition(": ")[2] for line in lines}))
     story = quote(sentences, [place for place in chosen if _tells(sentences[place])])
     artifacts = list(quote(sentences, [place for place in chosen if not _tells(sentences[place])]))
     sections = ["\n".join(story), "\n".join([ARTIFACTS, *artifacts]) if artifacts else "", ruled]
@@ -95,10 +100,9 @@ def _tells(sentence: Sentence) -> bool:
 def _prior(text: str) -> Iterator[Sentence]:
     """Yield the sentences of an earlier summary; what has no speaker is prose that a model wrote."""
     artifacts = False
-    ruled = frozenset(standing.parse(text))
     for number, line in enumerate(text.splitlines()):
         line = line.strip()
-        if not line or line in ruled or (line.endswith(":") and len(line) < 60) or line.startswith("#"):
+        if not line or (line.endswith(":") and len(line) < 60) or line.startswith("#"):
             artifacts = line == ARTIFACTS or (artifacts and bool(line))
             continue
         said = _LINE.match(line)
@@ -111,14 +115,13 @@ def _prior(text: str) -> Iterator[Sentence]:
                 follows = True
 
 
-def _weighed(sentences: list[Sentence], ruled: str) -> _Pool:
+def _weighed(sentences: list[Sentence]) -> _Pool:
     """Number what the sentences tell, and weigh it: a word by how few sentences hold it, an identifier by its use."""
     pool = _Pool(sentences)
     numbers: dict[str, int] = {}
     counts: Counter[int] = Counter()
     used: Counter[int] = Counter()
     last: dict[int, int] = {}
-    kinds: dict[int, float] = {}
     for place, sentence in enumerate(sentences):
         names = tuple(_numbered(_names(sentence.text), numbers))
         words = tuple(_numbered(_words(sentence.text), numbers))
@@ -137,7 +140,6 @@ def _weighed(sentences: list[Sentence], ruled: str) -> _Pool:
         if name is not None:
             weight = _worth(name) * (1 + math.log1p(counts[number]) + math.log1p(used[number]) + 2 * last[number] / total)
         pool.weights.append(weight)
-    del kinds
     pool.boosts = _boosts(sentences)
     pool.needs = _needs(pool)
     return pool
@@ -220,6 +222,8 @@ def _needs(pool: _Pool) -> dict[int, set[int]]:
     needs: dict[int, set[int]] = defaultdict(set)
     for place, later in _later(pool).items():
         needs[place].add(later)
+        if pool.sentences[later].speaker == "User":
+            pool.boosts[later] *= _CHANGE
     asked = -1
     for place, one in enumerate(pool.sentences):
         if one.lead and place >= one.lead:

@@ -1,1 +1,0 @@
-"""Summaries without a model, and what every summary keeps word for word."""
