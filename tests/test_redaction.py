@@ -149,3 +149,24 @@ def test_a_redaction_that_raises_keeps_nothing_of_a_prior_summary_in_the_event()
 def test_redact_takes_no_other_word() -> None:
     with pytest.raises(ValueError, match="redact: takes a function"):
         Compacter(redact="everything")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("summarizer", ["model", "extractive"])
+def test_names_keys_and_escaped_arguments_are_redacted_too(summarizer: str) -> None:
+    history = talk(6)
+    for message in history:
+        for call in message.get("tool_calls", ()):
+            call["function"]["name"] = KEY
+            call["function"]["arguments"] = json.dumps(
+                {KEY: "x", "密码": "hunter2-and-more", "пароль": "hunter2-and-more"}
+            )
+    parrot = Parrot()
+    asked: Any = parrot if summarizer == "model" else "extractive"
+
+    result = Compacter(summarizer=asked, redact="secrets").compact(history)
+
+    assert result.event is not None
+    assert not leaks(str(parrot.requests))
+    assert not leaks(result.event.model_dump_json())
+    head = [message for message in result.messages if message not in history]
+    assert not leaks(str(head))

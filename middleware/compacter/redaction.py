@@ -1,8 +1,13 @@
 """Ready-made patterns for what should not reach a summarizer: keys, tokens, passwords, cards, addresses.
 
-Patterns are for shapes that providers document or that are unmistakable by themselves; each replacement names
-what was taken out. Word boundaries are those of ASCII, since Chinese or Japanese writes no space before a key.
-Every pattern is bounded or anchored on a literal, so that the time stays linear in the text.
+A secret is known by its shape (a prefix that its issuer documents), by the label before it, or by a check digit. The
+replacement names what was taken out. Word boundaries are those of ASCII: Chinese or Japanese writes no space before a
+key. Every pattern begins with a literal or is guarded against starting twice within one word, and every repetition is
+bounded, so the time is linear in the text.
+
+The issuers' prefixes were compared with the rules that gitleaks and detect-secrets publish:
+https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml
+https://github.com/Yelp/detect-secrets/tree/master/detect_secrets/plugins
 """
 
 from __future__ import annotations
@@ -12,15 +17,87 @@ from collections.abc import Callable
 
 _Replace = str | Callable[[re.Match[str]], str]
 
-
-def _kept(label: str) -> Callable[[re.Match[str]], str]:
-    return lambda match: f"{match['keep']}[{label}]" + (match.groupdict().get("after") or "")
+_ESCAPE = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})")
 
 
+def decode_escapes(text: str) -> str:
+    r"""Return ``text`` with JSON's ``\uXXXX`` escapes decoded, but for quotes, backslashes and control characters.
+
+    JSON stays valid. To be applied before ``redact_secrets``: an escaped label or key matches no pattern.
+    """
+    return _ESCAPE.sub(_decoded, text) if "\\u" in text else text
+
+
+def _decoded(match: re.Match[str]) -> str:
+    high, low, single = match.groups()
+    code = int(single, 16) if single else 0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00
+    return match[0] if code < 0x20 or code in (0x22, 0x5C) or 0xD800 <= code < 0xE000 else chr(code)
+
+
+# Shapes: what stands before the secret part, and the secret part.
+_SHAPES = (
+    r"sk-(?:ant|proj|or|svcacct|admin|None)-[\w-]{16,}|[sp]k-lf-[a-f0-9-]{32,}|sk-(?=[A-Za-z]{0,200}\d)[A-Za-z0-9]{16,}",
+    r"ABSK[A-Za-z0-9+/=]{40,}|(?:sk|rk|pk)_(?:live|test|prod)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9]{16,}",
+    r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|gl(?:pat|dt|rt|cbt|ptt|soat|ft|imt|agent|oas)-[\w-]{16,}|GR1348941[\w-]{20}",
+    r"xox[abeoprs][.-][A-Za-z0-9.-]{10,}|xapp-[A-Za-z0-9-]{10,}",  # Slack
+    r"AIza[\w-]{30,}|ya29\.[\w-]{16,}|GOCSPX-[\w-]{16,}|1//0[\w-]{30,}",  # Google
+    r"(?:hf|gsk|fw|r8|npm|tfp|rubygems|rdme|pnu|dckr_pat|sntry[su]|sq[aup]|sgp|pul|ghr|nfp|pat|vercel|glc|glsa)_(?=[A-Za-z_]{0,200}\d)\w{20,}",
+    r"(?:xai|pplx|nvapi|pypi|HRKU|xkeysib|CLOJARS|fio-u|ico|pul|rnd|tvly|jina)[-_](?=[A-Za-z_-]{0,200}\d)[\w=-]{20,}",
+    r"(?:ATATT3|NRJS-|NRII-|NRAK-|LTAI)(?=[A-Za-z_-]{0,200}\d)[\w=-]{16,}",
+    r"do[opr]_v1_[a-f0-9]{32,}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{20,}|SG\.[\w-]{12,}\.[\w-]{12,}|key-[a-f0-9]{32}",
+    r"sq0(?:atp|csp|idp)-[\w-]{20,}|EAAA[A-Za-z0-9_-]{56,}|EZ[AT]K[A-Za-z0-9]{50,}|lin_api_[A-Za-z0-9]{20,}|ntn_\w{20,}",
+    r"secret_[A-Za-z0-9]{40,}|hv[sb]\.[\w-]{20,}|dapi[a-f0-9]{32}|dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9]{30,}",
+    r"fm[12]_[A-Za-z0-9+/=]{30,}|[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}|AGE-SECRET-KEY-1[A-Z0-9]{50,}|figd_[\w-]{30,}",
+    r"PMAK-[a-f0-9-]{40,}|SK[a-f0-9]{32}\b|dt0[a-z]\d\d\.[A-Z0-9]{24}\.[A-Z0-9]{60,}|oy2[a-z0-9]{43}|[a-f0-9]{32}-us\d{1,2}\b",
+    r"pscale_(?:tkn|pw|oauth)_[\w.-]{30,}|shippo_(?:live|test)_[a-f0-9]{40}|duffel_(?:live|test)_[\w=-]{40,}",
+    r"v2\.local\.[\w-]{40,}|p8e-[a-z0-9]{32}|ops_eyJ[A-Za-z0-9+/=]{40,}|A3-[A-Z0-9]{6}-(?:[A-Z0-9]{5,11}-?){3,6}",
+    r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{30,}",  # Microsoft Entra
+    r"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}|\d{8,10}:AA[\w-]{30,}",  # Discord, Telegram
+    r"(?<!sha256-)(?=[\w-]{0,42}[A-Z])(?=[\w-]{0,42}[a-z])(?=[\w-]{0,42}\d)[\w-]{43}=(?![\w=])",  # Fernet
+)
 _ISSUERS = re.compile(
-    r"4\d{15}(?:\d{3})?|5[0-8]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|3[5]\d{14}|6\d{15,18}"
+    r"4\d{15}(?:\d{3})?|5[0-8]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|35\d{14}|6\d{15,18}"
 )
 """Beginnings and lengths that card networks use (ISO/IEC 7812): most numbers with a right check digit are no cards."""
+
+# Labels: what a value is called.
+_PASSWORDS = (
+    r"pass(?:word|wd|phrase|code)|(?<![a-z])pass|pwd|contraseña|mots? de passe|passwort|kennwort|wachtwoord|senha|"
+    r"code secret|clave secreta|пароль|密码|密碼|口令|パスワード|暗証番号|비밀번호"
+)
+_KEYS = (
+    r"(?:client|consumer|app|shared)?[ _-]?secret(?:[ _-]?(?:access[ _-]?)?key)?|credentials?|webhook[_-]?url|apikey|"
+    r"(?:api|access|auth|account|private|signing|encryption|fernet|master|seed|license|ssh)[ _-]?key|client-key-data|"
+    r"(?:access|auth|refresh|bearer|session|id|bot)?[_-]?token|seed phrase|clé (?:secrète|privée|d['’]api|api)|"
+    r"api[- ]?schlüssel|geheimschlüssel|clave (?:privada|de api)|chave (?:secreta|privada)|密钥|密鑰|シークレットキー"
+)
+_LINK = r"(?:=>|:=|[=:：]|\b(?:is|was|ist|war|lautet|est|es|é|è|wordt)\b|是|は|为|為|は、)"
+_CODES = (
+    r"\b(?:PIN|TAN|OTP|CVV2?|CVC2?|pin[ -]code|one[- ]time (?:code|password|passcode)|(?:verification|security|login|"
+    r"confirmation|authentication|access|2fa|mfa) code|einmal(?:code|passwort)|(?:bestätigungs|sicherheits)code|"
+    r"code de (?:vérification|sécurité|confirmation)|código de (?:verificación|seguridad|verificação|segurança))\b|"
+    r"код подтверждения|验证码|驗證碼|認証コード|確認コード|인증번호"
+)
+_STRENGTH = re.compile(r"[\d\W_]")
+_REFERENCE = re.compile(
+    r"[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){0,20}[\[(].*"  # a call, an index
+    r"|[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){1,20}|[^\W\d]+"  # an attribute, a name
+    r"|\$(?:[A-Z_]+\b|[{(]).*|%[\w(].*|[<{\[/~].*|\.{2,}.*"  # a variable, a path
+    r"|(?i:your)[-_ ].*|\*{3,}.*|x{4,}.*",  # a placeholder
+    re.DOTALL,
+)
+"""Where a secret comes from, or will be put: no secret itself."""
+_PLAIN_WORDS = """
+    string number integer boolean object bytes varchar optional required password passwd secret token hidden text
+    undefined missing include omit same-origin enabled disabled input field true false null none str int bool float any
+    expired invalid valid wrong correct changed reset unknown empty redacted
+"""
+_NO_SECRETS = frozenset(_PLAIN_WORDS.split())
+_NO_COOKIE_VALUES = re.compile(r"(?i:path|expires|max-age|domain|samesite|priority|version|theme|lang|locale)\Z")
+
+
+def _kept(label: str) -> Callable[[re.Match[str]], str]:
+    return lambda match: f"{match['keep']}[{label}]{match.groupdict().get('after') or ''}"
 
 
 def _card(match: re.Match[str]) -> str:
@@ -29,45 +106,38 @@ def _card(match: re.Match[str]) -> str:
 
 
 def _luhn(digits: list[int]) -> bool:
-    """The check digit of payment cards (ISO/IEC 7812-1)."""
+    """Whether the check digit of a payment card is right (ISO/IEC 7812-1)."""
     doubled = [digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4) for place, digit in enumerate(reversed(digits))]
     return sum(doubled) % 10 == 0 and len(set(digits)) > 1
 
 
-_WORDS_FOR_ONE = (
-    r"(?:pass(?:word|wd|phrase|code)|(?<![A-Za-z])pass|pwd"
-    r"|contraseña|mot de passe|passwort|kennwort|senha|пароль|密码|密碼|パスワード|비밀번호)"
-)
-_WORDS_FOR_KEYS = (
-    r"(?:secret|secret[_-]?key|client[_-]?secret|(?:api|access|auth|account|private|signing|encryption)[_-]?key|apikey"
-    r"|(?:access|auth|refresh|bearer|session|id|bot)?[_-]?token|credentials?)"
-)
-_STRENGTH = re.compile(r"[\d\W_]")
-_REFERENCE = re.compile(
-    r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)*[\[(].*"  # a call, an index
-    r"|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[^\W\d]+"  # an attribute, a name
-    r"|\$(?:[A-Z_]+\b|[{(]).*|%[\w(].*|[<{\[/~].*|\.{2,}.*|(?i:your)[-_ ].*",  # a variable, a path, a placeholder
-    re.DOTALL,
-)
-"""Where a secret comes from, or will be put: no secret itself."""
-_PLAIN_WORDS = """
-    string number integer boolean object bytes varchar optional required password passwd secret token hidden
-    undefined missing include omit same-origin enabled disabled input field true false null none
-"""
-_NO_SECRETS = frozenset(_PLAIN_WORDS.split())
+def _iban(match: re.Match[str]) -> str:
+    """Replace an account number whose check digits are right (ISO 13616)."""
+    plain = match[0].replace(" ", "")
+    number = "".join(str(int(character, 36)) for character in plain[4:] + plain[:4])
+    return "[IBAN]" if len(plain) >= 15 and int(number) % 97 == 1 else match[0]
+
+
+def _cookies(match: re.Match[str]) -> str:
+    def value(pair: re.Match[str]) -> str:
+        return pair[0] if _NO_COOKIE_VALUES.match(pair["name"]) else f"{pair['name']}=[token]"
+
+    return match["keep"] + re.sub(r"(?P<name>[^\s=;]{1,64})=[^\s;]{8,4096}", value, match["pairs"])
 
 
 def _assigned(match: re.Match[str]) -> str:
     """The assignment without its value, where that may be a secret: a name, a type or a count is none."""
     word = (match["quoted"] or match["bare"]).rstrip(".!?:)")
-    if word and word.lower() not in _NO_SECRETS and _looks_secret(match, word):
+    if len(set(word)) > 1 and word.lower() not in _NO_SECRETS and _looks_secret(match, word):
         return f"{match['keep']}[secret]"
     return match[0]
 
 
 def _looks_secret(match: re.Match[str], word: str) -> bool:
-    if match["linked"].strip().isalpha():  # "The password is ..." goes on as a sentence, unless it looks like one.
-        return bool(re.match(r"(?=[!-~]{4})[!-.0-}][!-~]*?[\dA-Z]", word))
+    if (
+        match["linked"].strip().isalpha() and match["linked"].isascii()
+    ):  # "The password is ..." may go on as a sentence.
+        return bool(re.match(r"(?=\S{4})[^\W_]\S{0,500}?[\dA-Z]|[!#-.]\S{0,500}?[\dA-Z]", word))
     if match["quoted"]:
         name = word.isidentifier() and not match["password"] and not _STRENGTH.search(word)
         return not name and (
@@ -78,6 +148,15 @@ def _looks_secret(match: re.Match[str], word: str) -> bool:
     if _REFERENCE.fullmatch(word):
         return False
     return bool(match["password"]) or (not word.isdigit() and bool(re.search(r"\d", word)))
+
+
+def _flag(match: re.Match[str]) -> str:
+    value = match["value"]
+    return match[0] if _REFERENCE.fullmatch(value) and not value.isalpha() else f"{match['keep']}[secret]"
+
+
+def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    return re.compile(text, re.ASCII | flags)
 
 
 _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
@@ -91,75 +170,87 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     # Connection strings: scheme://user:password@host
     (
-        re.compile(
-            r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^\s:/@'\"<>]{0,128}:)[^\s/'\"<>]{1,256}(?P<after>@)",
-            re.ASCII,
-        ),
+        _pattern(r"(?P<keep>://[^\s:/@'\"<>]{0,128}:)[^\s/'\"<>$\[][^\s/'\"<>]{0,255}(?P<after>@)"),
         _kept("password"),
     ),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", re.ASCII), "[token]"),
+    (_pattern(r"\beyJ[\w-]{8,4096}\.[\w-]{8,65536}(?:\.[\w-]{0,4096})?"), "[token]"),
     (
-        re.compile(
+        _pattern(
             r"(?P<keep>\b(?i:(?:proxy-)?authorization[\\\"']{0,3}\s{0,4}[:=]\s{0,4}[\\\"']{0,3}"
-            r"(?:(?:basic|bearer|token|digest|apikey|bot)\s{1,4})?))"
-            r"(?=[^\s\"',;\\]{0,4096}[\dA-Z=]|[^\s\"',;\\]{16})[^\s\"',;\\]{8,4096}",
-            re.ASCII,
+            r"(?:(?:basic|bearer|token|digest|apikey|bot|ssws|genie\w{0,8})\s{1,4})?))"
+            r"(?=[^\s\"',;\\]{0,4096}[\dA-Z=]|[^\s\"',;\\]{16})[^\s\"',;\\\[]{8,4096}"
         ),
         _kept("token"),
     ),
-    (
-        re.compile(
-            r"(?P<keep>\b(?i:bearer)\s{1,4})(?=[A-Za-z._~+/=-]{0,200}[\d])[A-Za-z0-9._~+/=-]{16,4096}", re.ASCII
-        ),
-        _kept("token"),
-    ),
+    (_pattern(r"(?P<keep>\b(?i:bearer|ssws)\s{1,4})(?=[\w.~+/=-]{0,200}\d)[\w.~+/=-]{16,4096}"), _kept("token")),
     # AWS access key ids; the secret beside them has no shape of its own and goes with its name below.
-    (re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]{16}\b", re.ASCII), "[AWS key]"),
+    (_pattern(r"\b(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]{16}\b"), "[AWS key]"),
+    (_pattern(r"(?<![A-Za-z0-9])(?=[\w.:~+/=-]{20})(?:" + "|".join(_SHAPES) + ")"), "[API key]"),
+    (_pattern(r"(?P<keep>\bhooks\.slack\.com/(?:services|workflows)/)[A-Za-z0-9/]{20,}"), _kept("token")),
+    (_pattern(r"(?P<keep>\bdiscord(?:app)?\.com/api/webhooks/\d{5,25}/)[\w-]{30,}"), _kept("token")),
     (
-        re.compile(
-            r"\b(?:sk-(?:ant|proj|or|svcacct|admin|None)-[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic, OpenRouter
-            r"|[sp]k-lf-[a-f0-9-]{32,}|sk-(?=[A-Za-z]{0,200}\d)[A-Za-z0-9]{16,}|ABSK[A-Za-z0-9+/=]{40,}"
-            r"|(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9]{16,}"  # Stripe
-            r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|dt|rt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}"
-            r"|xox[abeoprs][.-][A-Za-z0-9.-]{10,}|xapp-[A-Za-z0-9-]{10,}"  # Slack
-            r"|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|GOCSPX-[A-Za-z0-9_-]{16,}"  # Google
-            r"|1//0[A-Za-z0-9_-]{30,}"
-            r"|hf_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|xai-[A-Za-z0-9]{20,}|pplx-[A-Za-z0-9]{20,}|"
-            r"r8_[A-Za-z0-9]{20,}|nvapi-[A-Za-z0-9_-]{20,}"
-            r"|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{20,}|dop_v1_[a-f0-9]{32,}|shp(?:at|ca|pa|"
-            r"ss)_[a-fA-F0-9]{20,}"
-            r"|SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,}|key-[a-f0-9]{32}|sq0(?:atp|"
-            r"csp)-[A-Za-z0-9_-]{20,}|lin_api_[A-Za-z0-9]{20,}|ntn_[A-Za-z0-9]{20,}|secret_[A-Za-z0-9]{40,}"
-            r"|hv[sb]\.[A-Za-z0-9_-]{20,}|dapi[a-f0-9]{32}|dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9]{30,}|fm2_[A-Za-z0-9+/=]{30,}"
-            r"|[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}|AGE-SECRET-KEY-1[A-Z0-9]{50,}|figd_[A-Za-z0-9_-]{30,}"
-            r"|PMAK-[a-f0-9-]{40,}|glsa_[A-Za-z0-9_]{30,}|NRAK-[A-Z0-9]{20,}|SK[a-f0-9]{32}\b"
-            r"|[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{30,}"  # Microsoft Entra
-            r"|[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}"  # Discord
-            r"|\d{8,10}:AA[A-Za-z0-9_-]{30,})",  # Telegram
-            re.ASCII,
+        _pattern(
+            r"(?P<keep>[?&;](?:sig|signature|x-amz-(?:signature|security-token|credential)|x-goog-signature|"
+            r"(?:access_|auth_)?token|api_?key|key|code)=)(?=[^\s&\"'<>]{0,200}[\dA-Z%])[^\s&\"'<>\[]{16,4096}",
+            re.IGNORECASE,
         ),
-        "[API key]",
+        _kept("token"),
     ),
-    (re.compile(r"(?P<keep>\bhooks\.slack\.com/services/)[A-Za-z0-9/]{20,}", re.ASCII), _kept("token")),
-    (re.compile(r"(?P<keep>\b(?:set-)?cookie:\s{0,4}[^\s=;]{1,64}=)[^\s;]{8,4096}", re.IGNORECASE), _kept("token")),
+    (_pattern(r"(?P<keep>\b(?:set-)?cookie[\"']?:\s{0,4})(?P<pairs>[^\r\n\"']{1,8192})", re.IGNORECASE), _cookies),
+    (_pattern(r"(?P<keep>\"auth\"\s{0,4}:\s{0,4}\")[A-Za-z0-9+/=]{8,4096}(?P<after>\")"), _kept("password")),
     (
-        re.compile(r"(?P<keep>\bcurl\s[^\n]{0,200}?(?:-u|--user)[ =][\"']?[^\s:\"']{1,64}:)[^\s\"']{3,256}"),
+        _pattern(r"(?P<keep>\bcurl\s[^\n]{0,200}?(?:-u|--user)[ =][\"']?[^\s:\"']{1,64}:)[^\s\"'\[]{3,256}"),
         _kept("password"),
     ),
     (
+        _pattern(
+            r"(?P<keep>\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass(?= -p))\s(?:[^\n]{0,200}?-p|(?<=sshpass )-p )['\"]?)"
+            r"[^\s'\"\[$-][^\s'\"]{2,255}"
+        ),
+        _kept("password"),
+    ),
+    (
+        _pattern(
+            r"(?P<keep>\b(?:machine\s{1,8}\S{1,128}|default)\s{1,8}login\s{1,8}\S{1,128}\s{1,8}password\s{1,8})"
+            r"(?!\[)\S{1,256}"
+        ),
+        _kept("password"),
+    ),
+    (
+        _pattern(
+            r"(?P<keep>--?(?:[a-z]{1,16}-){0,3}(?:password|passwd|pass|pwd|token|secret|api-?key|secret-key|access-key)"
+            r"[ \t=]{1,4}[\"']?)(?P<value>[^\s\"'\[-][^\s\"']{3,512})",
+            re.IGNORECASE,
+        ),
+        _flag,
+    ),
+    (
         re.compile(
-            r"(?P<keep>(?<![A-Za-z0-9])[\w.-]{0,40}?(?:(?P<password>"
-            + _WORDS_FOR_ONE
-            + r")|"
-            + _WORDS_FOR_KEYS
-            + r")[\\\"'`*]{0,4}\s{0,4}(?P<linked>:=|=>|=|:|\bis\b|：|は|是)\s{0,4}"
-            r"(?:[\\`*]{0,2}(?P<quote>[\"'`])|[\\\"'`*]{0,4}))"
-            r"(?!\[|\s)(?:(?(quote)(?P<quoted>[^\"'`\n\\]{4,512})|(?!))|(?P<bare>[^\s\"'`,;}{\\]{4,512}))",
+            r"(?P<keep><(?:\w{1,32}:)?(?:\w{1,32}[_-])?(?:password|passwd|pwd|secret|token|api-?key|passphrase)"
+            r"(?:\s[^<>]{0,200})?>\s{0,8})[^\s<>\[$][^<>]{0,512}(?P<after></)",
+            re.IGNORECASE,
+        ),
+        _kept("secret"),
+    ),
+    (
+        re.compile(
+            rf"(?P<keep>(?:(?P<password>{_PASSWORDS})|{_KEYS})[\\\"'`*]{{0,4}}\s{{0,4}}(?P<linked>{_LINK})\s{{0,4}}"
+            r"(?:[\\`*]{0,2}(?P<quote>[\"'`«])\s?|[\\\"'`*]{0,4}))"
+            r"(?!\[|\s)(?:(?(quote)(?P<quoted>[^\"'`»\n\\]{4,512})|(?!))|(?P<bare>[^\s\"'`,;}{\\]{4,512}))",
             re.IGNORECASE,
         ),
         _assigned,
     ),
-    (re.compile(r"(?<![\w.-])(?:(?:\d[ -]?){12,18}\d|\d{4}(?:\.\d{4}){3})(?![\d.]?\d)", re.ASCII), _card),
+    (
+        re.compile(
+            rf"(?P<keep>(?:{_CODES})[\"'*]{{0,3}}\s{{0,4}}{_LINK}:?\s{{0,4}}[\"'*]{{0,3}}(?:[A-Z]-)?)"
+            r"\d[\d -]{1,8}\d(?!\d|[.,]\d)",
+            re.IGNORECASE,
+        ),
+        _kept("code"),
+    ),
+    (_pattern(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"), _iban),
+    (_pattern(r"(?<![\w.-])(?:(?:\d[ -]?){12,18}\d|\d{4}(?:\.\d{4}){3})(?![\d.]?\d)"), _card),
     (
         re.compile(
             r"(?<![\w.+'-])(?!git@)[\w.+'-]{1,64}@(?:[^\W_](?:[\w-]{0,62})\.){1,8}[^\W\d_]{2,24}(?![A-Za-z0-9])"
@@ -172,10 +263,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
 def redact_secrets(text: str) -> str:
     """Return ``text`` with secrets and personal addresses replaced by what they were, in brackets.
 
-    Covers private keys, passwords in connection strings and assignments, JWT and bearer tokens, API keys of
-    well-known shapes, AWS key ids, payment cards (by issuer and check digit) and e-mail addresses. Phone numbers, names
-    and the like are not secrets of a shape: a function of your own may call this one and go on. Applying it twice
-    changes nothing.
+    Covers private keys, passwords in connection strings, command lines, markup and assignments, one-time codes and PINs
+    by their label, cookies, JWT and bearer tokens, signatures in addresses, API keys of well-known shapes, AWS key ids,
+    payment cards and IBANs (by check digit) and e-mail addresses. Phone numbers, names and the like have no shape that
+    tells them: a function of your own may call this one and go on. Applying it twice changes nothing more.
     """
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)

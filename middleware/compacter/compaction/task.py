@@ -12,6 +12,7 @@ from compacter.errors import ConfigurationError
 from compacter.messages.format import Message, Wire
 from compacter.messages.parts import Entry
 from compacter.overflow import TokenLimit, detect_token_limit
+from compacter.redaction import decode_escapes
 from compacter.summary.message import Summary, compose, parse
 from compacter.summary.words import flat
 
@@ -110,7 +111,9 @@ class CompactionTask:
             if messages is None and index == self.plan.prior:
                 continue
             found.extend(self.wire.entries(source[index], index))
-        return [replace(entry, text=redact(entry.text)) for entry in found] if redact else found
+        if redact is None:
+            return found
+        return [replace(part, text=redact(decode_escapes(part.text)), name=redact(part.name)) for part in found]
 
     def prior(self) -> Summary | None:
         """The prior summary that lies in the head, secrets redacted, or ``None``."""
