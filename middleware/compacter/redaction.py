@@ -204,7 +204,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     (
         _pattern(
-            r"(?P<keep>\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass(?= -p))\s(?:[^\n]{0,200}?-p|(?<=sshpass )-p )['\"]?)"
+            r"(?P<keep>\b(?:mysql(?:dump|admin)?|mariadb|sshpass(?= -p))\s(?:[^\n]{0,200}?-p|(?<=sshpass )-p )['\"]?)"
             r"[^\s'\"\[$-][^\s'\"]{2,255}"
         ),
         _kept("password"),

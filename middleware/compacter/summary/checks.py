@@ -91,16 +91,15 @@ _CLOSING = re.compile(
 )
 _SHORT, _CLOSING_ROOM = 500, 160
 
-# An instruction to summarise, in whatever words: the verb first, and what is to be summarised after it.
+# An instruction to summarise, in whatever words: what is to be made, and of what.
 _ASKED_AGAIN = re.compile(
     r"\W{0,8}(?:(?:task|goal|request|aufgabe|tâche|tarea|任务|任務|タスク)\W{1,4})?"
     r"(?:(?:please|bitte|your task is to|you (?:should|must|need to|have to)|the task is to|the user wants (?:you )?to|"
     r"the user (?:is asking|asks|asked) (?:you )?(?:for|to)|i (?:want|need) you to)\s{1,4})?"
-    r"(?:(?:write|provide|create|give|make|produce|generate|compose|draft|prepare|put together|sum up|schreibe?|"
-    r"erstelle?|écri[st]|rédige[rz]?|escrib[ea]|resume|summari[sz]e|condense|recap|fasse|zusammenfassen|résume[rz]?)\b|"
-    r"请?(?:总结|概括|写)|要約)"
-    r"[^.!?。\n]{0,80}?(?:summary|conversation|transcript|record|dialog(?:ue)?|chat|exchange|discussion|recap|digest|"
-    r"overview|zusammenfassung|gespräch|résumé|conversación|resumen|对话|摘要|総括|会話)",
+    r"(?:(?:write|provide|create|give|make|produce|generate|compose|draft|prepare|schreibe?|erstelle?|écri[st]|"
+    r"rédige[rz]?|escrib[ea]|写)\b[^.!?。\n]{0,60}?(?:summary|recap|digest|overview|zusammenfassung|résumé|resumen|摘要)|"
+    r"sum up|summari[sz]e|condense|recap|fasse|zusammenfassen|résume[rz]?|resume|请?(?:总结|概括)|要約)"
+    r"[^.!?。\n]{0,60}?(?:conversation|transcript|record|dialog|chat|exchange|discussion|gespräch|conversación|对话|会話)",
     re.IGNORECASE,
 )
 _MOSTLY, _FEWEST_WORDS = 0.5, 8
