@@ -63,8 +63,9 @@ class Summary:
     def text(self) -> str:
         """All of it as one text, without tag and frame."""
         head = "\n".join([*map(flat, self.rules), *(NOTE + flat(note) for note in self.notes)])
-        whole = "\n\n".join(block for block in (head, neutral(self.story.strip())) if block)
-        return whole + _SEPARATOR + neutral(self.quoted.strip("\n")) if self.quoted.strip() else whole
+        whole = "\n\n".join(block for block in (head, neutral(self.story).strip()) if block)
+        quoted = neutral(self.quoted).strip()
+        return whole + _SEPARATOR + quoted if quoted else whole
 
 
 def neutral(text: str) -> str:
