@@ -50,6 +50,8 @@ class Sentence:
     """Whether it stands right behind the sentence before it, on the same line."""
     prose: bool = True
     """Whether it was written for a reader: a text, and neither code nor output."""
+    output: bool = False
+    """Whether a tool gave it."""
     typed: int = 0
     """Characters of the whole text it belongs to."""
     lead: int = 0
@@ -73,7 +75,7 @@ def read(parts: Sequence[Entry], first: int = 0) -> Iterator[Sentence]:
             name = name or called.popleft()
         speaker = f"Tool {_NAME.sub(' ', name).strip()[:60] or part.kind}"
         for piece in _values(part.text):
-            yield Sentence(piece, speaker, number, prose=False, typed=len(part.text))
+            yield Sentence(piece, speaker, number, prose=False, output=part.kind == "result", typed=len(part.text))
 
 
 def _text(part: Entry, number: int) -> Iterator[Sentence]:
@@ -90,7 +92,7 @@ def _text(part: Entry, number: int) -> Iterator[Sentence]:
         for piece in split(line):
             count += 1
             prose = not code and (_plain(piece, _CODE_SHARE // 2) if typed else reads(piece))
-            yield Sentence(piece, speaker, number, follows, prose, len(part.text), count - lead if item and lead else 0)
+            yield Sentence(piece, speaker, number, follows, prose, False, len(part.text), count - lead if item and lead else 0)
             if not item:
                 lead = count if piece.endswith((":", "：")) else 0
             follows = True
