@@ -262,7 +262,7 @@ def _said(parts: Sequence[Entry], known: list[str]) -> Iterator[tuple[str, int]]
             judged[text] = is_rule(text)
         about = {word for word in words(text) if common[word] <= most}
         if sentence.prose and judged[text]:
-            yield RULE + text, sentence.typed
+            yield RULE + text, sentence.size
         elif sentence.prose and topics and _changes(sentence, about, topics):
             yield LATER + text, 0
         else:
@@ -272,7 +272,7 @@ def _said(parts: Sequence[Entry], known: list[str]) -> Iterator[tuple[str, int]]
 
 def _changes(sentence: Sentence, about: set[str], topics: Iterable[set[str]]) -> bool:
     """Whether a typed statement says something new of what one of the rules is about."""
-    if sentence.typed > TYPED or len(sentence.text) > _LONGEST_CHANGE or sentence.text.endswith(("?", "？")):
+    if sentence.size > TYPED or len(sentence.text) > _LONGEST_CHANGE or sentence.text.endswith(("?", "？")):
         return False
     return takes_back(sentence.text) and any(overlap(about, topic) >= _SAME for topic in topics)
 

@@ -24,7 +24,7 @@ ARTIFACTS = "Artifacts:"
 
 _RULE_SHARE = 3
 """Rules take at most one part in this many of a summary."""
-_STORY = 0.6
+_STORY = 0.7
 """Share of the room that is the story's first; artifacts get the rest, and the story what they leave."""
 _HANDLING = 12
 """Characters added to each cost: a fragment reads worse than its size tells."""
@@ -33,6 +33,9 @@ _OLDEST = 0.6
 _TASK, _TOLD, _CHANGE, _NAMED, _QUESTION, _CHEER, _CODE = 2.0, 1.3, 1.5, 1.3, 0.5, 0.8, 0.6
 """What a sentence counts for being the first request, the user's, the last word of the user on something, for naming
 somebody or a number, and for being a question of the assistant, an exclamation, or no prose."""
+_ANNOUNCED = 0.5
+_UNUSED = 3.0
+_SHORT = 4
 _RELATED, _WORDS, _RARE = 0.4, 2, 5
 """Two statements are about the same when the words they share make up this share of the lesser one's weight, and are
 so many; words that more sentences hold do not count."""
@@ -74,7 +77,7 @@ def timeline(
         raise ValueError(f"the declared rules take {len(ruled)} of {budget} characters")
     before = "\n".join([prior, *(part.text for part in parts if part.kind == "summary")])
     told = list(_prior(before))
-    pool = _Pool(_newest([*told, *read(parts, told[-1].part + 1 if told else 0)]))
+    pool = _Pool([*told, *read(parts, told[-1].part + 1 if told else 0)])
     chosen = _choose(pool, budget - len(ruled) - 2, {line.partition(": ")[2] for line in lines})
     story = quote(pool.sentences, [place for place in chosen if pool.told[place]])
     artifacts = list(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
@@ -96,14 +99,8 @@ def _prior(text: str) -> Iterator[Sentence]:
             follows = False
             for sentence in split(piece):
                 prose = not artifacts and not speaker.startswith("Tool ") and (speaker == "User" or reads(sentence))
-                yield Sentence(sentence, speaker, number, follows, prose, typed=len(line))
+                yield Sentence(sentence, speaker, number, follows, prose, size=len(line))
                 follows = True
-
-
-def _newest(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Leave out what the same speaker says again later in the same words."""
-    last = {(one.speaker, one.text): place for place, one in enumerate(sentences)}
-    return [one for place, one in enumerate(sentences) if last[one.speaker, one.text] == place]
 
 
 @dataclass(slots=True)
@@ -165,7 +162,7 @@ class _Pool:
         self.weights = [math.log1p(total / counts[number]) for number in range(len(features))]
         for number, name in named.items():
             use = math.log1p(counts[number]) + math.log1p(used[number]) + 2 * last[number] / total
-            self.weights[number] = _worth(name) * (1 + use)
+            self.weights[number] = _worth(name, used[number]) * (1 + use)
 
     def _relate(self) -> None:
         """An item of a list needs the line that leads to it, a short answer its question."""
@@ -174,7 +171,7 @@ class _Pool:
             lead = place - one.lead
             if one.lead and lead >= 0 and self.sentences[lead].part == one.part:
                 self.needs[place].add(lead)
-            if one.speaker == "User" and asked >= 0 and one.typed <= _ANSWER:
+            if one.speaker == "User" and asked >= 0 and one.size <= _ANSWER:
                 self.needs[place].add(asked)
             asked = place if one.speaker == "Assistant" and self.told[place] and one.text.endswith(_ASKS) else -1
 
@@ -194,33 +191,49 @@ def _identifiers(text: str) -> Iterator[str]:
                 yield name
 
 
-def _worth(name: str) -> float:
+def _worth(name: str, used: int) -> float:
     """What an identifier is worth against a rare word: most where nobody could guess it."""
     if not any(map(str.isalpha, name)):
-        return 6.0 if len(name) > 3 else 1.0
-    if any(map(str.isdigit, name)) and len(name) > 5:
+        return 6.0 if len(name) > _SHORT else 1.0
+    if any(map(str.isdigit, name)) and len(name) > _SHORT:
         return 60.0
-    return 30.0 if "/" in name or "_" in name or "." in name else 20.0
+    if "/" in name:
+        return 30.0
+    # A symbol that nobody but a tool has named is one of thousands.
+    return 20.0 if used else _UNUSED
 
 
 def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
     """Yield what each sentence counts for by its place and form."""
     total = len(sentences) or 1
     task = next((one.part for one in sentences if one.speaker == "User"), -1)
+    announced = _announcing(sentences)
     for place, one in enumerate(sentences):
         boost = _OLDEST + (1 - _OLDEST) * place / total
         if one.part == task:
             boost *= _TASK
-        if one.speaker == "User" and one.typed <= TYPED:
+        if one.speaker == "User" and one.size <= TYPED:
             boost *= _TOLD
         if not one.prose:
             yield boost * _CODE
             continue
+        if one.part in announced:
+            boost *= _ANNOUNCED
         if one.text.endswith(_ASKS) and one.speaker != "User":
             boost *= _QUESTION
         elif one.text.endswith(_CHEERS):
             boost *= _CHEER
         yield boost * _NAMED if _NAME.search(one.text) else boost
+
+
+def _announcing(sentences: Sequence[Sentence]) -> set[int]:
+    """The texts of the assistant that a call of a tool follows: what it is about to do, and not what came of it."""
+    pairs = zip(sentences, sentences[1:], strict=False)
+    return {
+        one.part
+        for one, after in pairs
+        if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
+    }
 
 
 def _later(pool: _Pool) -> dict[int, int]:
@@ -233,7 +246,7 @@ def _later(pool: _Pool) -> dict[int, int]:
     said = [
         place
         for place, one in enumerate(pool.sentences)
-        if one.speaker == "User" and pool.told[place] and one.typed <= TYPED and not one.text.endswith((*_ASKS, *_CHEERS))
+        if one.speaker == "User" and pool.told[place] and one.size <= TYPED and not one.text.endswith((*_ASKS, *_CHEERS))
     ]
     found: dict[int, int] = {}
     for place in said:
@@ -273,13 +286,19 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     for words, one in zip(pool.words, pool.sentences, strict=True):
         if one.text in ruled:
             covered.update(words)
-    story = [place for place, told in enumerate(pool.told) if told]
-    others = [place for place, told in enumerate(pool.told) if not told]
+    # What the same speaker says again in the same words is told once, where it was said last.
+    newest = {(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values()
+    story = [place for place in newest if pool.told[place]]
+    others = [place for place in newest if not pool.told[place]]
     left = room - _fill(pool, story, int(room * _STORY) if others else room, chosen, covered)
     if others:
         left -= len(ARTIFACTS) + 3
         left -= _fill(pool, others, left, chosen, covered)
-        _fill(pool, story, left, chosen, covered)
+        left -= _fill(pool, story, left, chosen, covered)
+    # All has been told once. What is said again matters more often than not.
+    again: set[int] = set()
+    left -= _fill(pool, story, left, chosen, again)
+    _fill(pool, others, left, chosen, again)
     return sorted(chosen)
 
 
