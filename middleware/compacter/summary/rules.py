@@ -7,21 +7,21 @@ Few and sure. A sentence counts only where its form says that it lasts ("always"
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from compacter.messages.parts import Entry
-from compacter.summary.sentences import Sentence, read
+from compacter.summary.sentences import TYPED, Sentence, read
 
 HEADING = "Rules:"
 RULE, LATER = "Rule: ", "User: "
 """How a line begins: a rule, and a later statement of the user about one."""
 
 _SHORTEST, _LONGEST, _LONGEST_CHANGE = 8, 320, 200
-_TYPED = 600
-"""Characters up to which a message was typed; a longer one is a document, whose rules come after those."""
-_CHANGES = 12
-"""Later statements without a word of a rule that are kept at most, newest first."""
+_SAME = 0.3
+"""Share of the fewer words that two statements about the same have in common."""
+_MOST_TOPICS, _MOST_CHANGES = 200, 60
+"""Rules that a later statement is held against, and later statements that are kept: the newest."""
 _SIGNED = re.compile(r"(?:\([^()\n]{1,40}\) )?[^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?: ")
 
 _OPENING = (
@@ -171,7 +171,7 @@ _EMPTY = frozenset(
     """
     always never please from with that this these those must should would could have has had will shall may might can't don't doesn't
     when whenever every each also again back into only more than then they them there their your yours mine ours here what which where
-    about after before make sure keep want like need prefer used using longer anymore instead now you may can all any not and the for are but
+    about after before make sure keep want like need prefer used using longer user rule anymore instead now you may can all any not and the for are but
     immer niemals bitte nicht mehr wieder jetzt dass eine einen einer oder aber auch noch nach
     toujours jamais plus avec pour dans cette maintenant siempre nunca para este esta como ahora
     """.split()
@@ -202,6 +202,11 @@ def is_rule(sentence: str) -> bool:
     if _DESCRIBES.match(plain):
         return any(pattern.search(plain) for pattern in _DESCRIPTIONS)
     return any(pattern.search(plain) for pattern in _ENGLISH)
+
+
+def takes_back(sentence: str) -> bool:
+    """Whether ``sentence`` has a word with which people lift, change or drop what they said."""
+    return _LIFTS.search(sentence) is not None
 
 
 def words(text: str) -> set[str]:
@@ -236,6 +241,8 @@ def lines(parts: Sequence[Entry], prior: Sequence[str] = (), declared: Sequence[
         if line not in fixed:
             entries.pop(line, None)
             entries[line] = size
+    for line in [line for line in entries if line.startswith(LATER)][:-_MOST_CHANGES]:
+        del entries[line]
     return fixed + _fitting(entries, budget - sum(len(line) + 1 for line in fixed))
 
 
@@ -247,48 +254,47 @@ def _said(parts: Sequence[Entry], known: list[str]) -> Iterator[tuple[str, int]]
     sentences = list(read(told))
     common = Counter(word for sentence in sentences for word in words(sentence.text))
     most = max(4, len(sentences) // 8)
-    topics = [words(line.partition(": ")[2]) for line in known]
+    topics = deque((words(line.partition(": ")[2]) for line in known), _MOST_TOPICS)
+    judged: dict[str, bool] = {}
     for sentence in sentences:
-        if not sentence.prose:
-            continue
-        about = {word for word in words(sentence.text) if common[word] <= most}
-        if is_rule(sentence.text):
-            yield RULE + sentence.text, sentence.typed
-        elif not (topics and _changes(sentence, about, topics)):
-            continue
+        text = sentence.text
+        if sentence.prose and text not in judged:
+            judged[text] = is_rule(text)
+        about = {word for word in words(text) if common[word] <= most}
+        if sentence.prose and judged[text]:
+            yield RULE + text, sentence.size
+        elif sentence.prose and topics and _changes(sentence, about, topics):
+            yield LATER + text, 0
         else:
-            yield LATER + sentence.text, 0
+            continue
         topics.append(about)
 
 
-def _changes(sentence: Sentence, about: set[str], topics: Sequence[set[str]]) -> bool:
+def _changes(sentence: Sentence, about: set[str], topics: Iterable[set[str]]) -> bool:
     """Whether a typed statement says something new of what one of the rules is about."""
-    if sentence.typed > _TYPED or len(sentence.text) > _LONGEST_CHANGE or sentence.text.endswith(("?", "？")):
+    if sentence.size > TYPED or len(sentence.text) > _LONGEST_CHANGE or sentence.text.endswith(("?", "？")):
         return False
-    lifts = _LIFTS.search(sentence.text) is not None
-    return lifts and any(overlap(about, topic) >= 0.3 for topic in topics)
+    return takes_back(sentence.text) and any(overlap(about, topic) >= _SAME for topic in topics)
 
 
 def _fitting(entries: dict[str, int], room: int) -> list[str]:
     """Choose lines for ``room`` characters; no rule without what the user said of it later."""
     listed = list(entries)
-    topics = [words(line.partition(": ")[2]) for line in listed]
-    order = sorted(range(len(listed)), key=lambda place: (listed[place].startswith(RULE), entries[listed[place]] > _TYPED, -place))
+    changes = {place: words(line) for place, line in enumerate(listed) if line.startswith(LATER)}
+
+    def rank(place: int) -> tuple[bool, bool, int]:
+        return place not in changes, entries[listed[place]] > TYPED, -place
+
     chosen: set[int] = set()
-    for place in order:
+    for place in sorted(range(len(listed)), key=rank):
         cost = len(listed[place]) + 1
         if cost > room:
             continue
-        if listed[place].startswith(RULE):
-            later = [
-                other
-                for other in range(place + 1, len(listed))
-                if listed[other].startswith(LATER) and overlap(topics[place], topics[other]) >= 0.3
-            ]
-            if not chosen.issuperset(later):
-                continue
-        chosen.add(place)
-        room -= cost
+        about = words(listed[place])
+        later = {other for other, said in changes.items() if other > place and overlap(about, said) >= _SAME}
+        if place in changes or chosen.issuperset(later):
+            chosen.add(place)
+            room -= cost
     return [listed[place] for place in sorted(chosen)]
 
 

@@ -14,7 +14,7 @@ ELLIPSIS = "…"
 """Marks what was left out between two pieces of a line."""
 
 TYPED = 600
-"""Characters up to which a message of the user was typed; a longer one is a document or a log."""
+"""Characters up to which a message was typed; a longer one may be a document or a log."""
 _LONGEST, _SHORTEST_CUT = 320, 120
 _RECORD, _SHORTEST_VALUE, _LONG_NUMBER = 60, 3, 6
 """Characters of a record's values that are taken as one piece."""
@@ -31,6 +31,8 @@ _CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
 _CODE_SHARE = 10
 _WORDS = 5
 _ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
+_FULL_STOPS = ("。", "！", "？")
+"""Ends of sentences that no space follows."""
 _FENCE = "```"
 _ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _NAME = re.compile(r"[^\w. /-]+")
@@ -50,7 +52,9 @@ class Sentence:
     """Whether it stands right behind the sentence before it, on the same line."""
     prose: bool = True
     """Whether it was written for a reader: a text, and neither code nor output."""
-    typed: int = 0
+    output: bool = False
+    """Whether a tool gave it."""
+    size: int = 0
     """Characters of the whole text it belongs to."""
     lead: int = 0
     """For an item of a list, how many sentences before it the line stands that leads to the list."""
@@ -73,12 +77,12 @@ def read(parts: Sequence[Entry], first: int = 0) -> Iterator[Sentence]:
             name = name or called.popleft()
         speaker = f"Tool {_NAME.sub(' ', name).strip()[:60] or part.kind}"
         for piece in _values(part.text):
-            yield Sentence(piece, speaker, number, prose=False, typed=len(part.text))
+            yield Sentence(piece, speaker, number, prose=False, output=part.kind == "result", size=len(part.text))
 
 
 def _text(part: Entry, number: int) -> Iterator[Sentence]:
     speaker = "User" if part.role == "user" else "Assistant"
-    typed = part.role == "user" and len(part.text) <= TYPED
+    size = len(part.text)
     code = False
     count = lead = 0
     for line in _ANSI.sub("\n", part.text).splitlines():
@@ -87,12 +91,13 @@ def _text(part: Entry, number: int) -> Iterator[Sentence]:
             continue
         item = _ITEM.match(line) is not None
         follows = False
-        for piece in split(line):
+        for text in split(line):
             count += 1
-            prose = not code and (_plain(piece, _CODE_SHARE // 2) if typed else reads(piece))
-            yield Sentence(piece, speaker, number, follows, prose, len(part.text), count - lead if item and lead else 0)
+            prose = not code and (_plain(text, _CODE_SHARE // 2) if size <= TYPED else reads(text))
+            behind = count - lead if item and lead else 0
+            yield Sentence(text, speaker, number, follows, prose, size=size, lead=behind)
             if not item:
-                lead = count if piece.endswith((":", "：")) else 0
+                lead = count if text.endswith((":", "：")) else 0
             follows = True
 
 
@@ -145,7 +150,7 @@ def _values(text: str) -> Iterator[str]:
             flat = line.strip()
             if len(flat) > _LONGEST:
                 yield from _clauses(flat)
-            elif len(_LETTERS.findall(flat[:_LONGEST])) > _SHORTEST_VALUE or len(flat) > _LONG_NUMBER and any(map(str.isalnum, flat)):
+            elif sum(map(str.isalnum, flat)) > (_SHORTEST_VALUE if _LETTERS.search(flat) else _LONG_NUMBER):
                 yield flat
         return
     for values in _records(record):
@@ -203,8 +208,11 @@ def quote(sentences: Sequence[Sentence], chosen: Iterable[int]) -> Iterator[str]
     for place in chosen:
         sentence = sentences[place]
         if before >= 0 and sentences[before].part == sentence.part:
-            joined = sentence.follows and place == before + 1
-            line += f" {sentence.text}" if joined else f" {ELLIPSIS} {sentence.text}"
+            if not (sentence.follows and place == before + 1):
+                line += f" {ELLIPSIS} "
+            elif not line.endswith(_FULL_STOPS):
+                line += " "
+            line += sentence.text
         else:
             if line:
                 yield line
