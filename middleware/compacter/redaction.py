@@ -134,9 +134,8 @@ def _assigned(match: re.Match[str]) -> str:
 
 
 def _looks_secret(match: re.Match[str], word: str) -> bool:
-    if (
-        match["linked"].strip().isalpha() and match["linked"].isascii()
-    ):  # "The password is ..." may go on as a sentence.
+    linked = match["linked"].strip()
+    if linked.isascii() and linked.isalpha():  # "The password is ..." may go on as a sentence.
         return bool(re.match(r"(?=\S{4})[^\W_]\S{0,500}?[\dA-Z]|[!#-.]\S{0,500}?[\dA-Z]", word))
     if match["quoted"]:
         name = word.isidentifier() and not match["password"] and not _STRENGTH.search(word)
@@ -151,14 +150,16 @@ def _looks_secret(match: re.Match[str], word: str) -> bool:
 
 
 def _flag(match: re.Match[str]) -> str:
-    value = match["value"]
-    return match[0] if _REFERENCE.fullmatch(value) and not value.isalpha() else f"{match['keep']}[secret]"
+    reference = _REFERENCE.fullmatch(match["value"]) and not match["value"].isalpha()
+    return match[0] if reference else f"{match['keep']}[secret]"
 
 
 def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile(text, re.ASCII | flags)
 
 
+_USER = r"(?P<keep>://[^\s:/@'\"<>]{0,128}:)[^\s/'\"<>$\[][^\s/'\"<>]{0,255}(?P<after>@)"
+"""The user and password of a connection string: ``scheme://user:password@host``."""
 _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     (
         re.compile(
@@ -168,11 +169,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
         ),
         "[private key]",
     ),
-    # Connection strings: scheme://user:password@host
-    (
-        _pattern(r"(?P<keep>://[^\s:/@'\"<>]{0,128}:)[^\s/'\"<>$\[][^\s/'\"<>]{0,255}(?P<after>@)"),
-        _kept("password"),
-    ),
+    (_pattern(_USER), _kept("password")),
     (_pattern(r"\beyJ[\w-]{8,4096}\.[\w-]{8,65536}(?:\.[\w-]{0,4096})?"), "[token]"),
     (
         _pattern(
@@ -186,8 +183,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     # AWS access key ids; the secret beside them has no shape of its own and goes with its name below.
     (_pattern(r"\b(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]{16}\b"), "[AWS key]"),
     (_pattern(r"(?<![A-Za-z0-9])(?=[\w.:~+/=-]{20})(?:" + "|".join(_SHAPES) + ")"), "[API key]"),
-    (_pattern(r"(?P<keep>\bhooks\.slack\.com/(?:services|workflows)/)[A-Za-z0-9/]{20,}"), _kept("token")),
-    (_pattern(r"(?P<keep>\bdiscord(?:app)?\.com/api/webhooks/\d{5,25}/)[\w-]{30,}"), _kept("token")),
+    (
+        _pattern(
+            r"(?P<keep>\b(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks/\d{5,25})/)[\w/-]{20,}"
+        ),
+        _kept("token"),
+    ),
     (
         _pattern(
             r"(?P<keep>[?&;](?:sig|signature|x-amz-(?:signature|security-token|credential)|x-goog-signature|"

@@ -136,7 +136,9 @@ def _updated(task: CompactionTask, chunk: Sequence[Entry], so_far: Summary, toke
     The second time it is asked in few words and for fewer: the first answer may have been cut off or confused.
     """
     fault = ""
-    for short, words in ((None, tokens), (True, tokens // 2)):
+    # The words of a small model get half of the room: quoted lines say more in the other half.
+    asked = tokens // 2 if task.window is not None and task.window <= _SMALL_WINDOW else tokens
+    for short, words in ((None, asked), (True, asked // 2)):
         messages = prompt.build(
             chunk, prior=_known(so_far), template=task.settings.summary_prompt, max_tokens=words, short=short
         )
