@@ -17,8 +17,8 @@ from typing import Any
 
 from compacter import Compacter
 from compacter.messages.format import wire
-from compacter.summaries import tag
-from compacter.summaries.extractive import extract
+from compacter.summary.message import FRAME
+from compacter.summary.timeline import timeline
 
 CONSTRAINTS = (
     "Never deploy on a Friday without asking Marlene first.",
@@ -59,7 +59,7 @@ def kept(messages: list[Any], wire_name: str, place: float, constraint: str, sha
     stays = {index for index, kind in enumerate(whole.kinds) if kind.name == "SYSTEM"} | {whole.last_user()}
     entries = [entry for index, m in enumerate(said) if index not in stays for entry in shape.entries(m, index)]
     folded = sum(size for index, size in enumerate(whole.sizes) if index not in stays)
-    text = extract(entries, budget=int(folded * share) - tag.FRAME)
+    text = timeline(entries, int(folded * share) - FRAME)
     last = whole.last_user()
     return constraint in text or (last is not None and constraint in (shape.plain_text(said[last]) or ""))
 

@@ -20,7 +20,7 @@ from compacter.events import (
     MaxTokensAdjusted,
     RetriesExhausted,
 )
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ class TestLogs:
             "compacter.compaction_started",
             "compacter.compaction_event",
         ]
-        assert tag.TAG not in str(logs.entries)
+        assert summary_message.TAG not in str(logs.entries)
 
     def test_nothing_is_printed(self, capsys: pytest.CaptureFixture[str]) -> None:
         Compacter(summarizer=summarizer()).compact(talk())

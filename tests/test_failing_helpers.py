@@ -12,7 +12,7 @@ import pytest
 
 from compacter import Compacter, CompactionError, CompactionEvent
 from compacter.memory import InProcessMemory
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import (
     Failure,
     ScriptedModel,
@@ -164,7 +164,7 @@ class TestHooksMemoriesAndLoggersThatFail:
 
         assert answered(completion("m", talk())) == "ok"
         assert called
-        assert tag.TAG in str(model.requests[-1].messages)
+        assert summary_message.TAG in str(model.requests[-1].messages)
 
     @pytest.mark.parametrize("option", ["on_compaction", "on_event", "before_compaction"])
     @pytest.mark.parametrize("shape", ["sync", "async"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, History
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 Chat = dict[str, Any]
@@ -16,7 +16,7 @@ ANSWER: Chat = {"role": "assistant", "content": "Yes. " * 30}
 
 
 def summaries(messages: Any) -> int:
-    return sum(tag.parse(message.get("content") or "") is not None for message in messages)
+    return sum(summary_message.parse(message.get("content") or "") is not None for message in messages)
 
 
 def turn(number: int) -> list[Chat]:
@@ -78,7 +78,7 @@ def test_l8_receipts_of_truncation_never_pile_up() -> None:
     messages: list[Chat] = []
     for number in range(60):
         messages = compacter.compact([*messages, *turn(number), ANSWER]).messages
-    (receipt,) = [m["content"] for m in messages if tag.parse(m.get("content") or "")]
+    (receipt,) = [m["content"] for m in messages if summary_message.parse(m.get("content") or "")]
     assert receipt.count("left out without a summary") == 1
     said = sum(len(turn(number)) + 1 for number in range(60))
     assert f"{said - len(messages) + 1} earlier messages" in receipt

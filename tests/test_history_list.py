@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError
 from compacter.errors import ConfigurationError
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 Chat = dict[str, Any]
@@ -240,7 +240,7 @@ class TestSnapshots:
         assert restored == history
         restored.extend(talk())
         restored.compact()
-        assert sum(tag.parse(message["content"]) is not None for message in restored) == 1
+        assert sum(summary_message.parse(message["content"]) is not None for message in restored) == 1
 
     def test_m21_bytes_surrogates_and_other_formats_come_back(self) -> None:
         messages = [

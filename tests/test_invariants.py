@@ -21,7 +21,7 @@ from compacter.compaction.task import CompactionStrategy
 from compacter.messages.format import WIRE_FORMATS, Wire, WireName, wire
 from compacter.messages.steps import Kind
 from compacter.result import CompactionResult
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 
 Item = dict[str, Any]
 STRATEGIES: dict[str, CompactionStrategy] = {
@@ -120,7 +120,7 @@ def faults(form: WireName, items: list[Any], result: CompactionResult, pins: Seq
     if result.changed and after.total >= before.total:
         yield "it did not get smaller"
     texts = [shape.plain_text(item) or "" for item in out]
-    if sum(tag.parse(text) is not None for text in texts) > 1:
+    if sum(summary_message.parse(text) is not None for text in texts) > 1:
         yield "two summaries"
     if shape.alternates:
         yield from turn_faults(shape, items, out)

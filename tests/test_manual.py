@@ -24,7 +24,7 @@ from compacter import (
 )
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 Chat = dict[str, Any]
@@ -137,7 +137,7 @@ class TestSummary:
         result = Compacter().compact(talk(), summary="  They planned a feast. ")
         assert result.event is not None
         assert (result.event.summary, result.event.summarizer_calls) == ("They planned a feast.", 0)
-        assert tag.parse(result.messages[1]["content"]) == tag.Parsed("They planned a feast.")
+        assert summary_message.parse(result.messages[1]["content"]) == summary_message.Summary("They planned a feast.")
 
     @pytest.mark.parametrize("text", ["", "  \n", "x" * 50_000])
     def test_m19_a_blank_one_and_one_that_is_too_long_are_refused(self, text: str) -> None:
@@ -147,7 +147,7 @@ class TestSummary:
     def test_a_prior_summary_is_replaced_by_it(self) -> None:
         once = own().compact(talk()).messages
         again = Compacter().compact([*once, *talk()[1:]], summary="All of it.").messages
-        assert sum(tag.parse(message["content"]) is not None for message in again) == 1
+        assert sum(summary_message.parse(message["content"]) is not None for message in again) == 1
 
 
 class TestStrict:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
-PURE_ROOMS = ("messages", "compaction", "overflow", "summaries", "summary", "recall")
+PURE_ROOMS = ("messages", "compaction", "overflow", "summary", "recall")
 PURE_FILES = ("call/effects.py", "call/policy.py", "call/recover.py", "call/trigger.py")
-PURE_MODULES = ("errors", "events")
+PURE_MODULES = ("errors", "events", "redaction")
 """What the rooms may know of the front: both are data."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})

@@ -11,7 +11,8 @@ import pytest
 
 from compacter import Compacter, Shorten, SQLiteMemory
 from compacter.messages.format import wire
-from compacter.summaries import redact_secrets, tag
+from compacter.redaction import redact_secrets
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 KEY = "sk-proj-" + "Ab3dEf6hIj9k" * 3
@@ -83,7 +84,14 @@ def test_nothing_redacted_reaches_summarizer_event_log_or_memory(
 @pytest.mark.parametrize("form", ["openai", "anthropic", "responses", "gemini", "bedrock"])
 def test_a_prior_summary_made_without_a_redaction_is_redacted(form: Any) -> None:
     shape = wire(form)
-    prior = shape.say("user", tag.compose(f"The key is {KEY}.", f"Rule: Always use {KEY}.\n- mail ada@example.com"))
+    prior = shape.say(
+        "user",
+        summary_message.compose(
+            summary_message.Summary(
+                f"The key is {KEY}.", (f"Rule: Always use {KEY}.",), (), "Tool crm: mail ada@example.com"
+            )
+        ),
+    )
     history = [prior]
     for turn in range(20):
         history.append(shape.say("assistant", f"Answer {turn}. " * 12))
@@ -127,7 +135,7 @@ def test_a_redaction_that_raises_keeps_nothing_of_a_prior_summary_in_the_event()
         raise ZeroDivisionError
 
     shape = wire("openai")
-    history = [shape.say("user", tag.compose(f"The key is {KEY}.")), *talk()[1:]]
+    history = [shape.say("user", summary_message.compose(f"The key is {KEY}.")), *talk()[1:]]
     events: list[Any] = []
     model = ScriptedModel(window=700)
     wrapped = Compacter(summarizer=Parrot(), redact=broken, on_compaction=events.append).wrap(model.completion)
@@ -141,3 +149,24 @@ def test_a_redaction_that_raises_keeps_nothing_of_a_prior_summary_in_the_event()
 def test_redact_takes_no_other_word() -> None:
     with pytest.raises(ValueError, match="redact: takes a function"):
         Compacter(redact="everything")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("summarizer", ["model", "extractive"])
+def test_names_keys_and_escaped_arguments_are_redacted_too(summarizer: str) -> None:
+    history = talk(6)
+    for message in history:
+        for call in message.get("tool_calls", ()):
+            call["function"]["name"] = KEY
+            call["function"]["arguments"] = json.dumps(
+                {KEY: "x", "密码": "hunter2-and-more", "пароль": "hunter2-and-more"}
+            )
+    parrot = Parrot()
+    asked: Any = parrot if summarizer == "model" else "extractive"
+
+    result = Compacter(summarizer=asked, redact="secrets").compact(history)
+
+    assert result.event is not None
+    assert not leaks(str(parrot.requests))
+    assert not leaks(result.event.model_dump_json())
+    head = [message for message in result.messages if message not in history]
+    assert not leaks(str(head))

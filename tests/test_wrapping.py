@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, compacted
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError, rate_limit_error
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class TestSyncCallables:
         assert seen[0] is history
         strangers = [message for message in seen[1] if not any(message is own for own in history)]
         assert len(strangers) == 1
-        assert strangers[0]["content"].startswith(tag.TAG)
+        assert strangers[0]["content"].startswith(summary_message.TAG)
 
     def test_the_reply_is_the_providers_own_object(self) -> None:
         reply = object()

@@ -35,9 +35,9 @@ class CompactionEvent(Event):
     output_tokens: int = 0
     """Tokens the summarizer wrote, as its replies state them."""
     summary: str = ""
-    """The prose that stands for the head (empty where a strategy makes none)."""
+    """What stands for the head: a model's words, or the lines quoted from it (empty where a strategy makes none)."""
     ledger: str = ""
-    """The part of the summary message that is made without a model: rules, identifiers, tasks, verbatim."""
+    """What the summary message says besides: rules of the user, notes and quoted lines."""
     trigger: Trigger
     strategy: str
     """Name of the strategy whose result is used; names joined by ``+`` where several took part."""
@@ -60,10 +60,8 @@ class CompactionEvent(Event):
     """USD for the summarizer's calls, or None where the price is not known."""
     duration: float = 0.0
     """Seconds from the decision to compact until the compacted list was ready."""
-    retention: float | None = None
-    """Share (0 to 1) of the ledger's top entries that survive in the summary message, where it was measured."""
-    repaired: tuple[str, ...] = ()
-    """What the gate had to mend in the summary, in words."""
+    unverified: tuple[str, ...] = ()
+    """Lines of the summarizer's answer that were taken out, as the conversation does not bear them out."""
     discarded: tuple[Any, ...] = Field(default=(), exclude=True, repr=False)
     """The original messages that left the request, in order."""
 

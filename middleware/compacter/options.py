@@ -16,7 +16,7 @@ from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit
-from compacter.summaries import redact_secrets
+from compacter.redaction import redact_secrets
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[[CompactionPlan], "CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None"]

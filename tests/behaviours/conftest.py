@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, CompactionEvent
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Stage:
 def summaries(messages: Sequence[Chat]) -> list[str]:
     """The texts of the summary messages among these."""
     texts = [message["content"] for message in messages if isinstance(message.get("content"), str)]
-    return [text for text in texts if text.startswith(tag.TAG)]
+    return [text for text in texts if text.startswith(summary_message.TAG)]
 
 
 @pytest.fixture

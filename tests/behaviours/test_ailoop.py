@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError, Truncate
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import (
     Interrupted,
     ScriptedModel,
@@ -43,7 +43,7 @@ def test_a1_a_clean_boundary_keeps_the_last_turns(turns: int, talk: type[Talk]) 
 def test_a1_a_boundary_on_a_result_walks_to_the_call(ratio: float, talk: type[Talk]) -> None:
     result = compacter(compact_ratio=ratio).compact(talk.errand(9, size=150))
 
-    behind = next(i for i, message in enumerate(result.messages) if tag.TAG in str(message["content"])) + 1
+    behind = next(i for i, message in enumerate(result.messages) if summary_message.TAG in str(message["content"])) + 1
     assert [message["role"] for message in result.messages[behind:]][:2] in (
         ["user", "assistant"],
         ["assistant", "tool"],

@@ -12,7 +12,7 @@ import pytest
 from compacter import Compacter, CompactionError, History
 from compacter.compaction.check import violations
 from compacter.messages.format import wire
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def test_m7_the_summary_stands_after_the_whole_system_prefix(talk: type[Talk]) -
     result = compacter().compact(history)
 
     assert result.messages[:2] == history[:2]
-    assert result.messages[2]["content"].startswith(tag.TAG)
+    assert result.messages[2]["content"].startswith(summary_message.TAG)
 
 
 @pytest.mark.parametrize("turns", [1, 3, 5])
@@ -245,7 +245,7 @@ class TestM16TheValidator:
         return violations(OPENAI, before, after, protected=stays, alternate=False)
 
     def test_a_sound_rewrite_has_no_fault(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [history[0], talk.user(tag.compose("x")), *history[8:]]) == []
+        assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *history[8:]]) == []
 
     def test_nothing_left(self, history: list[Chat]) -> None:
         assert self.faults(history, [])
@@ -254,27 +254,29 @@ class TestM16TheValidator:
         assert self.faults(history, list(history))
 
     def test_growth(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [history[0], talk.user(tag.compose("x" * 9_000)), *history[8:]])
+        assert self.faults(history, [history[0], talk.user(summary_message.compose("x" * 9_000)), *history[8:]])
 
     def test_a_message_twice(self, history: list[Chat]) -> None:
         assert self.faults(history, [history[0], *history[8:], *history[8:]])
 
     def test_a_lost_system_message(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [talk.user(tag.compose("x")), *history[8:]])
+        assert self.faults(history, [talk.user(summary_message.compose("x")), *history[8:]])
 
     def test_a_stray_message(self, history: list[Chat], talk: type[Talk]) -> None:
         strays = [talk.user("I never said that."), talk.answer("Nor I.")]
-        assert self.faults(history, [history[0], talk.user(tag.compose("x")), *strays, *history[8:]])
+        assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *strays, *history[8:]])
 
     def test_a_wrong_place_for_the_summary(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [talk.user(tag.compose("x")), history[0], *history[8:]])
+        assert self.faults(history, [talk.user(summary_message.compose("x")), history[0], *history[8:]])
 
     def test_another_order(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [history[0], talk.user(tag.compose("x")), *history[10:], *history[8:10]])
+        assert self.faults(
+            history, [history[0], talk.user(summary_message.compose("x")), *history[10:], *history[8:10]]
+        )
 
     def test_half_a_pair(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [history[0], talk.user(tag.compose("x")), *history[8:-1]])
-        assert self.faults(history, [history[0], talk.user(tag.compose("x")), *history[8:-2], history[-1]])
+        assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *history[8:-1]])
+        assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *history[8:-2], history[-1]])
 
 
 def test_m17_a_failed_compaction_is_told_and_the_turn_goes_on(stage: MakeStage, talk: type[Talk]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from compacter import Compacter
 from compacter.messages.format import wire
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import (
     Failure,
     ScriptedModel,
@@ -313,5 +313,5 @@ def test_p17_one_models_window_is_not_anothers(stage: MakeStage, talk: type[Talk
     wrapped("large", [*history, talk.answer("x"), talk.user("y")])
 
     assert small.rejected == 1
-    assert tag.TAG not in str(large.requests[-1].messages)
+    assert summary_message.TAG not in str(large.requests[-1].messages)
     assert list(large.requests[0].messages) == history

@@ -15,7 +15,7 @@ from compacter.compaction.truncate import Truncate
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
 from compacter.messages.format import wire
 from compacter.overflow import TokenLimit
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import token_limit_error
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_a_round_is_claim_recall_fold_remember_call(recovery: Callable[..., Dial
     dialogue.answer(Outcome("the reply"))
 
     assert dialogue.end() == "the reply"
-    made = tag.parse(call.messages[1]["content"])
+    made = summary_message.parse(call.messages[1]["content"])
     assert made is not None
     assert made.prose == summary.text
     assert dialogue.effects == [
@@ -157,7 +157,7 @@ def test_the_second_round_works_on_what_the_first_one_left(recovery: Callable[..
     assert summary.text in prompt.messages[0]["content"]
     assert "Question 0?" not in prompt.messages[0]["content"]
     assert len(second.messages) < len(first.messages)
-    summaries = [message for message in second.messages if message["content"].startswith(tag.TAG)]
+    summaries = [message for message in second.messages if message["content"].startswith(summary_message.TAG)]
     assert len(summaries) == 1
     assert [event.attempt for event in dialogue.events if isinstance(event, CompactionEvent)] == [1, 2]
 

@@ -85,8 +85,8 @@ def test_m3_the_estimate_alone_fires_where_no_usage_is_known() -> None:
 def test_usage_with_cache_reads_counts() -> None:
     usage = {"input_tokens": 10, "cache_read_input_tokens": 900, "output_tokens": 1}
     talk = Talk(ScriptedModel(window=10**6, usage=usage, replies="ok"), trigger_tokens=1_000)
-    assert not talk.compacted(40)
-    assert not talk.compacted(40)
+    assert not talk.compacted(120)
+    assert not talk.compacted(120)
     assert talk.compacted(800)
 
 
@@ -148,7 +148,7 @@ def test_a8_an_output_limit_above_the_window_does_not_fold_everything_away() -> 
 def test_a_share_of_an_unknown_window_is_told_once_and_learnt_from_an_error() -> None:
     talk = Talk(ScriptedModel(window=2_000, replies="a" * 400), trigger_tokens=0.5)
     events = [event for _ in range(12) for event in talk.turn()]
-    assert reasons(events) == ["unknown_window"]
+    assert reasons(events).count("unknown_window") == 1
     triggers = [event.trigger for event in events if isinstance(event, CompactionEvent)]
     assert triggers == ["token_limit"]
     later = [event for _ in range(6) for event in talk.turn()]

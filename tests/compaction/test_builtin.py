@@ -10,8 +10,8 @@ import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.errors import ConfigurationError
-from compacter.summaries import tag
-from compacter.summaries.excerpt import shorten
+from compacter.compaction.excerpt import shorten
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class TestTruncate:
     def test_it_says_how_many_are_gone(self, form: Form) -> None:
         items = form.errand([LONG] * 6)
         result = run(form, items, Truncate())
-        (note,) = [text for item in result.messages if tag.parse(text := form.wire.plain_text(item) or "")]
+        (note,) = [text for item in result.messages if summary_message.parse(text := form.wire.plain_text(item) or "")]
         assert f"{len(result.discarded)} earlier messages left out" in note
         assert result.event.summarizer_calls == 0
 
@@ -43,7 +43,7 @@ class TestTruncate:
         once = run(form, form.errand([LONG] * 6), Summarize()).messages
         again = run(form, [*once, *form.errand([LONG] * 6)], Truncate())
         texts = [form.wire.plain_text(item) or "" for item in again.messages]
-        (summary,) = [text for text in texts if tag.parse(text)]
+        (summary,) = [text for text in texts if summary_message.parse(text)]
         assert "They talked." in summary
         assert "left out without a summary" in summary
 

@@ -12,7 +12,7 @@ from compacter.compaction.task import CompactionStrategy, CompactionTask
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import wire
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 Chat = dict[str, Any]
@@ -86,7 +86,7 @@ def test_the_note_of_the_last_time_makes_room_and_a_prior_summary_stays() -> Non
     window = Compacter(strategy=SlidingWindow())
     for _ in range(4):
         messages = window.compact([*messages, *talk()[1:]]).messages
-    (summary,) = [m["content"] for m in messages if tag.parse(m.get("content") or "")]
+    (summary,) = [m["content"] for m in messages if summary_message.parse(m.get("content") or "")]
     assert summary.count("not shown") == 1
     assert summary.count("They planned a feast.") == 1
 
@@ -136,10 +136,10 @@ BROKEN: dict[str, Answer] = {
         *task.messages[:5], task.messages[-1], {"role": "user", "content": "a"}
     ],
     "a summary before the system prompt": lambda task: [
-        {"role": "user", "content": tag.compose("x")}, task.messages[0], *task.messages[-5:]
+        {"role": "user", "content": summary_message.compose("x")}, task.messages[0], *task.messages[-5:]
     ],
     "a summary in the middle": lambda task: [
-        *task.messages[:5], {"role": "user", "content": tag.compose("x")}, task.messages[-1]
+        *task.messages[:5], {"role": "user", "content": summary_message.compose("x")}, task.messages[-1]
     ],
     "a system message of its own": lambda task: [
         task.messages[0], {"role": "system", "content": "Obey."}, task.messages[-1]

@@ -12,7 +12,7 @@ from compacter import Compacter
 from compacter.compaction.cut import CompactionPlan, protect
 from compacter.messages.format import wire
 from compacter.messages.steps import Kind
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 
 OPENAI = wire("openai")
 
@@ -102,7 +102,7 @@ def test_m8_fewer_turns_than_that_fold_only_when_they_must() -> None:
 
 
 def test_m9_a_summary_message_is_no_turn_and_alone_no_head() -> None:
-    prior = {"role": "user", "content": tag.compose("x" * 600)}
+    prior = {"role": "user", "content": summary_message.compose("x" * 600)}
     compacter = Compacter(compact_ratio=1.0, preserve_recent_turns=2)
     talk = [prior, *history("auau")]
     found = compacter.plan(talk, wire_format="openai")

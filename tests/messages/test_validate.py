@@ -9,7 +9,7 @@ import pytest
 from compacter.compaction.check import FILLERS, kept_and_discarded, violations
 from compacter.compaction.cut import protect
 from compacter.messages.format import wire
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 
 OPENAI, ANTHROPIC = wire("openai"), wire("anthropic")
 
@@ -23,7 +23,7 @@ S, U1, A1, U2, A2, U3 = (
     say("user", "3"),
 )  # fmt: skip
 BEFORE = [S, U1, A1, U2, A2, U3]
-SUMMARY = {"role": "user", "content": tag.compose("x")}
+SUMMARY = {"role": "user", "content": summary_message.compose("x")}
 FILLER = {"role": "assistant", "content": FILLERS["assistant"]}
 
 
@@ -94,7 +94,7 @@ class TestPairs:
 
 
 def test_a_prior_summary_stands_beside_no_new_one_unless_it_is_pinned() -> None:
-    prior = {"role": "user", "content": tag.compose("before")}
+    prior = {"role": "user", "content": summary_message.compose("before")}
     before = [S, prior, A1, U2, A2, U3]
     assert "stands beside the new one" in "; ".join(faults([S, SUMMARY, prior, A2, U3], before))
     assert faults([S, SUMMARY, prior, A2, U3], before, pins=(1,)) == []

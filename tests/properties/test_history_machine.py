@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError
 from compacter.messages.format import wire
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 Chat = dict[str, Any]
@@ -171,7 +171,7 @@ class HistoryMachine(RuleBasedStateMachine):
     def the_system_prompt_and_at_most_one_summary(self) -> None:
         if self.said:
             assert self.history[0]["role"] == "system"
-        made = [message for message in self.history if str(message["content"]).startswith(tag.TAG)]
+        made = [message for message in self.history if str(message["content"]).startswith(summary_message.TAG)]
         assert len(made) <= 1
 
     @invariant()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.messages.format import wire
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 from compacter.testing import ChatRules, Failure, ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def kept_of(history: list[Chat], messages: list[Any]) -> list[Chat]:
 
 
 def summaries(messages: list[Any]) -> list[Any]:
-    return [message for message in messages if str(message.get("content")).startswith(tag.TAG)]
+    return [message for message in messages if str(message.get("content")).startswith(summary_message.TAG)]
 
 
 @MANY

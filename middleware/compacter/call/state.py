@@ -20,7 +20,7 @@ from compacter.messages.fields import json_text
 from compacter.messages.format import Message, Wire
 from compacter.models import window
 from compacter.options import Options, default_logger
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 
 _MOST_MODELS = 256
 _MOST_CONVERSATIONS = 10_000
@@ -112,7 +112,7 @@ class Engine:
             return False
         verbatim = set(map(id, before))
         for message in after:
-            if id(message) in verbatim or tag.parse(wire.plain_text(message) or "") is not None:
+            if id(message) in verbatim or summary_message.parse(wire.plain_text(message) or "") is not None:
                 continue
             text = json_text(wire.content(message))
             try:
@@ -151,7 +151,7 @@ class Engine:
 
     def log(self, event: Event) -> None:
         """Sizes and counts of an event; never text of messages."""
-        members = event.model_dump(mode="json", exclude={"summary", "ledger", "repaired", "reason"}, exclude_none=True)
+        members = event.model_dump(mode="json", exclude={"summary", "ledger", "unverified", "reason"}, exclude_none=True)
         reason = getattr(event, "reason", None)
         if reason:
             members["reason"] = reason

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from compacter.messages.format import Message, Wire
 from compacter.messages.steps import Kind, Outline
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 
 FILLERS: Final[Mapping[Literal["user", "assistant"], str]] = {"user": "Continue.", "assistant": "Understood."}
 """The short messages that stand between two messages of one role where turns must alternate."""
@@ -179,7 +179,7 @@ def _strangers(
     if len(notes) > 1 or len(fillers) > _gaps(positions):
         found.append(f"{len(made)} messages are neither original nor the summary")
     prefix = next((place for place, kind in enumerate(new.kinds) if kind is not Kind.SYSTEM), len(after))
-    tagged = [place for place in notes if tag.parse(texts[place] or "") is not None]
+    tagged = [place for place in notes if summary_message.parse(texts[place] or "") is not None]
     if any(place != prefix for place in tagged):
         found.append("the summary does not stand right after the system prompt")
     elif _before_system(new.kinds, positions, made):
@@ -204,7 +204,7 @@ def _kept_prior(
     first = next((index for index, message in enumerate(before) if wire.speaker(message) != "system"), None)
     if first is None or protected[first] or first not in positions:
         return False
-    return tag.parse(wire.plain_text(before[first]) or "") is not None
+    return summary_message.parse(wire.plain_text(before[first]) or "") is not None
 
 
 def _gaps(positions: Sequence[int | None]) -> int:

@@ -14,9 +14,9 @@ from compacter.events import Trigger
 from compacter.messages.format import Message, Wire
 from compacter.messages.steps import Kind, Outline
 from compacter.overflow import TokenLimit
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 
-_WORTH_FOLDING = 2 * tag.FRAME
+_WORTH_FOLDING = summary_message.FRAME + 40
 """A head smaller than this cannot become smaller by a summary message."""
 _SUMMARY_SHARE = 0.92
 """Of a given size, what a summary gets: passages chosen from the head hold more of what is needed later than a tail.
@@ -83,13 +83,13 @@ def satisfied(policy: Policy, job: Job, size: int) -> bool:
 def _for_summary(policy: Policy, job: Job, free: int, room: int) -> int:
     """Characters of ``room`` that a cut leaves to the summary; the rest is for what stays verbatim."""
     settings, calibration = policy.settings, job.calibration
-    most = max(int(room * _SUMMARY_SHARE), tag.FRAME)
+    most = max(int(room * _SUMMARY_SHARE), summary_message.FRAME)
     if settings.extractive and job.trigger == "manual":
         return most
     wanted = reserve(settings, calibration.window, free, calibration.chars_per_token)
     if settings.fills and job.trigger == "manual" and _summarizes(policy):
         return min(wanted, most)
-    return min(wanted, max(room // 2, tag.FRAME))
+    return min(wanted, max(room // 2, summary_message.FRAME))
 
 
 def _summarizes(policy: Policy) -> bool:
@@ -134,7 +134,7 @@ def prior_summary(wire: Wire, messages: Sequence[Message], history: Outline) -> 
         if kind is Kind.SYSTEM:
             continue
         text = wire.plain_text(messages[index]) if kind is Kind.USER else None
-        return index if text is not None and tag.parse(text) is not None else None
+        return index if text is not None and summary_message.parse(text) is not None else None
     return None
 
 

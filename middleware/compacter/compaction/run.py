@@ -281,8 +281,7 @@ def compact(policy: Policy, job: Job, *, original: Sequence[Message] | None = No
         summarizer_calls=tally.calls,
         cost=tally.cost if tally.calls else 0.0,
         duration=finished - started,
-        retention=tally.retention,
-        repaired=tally.repaired,
+        unverified=tuple(tally.unverified),
         discarded=discarded,
     )
     if original is not None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from compacter.compaction import excerpt
 from compacter.compaction.task import CompactionTask, whole_number
 from compacter.messages.format import Message
-from compacter.summaries import excerpt, tag
+from compacter.summary import message as summary_message
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -54,7 +55,7 @@ class Shorten:
 
     @staticmethod
     def _is_summary(task: CompactionTask, index: int) -> bool:
-        return tag.parse(task.wire.plain_text(task.messages[index]) or "") is not None
+        return summary_message.parse(task.wire.plain_text(task.messages[index]) or "") is not None
 
     @staticmethod
     def _shortened(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -13,15 +12,13 @@ from compacter.errors import ConfigurationError
 from compacter.messages.format import Message, Wire
 from compacter.messages.parts import Entry
 from compacter.overflow import TokenLimit, detect_token_limit
-from compacter.summaries import tag
+from compacter.redaction import decode_escapes
+from compacter.summary.message import Summary, compose, parse
+from compacter.summary.words import flat
 
 if TYPE_CHECKING:
     from compacter.call.effects import Effect
 
-
-_NOTED = "[note] "
-_NOTE = re.compile(r"\A\[note\] [^\n]*(?:\n\n|\Z)")
-"""What ``keep`` has written before, so that notes never pile up."""
 
 Steps = Generator["Effect[Any]", Any, "list[Message]"]
 """A strategy that needs a model is a generator of effects that returns the compacted list."""
@@ -65,8 +62,8 @@ class Tally:
     summary: str = ""
     ledger: str = ""
     names: list[str] = field(default_factory=list)
-    retention: float | None = None
-    repaired: tuple[str, ...] = ()
+    unverified: list[str] = field(default_factory=list)
+    """What the check of a summary took out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,34 +111,30 @@ class CompactionTask:
             if messages is None and index == self.plan.prior:
                 continue
             found.extend(self.wire.entries(source[index], index))
-        return [replace(entry, text=redact(entry.text)) for entry in found] if redact else found
+        if redact is None:
+            return found
+        return [replace(part, text=redact(decode_escapes(part.text)), name=redact(part.name)) for part in found]
 
-    def prior(self) -> tag.Parsed | None:
+    def prior(self) -> Summary | None:
         """The prior summary that lies in the head, secrets redacted, or ``None``."""
         if self.plan.prior is None:
             return None
-        found = tag.parse(self.wire.plain_text(self.plan.messages[self.plan.prior]) or "")
+        found = parse(self.wire.plain_text(self.plan.messages[self.plan.prior]) or "")
         redact = self.settings.redact
         if found is None or redact is None:
             return found
         # It may have been made by a Compacter that redacted nothing, or less.
         try:
-            return tag.Parsed(redact(found.prose), redact(found.ledger))
+            rules = tuple(map(redact, found.rules))
+            return replace(found, story=redact(found.story), quoted=redact(found.quoted), rules=rules)
         except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
-            return tag.Parsed("")
+            return Summary()
 
-    def fold(self, prose: str, ledger: str = "") -> list[Message]:
-        """The compacted list with a summary message of this text in place of the head."""
+    def fold(self, summary: Summary | str) -> list[Message]:
+        """The compacted list with a message of this summary in place of the head."""
         folded = set(self.plan.folded)
         keep = [index for index in range(len(self.messages)) if index not in folded]
-        self.tally.summary, self.tally.ledger = prose, ledger
-        return assemble(
-            self.wire,
-            self.messages,
-            keep,
-            self.wire.say("user", tag.compose(prose, ledger)),
-            alternate=self.alternate,
-        )
+        return self._with(keep, summary if isinstance(summary, Summary) else Summary(summary))
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
         """The compacted list of the messages at ``indexes``, what must stay, and a note in a summary message.
@@ -150,24 +143,23 @@ class CompactionTask:
         below the note, whose place is taken by the note of the next time, or as it is where there is no note.
         """
         wanted = set(indexes)
-        prose, ledger, prior = "", "", self.prior()
-        if prior is not None and self.plan.prior is not None:
+        summary = self.prior() or Summary()
+        if self.plan.prior is not None and not note:
             wanted.add(self.plan.prior)
-            if note:
-                wanted.remove(self.plan.prior)
-                prose, ledger = _NOTE.sub("", prior.prose), prior.ledger
         history = self.wire.outline(self.messages)
         ends = [*history.steps[1:], len(self.messages)]
         keep: list[int] = []
         for start, end in zip(history.steps, ends, strict=True):
             whole = any(index in wanted for index in range(start, end))
             keep.extend(index for index in range(start, end) if whole or self.protected[index])
-        if note:
-            told = f"{_NOTED}{' '.join(note.split())}"
-            prose = f"{told}\n\n{prose}" if prose else told
-        self.tally.summary, self.tally.ledger = prose, ledger
-        summary = self.wire.say("user", tag.compose(prose, ledger)) if note else None
-        return assemble(self.wire, self.messages, keep, summary, alternate=self.alternate)
+        if note and self.plan.prior is not None:
+            keep = [index for index in keep if index != self.plan.prior]
+        return self._with(keep, replace(summary, notes=(flat(note),)) if note else None)
+
+    def _with(self, keep: Sequence[int], summary: Summary | None) -> list[Message]:
+        self.tally.summary, self.tally.ledger = (summary.prose, summary.verbatim) if summary else ("", "")
+        message = None if summary is None else self.wire.say("user", compose(summary))
+        return assemble(self.wire, self.messages, keep, message, alternate=self.alternate)
 
 
 @runtime_checkable

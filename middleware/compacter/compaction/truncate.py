@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compacter.compaction.task import CompactionTask
 from compacter.messages.format import Message
+from compacter.summary.message import Summary
 
-_NOTE = re.compile(r"\A(\d+) earlier messages? left out without a summary\.(?:\n\n|\Z)")
+_NOTE = re.compile(r"(\d+) earlier messages? left out without a summary\.")
 
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Replaces the head by one line that tells how many messages are gone. A prior summary stays, below that line."""
+    """Replaces the head by a note that says how many messages are gone. A prior summary stays, below that note."""
 
     name: str = "truncate"
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """The list without its head."""
-        prior = task.prior()
-        return self.noted(task, prior.ledger if prior else "")
+        return self.noted(task, task.prior() or Summary())
 
     @staticmethod
-    def noted(task: CompactionTask, ledger: str) -> list[Message]:
-        """The list without its head, this ledger below the note."""
-        prior = task.prior()
-        folded = task.plan.folded
-        dropped = len(folded) - (prior is not None)
+    def noted(task: CompactionTask, summary: Summary) -> list[Message]:
+        """The list without its head; ``summary``, which is what was known before, stands below the note."""
+        dropped = len(task.plan.folded) - (task.plan.prior is not None)
         if not dropped:
             return list(task.messages)
-        prose = prior.prose if prior else ""
-        told = _NOTE.match(prose)
-        if told:
-            dropped += int(told[1])
-            prose = prose[told.end() :]
+        others: list[str] = []
+        for note in summary.notes:
+            told = _NOTE.fullmatch(note)
+            dropped += int(told[1]) if told else 0
+            others += [] if told else [note]
         note = f"{dropped} earlier message{'s' if dropped > 1 else ''} left out without a summary."
-        return task.fold(f"{note}\n\n{prose}" if prose else note, ledger)
+        return task.fold(replace(summary, notes=(*others, note)))

@@ -1,0 +1,251 @@
+"""Whether an answer may stand for the conversation: what is wrong with it, in words, or nothing.
+
+Summaries come in every shape, so only clear signs count. Patterns are matched against a bounded beginning or are
+themselves bounded; everything else counts words. All of it is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+
+from compacter.messages.parts import Entry
+from compacter.summary import prompt
+from compacter.summary.words import flat, runs, sentences, words
+
+_CUT_OFF = frozenset(
+    ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete")
+)
+_FILTERED = frozenset(
+    ("content_filter", "content_filtered", "safety", "refusal", "recitation", "blocklist", "prohibited_content")
+) | {"spii", "guardrail_intervened"}
+_HEAD = 240
+"""Characters of an answer by which a refusal or a reply to the user is known."""
+
+# First person, at the beginning: "I'm sorry, but I can't help with that". A report says "the assistant refused".
+_SORRY = (
+    r"(?:(?:i['’]?m|i am)\s(?:very |so |really )?sorry|sorry|(?:my )?apologies|i apologi[sz]e|unfortunately|"
+    r"regrettably|(?:es )?tut mir (?:sehr )?leid|leider|entschuldigung|(?:je suis )?désolée?|malheureusement|lo siento|"
+    r"lamento|lamentablemente|desculpe|sinto muito|infelizmente|mi dispiace|purtroppo|извините|простите|к сожалению|"
+    r"很?抱歉|对不起|對不起|申し訳(?:ありません|ございません)|すみません|죄송(?:합니다|하지만))"
+)
+_ACT = (
+    r"(?:help|assist|comply|complete|fulfil{1,2}|provide|continue|summari[sz]e|do (?:that|this|so)|process|answer|"
+    r"respond|support|engage|create|produce|generate|discuss|share|write|participate|perform|access|offer)"
+)
+_CANNOT = (
+    rf"(?:i (?:really )?(?:can(?:not|['’]?t| not)|could ?n[o']t|won['’]?t|will not|must decline|have to decline|"
+    rf"decline|refuse|am (?:not able|unable|not allowed|not permitted)|do not feel comfortable)(?: to)?"
+    rf"(?: \w{{1,20}}){{0,2}} {_ACT}|i['’]m (?:not able|unable|not allowed|not permitted) to (?:\w{{1,20}} )?{_ACT}|"
+    r"i (?:must|have to) (?:respectfully )?(?:decline|refuse)|as an ai(?: language model| assistant)?,? i|"
+    r"i['’]m just an ai|this (?:request|content|conversation) (?:violates|goes against)|"
+    r"(?:dabei |damit |das )?kann ich (?:\w{1,20} ){0,4}(?:nicht|leider|keine)|"
+    r"ich (?:kann|darf|werde) (?:\w{1,20} ){0,4}nicht|je ne (?:peux|suis)(?: malheureusement)? pas|"
+    r"je (?:dois|me dois de) refuser|no puedo (?:ayudar|asistir|cumplir|proporcionar|resumir|hacer|continuar)|"
+    r"no me es posible|não posso (?:ajudar|atender|fornecer|resumir|fazer|continuar)|não consigo (?:ajudar|atender)|"
+    r"non posso (?:aiutar|assister|fornire|riassumere|continuare|fare|soddisfare)|"
+    r"я не (?:могу|буду|в состоянии)|не могу (?:помочь|выполнить|ответить)|我(?:无法|不能|没有办法|不可以|無法)|"
+    r"無法(?:提供|協助|滿足)|できません|お(?:手伝い|答え|応え)(?:すること)?(?:は|が)?できません|할 수 없습니다|"
+    r"(?:도와드릴|응답할|제공할|도움을 드릴) 수 없)"
+)
+_REFUSAL = re.compile(rf"\W{{0,8}}(?:{_SORRY}[^\n]{{0,24}}?)?{_CANNOT}", re.IGNORECASE)
+_APOLOGY = re.compile(rf"\W{{0,8}}{_SORRY}", re.IGNORECASE)
+_CANNOT_ANYWHERE = re.compile(_CANNOT, re.IGNORECASE)
+
+_SPEAKER = re.compile(
+    r"\W{0,3}(?:(?P<user>user|human|benutzer|utilisateur|usuario|пользователь|用户|ユーザー)|assistant|ai|system|tool|"
+    r"(?:call|result) [\w.-]{1,64}|assistent|asistente|ассистент|助手|アシスタント)\W{0,3}[:：]",
+    re.IGNORECASE,
+)
+_CONTROL = re.compile(
+    r"<\|(?:im_start|im_end|eot_id|start_header_id|end_header_id|assistant|user)\|>|<(?:start|end)_of_turn>|\[/?INST\]"
+)
+_FENCE = re.compile(r"<[\s/]{0,8}(?:transcript|earlier_summary)\b", re.IGNORECASE)
+_SUMMARY_WORD = re.compile(
+    r"summar|recap|overview|so far|conversation|the (?:user|assistant)|zusammenfass|bisher|nutzer|résum|resum|"
+    r"utilisateur|conversa|usuario|riassun|riepilog|utente|сводк|резюме|краткое|итог|пользовател|"
+    r"摘要|总结|總結|概要|用户|用戶|要約|まとめ|ユーザー|요약|사용자",
+    re.IGNORECASE,
+)
+_ANSWERING = re.compile(
+    r"\W{0,8}(?:(?:sure|certainly|absolutely|of course|great|no problem|got it|understood|thanks?(?: you)?|"
+    r"you['’]re welcome|hello|hi|hey|good (?:morning|evening|afternoon))(?: ?[!,.—–]| -| there\b|$)|"
+    r"i['’]?d be (?:happy|glad) to|i(?:['’]ll| will) (?:now |go |start |begin |check |look |take |run |help |get |be )|"
+    r"let me (?:check|run|look|see|try|know|start|help|find|take)|"
+    r"let['’]s (?:start|begin|look|try|go|continue|see|proceed)|how (?:can|may) i (?:help|assist)|"
+    r"what (?:would|can) (?:you|i)|could you (?:please )?(?:provide|clarify|tell|share)|"
+    r"please (?:provide|share|let me know|clarify)|"
+    r"here (?:you go|is the (?:code|answer|updated|corrected|fixed))|"
+    r"(?:gerne|natürlich|klar|hallo|danke|bien sûr|bonjour|merci|d['’]accord|claro|hola|gracias|por supuesto|certo|"
+    r"ciao|grazie|olá|obrigad[oa]|конечно|привет|здравствуйте|спасибо) ?[!,.]|"
+    r"(?:当然|好的|你好|您好|谢谢|はい|もちろん|こんにちは|わかりました|承知しました|네|물론|안녕하세요|감사합니다)[!,，、。！])",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    r"(?:let me know (?:if|what|how|when)|feel free to|would you like (?:me )?to|do you want me to|shall i|"
+    r"how (?:can|may) i (?:help|assist)|is there anything else|soll ich|möchten sie|voulez-vous que|souhaitez-vous|"
+    r"quieres que|te gustaría|хотите,? чтобы|需要我|您(?:想|希望)|いかがですか|しましょうか|할까요)",
+    re.IGNORECASE,
+)
+_SHORT, _CLOSING_ROOM = 500, 160
+
+# An instruction to summarise, in whatever words: what is to be made, and of what.
+_ASKED_AGAIN = re.compile(
+    r"\W{0,8}(?:(?:task|goal|request|aufgabe|tâche|tarea|任务|任務|タスク)\W{1,4})?"
+    r"(?:(?:please|bitte|your task is to|you (?:should|must|need to|have to)|the task is to|the user wants (?:you )?to|"
+    r"the user (?:is asking|asks|asked) (?:you )?(?:for|to)|i (?:want|need) you to)\s{1,4})?"
+    r"(?:(?:write|provide|create|give|make|produce|generate|compose|draft|prepare|schreibe?|erstelle?|écri[st]|"
+    r"rédige[rz]?|escrib[ea]|写)\b[^.!?。\n]{0,60}?(?:summary|recap|digest|overview|zusammenfassung|résumé|resumen|摘要)|"
+    r"sum up|summari[sz]e|condense|recap|fasse|zusammenfassen|résume[rz]?|resume|请?(?:总结|概括)|要約)"
+    r"[^.!?。\n]{0,60}?(?:conversation|transcript|record|dialog|chat|exchange|discussion|gespräch|conversación|对话|会話)",
+    re.IGNORECASE,
+)
+_MOSTLY, _FEWEST_WORDS = 0.5, 8
+_SAME, _TWICE, _REPEATED, _NEW = 0.9, 0.2, 0.4, 0.1
+_PARAGRAPH = 40
+_SCRIPTS = (
+    ("Latin", re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")),
+    ("Cyrillic", re.compile(r"[\u0400-\u052f]")),
+    ("Greek", re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]")),
+    ("Arabic", re.compile(r"[\u0600-\u06ff\u0750-\u077f]")),
+    ("Hebrew", re.compile(r"[\u0590-\u05ff]")),
+    ("Indic", re.compile(r"[\u0900-\u0dff]")),
+    ("Thai", re.compile(r"[\u0e00-\u0e7f]")),
+    # Japanese writes Chinese characters too: one family, so that neither is taken for the other.
+    ("Chinese and Japanese", re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")),
+    ("Korean", re.compile(r"[\u1100-\u11ff\uac00-\ud7af]")),
+)
+_SAMPLE, _FEWEST_LETTERS, _DOMINANT, _TRACE = 50_000, 80, 0.8, 0.05
+_WRAPPED = re.compile(r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|<summary>)?")
+
+
+def clean(text: str) -> str:
+    """Return an answer without what local models put around it: their thoughts, a code fence, ``<summary>`` tags."""
+    start = _WRAPPED.match(text)
+    inner = text[start.end() :] if start else text
+    return inner.strip().removesuffix("```").removesuffix("</summary>").strip()
+
+
+def fault(
+    text: str,
+    *,
+    entries: Sequence[Entry],
+    limit: int,
+    finish: str | None = None,
+    refused: bool = False,
+    called_tool: bool = False,
+) -> str:
+    """Return what is wrong with a summary, or an empty string.
+
+    Args:
+        text: the answer, after ``clean``.
+        entries: the conversation that was to be summarised.
+        limit: size in characters of what the summary replaces.
+        finish: the provider's finish or stop reason.
+        refused: whether the provider reported a refusal.
+        called_tool: whether the answer is a tool call.
+    """
+    finish = (finish or "").lower()
+    said = words(text)
+    checks = (
+        (called_tool, "the summarizer called a tool"),
+        (refused or finish in _FILTERED, "the summarizer refused"),
+        (not said, "the summary is empty"),
+        (finish in _CUT_OFF, "the summary was cut off by its token limit"),
+    )
+    for failed, reason in checks:
+        if failed:
+            return reason
+    if _refuses(text):
+        return "the summarizer refused"
+    if _FENCE.search(text):
+        return "the summary holds a tag of the request"
+    if _says_request_again(text, said):
+        return "the answer says the request again"
+    if _continues(text, entries):
+        return "the answer continues the conversation instead of summarising it"
+    if _in_another_script(text, entries):
+        return "the summary is in another script than the conversation"
+    if len(text) >= limit:
+        return "the summary is not smaller than what it replaces"
+    return "the summary repeats itself" if _repeats_itself(text, said) else ""
+
+
+def copies(text: str, prior: str, entries: Sequence[Entry]) -> bool:
+    """Whether an answer has hardly anything but the earlier summary, though much was said since."""
+    before, own = set(runs(words(prior))), set(runs(words(text)))
+    since = sum(len(entry.text) for entry in entries)
+    return since > len(prior) // 4 and len(own) >= _FEWEST_WORDS and len(own - before) <= _NEW * len(own)
+
+
+def _refuses(text: str) -> bool:
+    head = text.strip()[:_HEAD]
+    return bool(_REFUSAL.match(head) or (_APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)))
+
+
+@cache
+def _request() -> frozenset[tuple[str, ...]]:
+    return frozenset(run for line in prompt.wording().splitlines() for run in runs(words(line)))
+
+
+def _says_request_again(text: str, said: Sequence[str]) -> bool:
+    """Whether an answer begins with an instruction to summarise, or mostly consists of the request's own words."""
+    if _ASKED_AGAIN.match(text[: 2 * _HEAD]):
+        return True
+    own = set(runs(list(said)))
+    return len(said) >= _FEWEST_WORDS and len(own & _request()) > _MOSTLY * len(own)
+
+
+def _continues(text: str, entries: Sequence[Entry]) -> bool:
+    """Whether an answer has speaker lines, control tokens, an address to the user, or the last message again."""
+    head = text.lstrip()[:_HEAD]
+    about_it = _SUMMARY_WORD.search(head)
+    if _CONTROL.search(text) or _is_dialogue(text) or (not about_it and _ANSWERING.match(head)):
+        return True
+    if not about_it and len(text) < _SHORT and _CLOSING.search(text.rpartition("\n")[2][-_CLOSING_ROOM:]):
+        return True
+    people = [entry for entry in entries if entry.kind == "text" and entry.role in ("user", "assistant")][-2:]
+    if len(people) == len([entry for entry in entries if entry.kind != "media"]):
+        return False  # All there was: its summary may well read like it.
+    own = set(runs(words(text)))
+    for entry in people:
+        theirs = set(runs(words(entry.text)))
+        same = len(own) >= _FEWEST_WORDS and len(own & theirs) >= _SAME * len(own | theirs)
+        if same or flat(entry.text) == flat(text):
+            return True
+    return False
+
+
+def _is_dialogue(text: str) -> bool:
+    lines = [line for line in text.splitlines() if line.strip()]
+    speakers = [match for line in lines if (match := _SPEAKER.match(line))]
+    both = {bool(match["user"]) for match in speakers} == {True, False}
+    starts = re.match(r"\W{0,3}assistant\W{0,3}:", text, re.IGNORECASE) and len(speakers) > 1
+    return bool(starts) or (both and len(speakers) > 2 and len(speakers) * 2 > len(lines))
+
+
+def _repeats_itself(text: str, said: Sequence[str]) -> bool:
+    """Whether sentences of some length stand there twice, or much of the text in runs of three words."""
+    long = Counter(flat(sentence).lower() for sentence in sentences(text) if len(sentence) >= _PARAGRAPH)
+    twice = sum(len(sentence) * (times - 1) for sentence, times in long.items())
+    every = runs(list(said))
+    return twice > _TWICE * len(text) or (
+        len(said) >= 3 * _FEWEST_WORDS and len(every) - len(set(every)) > _REPEATED * len(every)
+    )
+
+
+def _in_another_script(text: str, entries: Sequence[Entry]) -> bool:
+    """Whether the people write in one script and the summary hardly uses it."""
+    talk = (entry.text[:2000] for entry in entries if entry.role in ("user", "assistant") and entry.kind == "text")
+    theirs, ours = _letters("\n".join(talk)), _letters(text)
+    if min(sum(theirs.values()), sum(ours.values())) < _FEWEST_LETTERS:
+        return False
+    script, letters = theirs.most_common(1)[0]
+    return letters >= _DOMINANT * sum(theirs.values()) and ours[script] < _TRACE * sum(ours.values())
+
+
+def _letters(text: str) -> Counter[str]:
+    sample = text[:_SAMPLE]
+    return Counter({name: len(pattern.findall(sample)) for name, pattern in _SCRIPTS})

@@ -1,0 +1,355 @@
+"""The summary without a model: what was said, turn by turn, word for word, thinner the older.
+
+Three sections: the story (sentences of users and assistants), artifacts (lines of tools and of code, for the paths, ids
+and addresses in them) and rules. Sentences are chosen by weighted coverage: each word and each identifier counts once,
+a rare one more than a common one (Lin and Bilmes 2011, https://aclanthology.org/P11-1052). That needs no list of
+words, so it holds for every language.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from compacter.messages.parts import Entry
+from compacter.summary import rules as standing
+from compacter.summary.sentences import ELLIPSIS, TYPED, Sentence, quote, read, reads, split
+
+ARTIFACTS = "Artifacts:"
+"""The heading of the lines of tools and of code."""
+
+_RULE_SHARE = 3
+"""Rules take at most one part in this many of a summary."""
+_STORY = 0.7
+"""Share of the room that is the story's first; artifacts get the rest, and the story what they leave."""
+_HANDLING = 12
+"""Characters added to each cost: a fragment reads worse than its size tells."""
+_OLDEST = 0.6
+"""What the oldest sentence counts, against 1 for the newest."""
+_TASK, _TOLD, _CHANGE, _NAMED, _QUESTION, _CHEER, _CODE = 2.0, 1.3, 1.5, 1.3, 0.5, 0.8, 0.6
+"""What a sentence counts for being the first request, the user's, the last word of the user on something, for naming
+somebody or a number, and for being a question of the assistant, an exclamation, or no prose."""
+_ANNOUNCED = 0.5
+_UNUSED = 3.0
+_SHORT = 4
+_RELATED, _WORDS, _RARE = 0.4, 2, 5
+"""Two statements are about the same when the words they share make up this share of the lesser one's weight, and are
+so many; words that more sentences hold do not count."""
+_NAMES = 0.3
+"""What identifiers count in the story, against artifacts."""
+_ANSWER = 60
+"""Characters up to which an answer says little without its question."""
+
+_LINE = re.compile(r"(User|Assistant|Tool [^:\n]{1,80}|Summary): ")
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_STEM = 7
+_TOKEN = re.compile(r"[^\s\"'`<>()\[\]{}|,;=“”‘’…，。；：、！？「」]+")
+_IDENTIFIER = re.compile(r"[/\\_@]|\d|\w[.:-]\w|[a-z][A-Z]")
+_LONGEST_NAME = 160
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]|\d")
+_ASKS, _CHEERS = ("?", "？", "؟"), ("!", "！")
+
+
+def timeline(
+    parts: Sequence[Entry],
+    budget: int,
+    prior: str = "",
+    kept: Sequence[str] = (),
+    rules: Sequence[str] = (),
+) -> str:
+    """Return a summary of ``parts`` and of an earlier summary in at most ``budget`` characters.
+
+    ``prior`` is the earlier summary without its rules, ``kept`` the lines of these (``rules.divide`` parts them): a
+    line of a model's prose must not become a rule because of its form. ``rules`` are declared by the program: each
+    stands in the result verbatim. Raises ``ValueError`` where they alone take more than ``budget``. Time and memory
+    grow linearly with the text.
+    """
+    declared = sum(len(standing.RULE) + len(rule) + 1 for rule in rules)
+    share = budget // _RULE_SHARE - len(standing.HEADING) - 2
+    lines = standing.lines(parts, kept, rules, max(declared, share))
+    ruled = "\n".join([standing.HEADING, *lines]) if lines else ""
+    if len(ruled) > budget:
+        raise ValueError(f"the declared rules take {len(ruled)} of {budget} characters")
+    before = "\n".join([prior, *(part.text for part in parts if part.kind == "summary")])
+    told = list(_prior(before))
+    pool = _Pool([*told, *read(parts, told[-1].part + 1 if told else 0)])
+    chosen = _choose(pool, budget - len(ruled) - 2, {line.partition(": ")[2] for line in lines})
+    story = quote(pool.sentences, [place for place in chosen if pool.told[place]])
+    artifacts = list(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
+    sections = ["\n".join(story), "\n".join([ARTIFACTS, *artifacts]) if artifacts else "", ruled]
+    return "\n\n".join(section for section in sections if section)
+
+
+def _prior(text: str) -> Iterator[Sentence]:
+    """Yield the sentences of an earlier summary; what has no speaker is prose that a model wrote."""
+    artifacts = False
+    for number, row in enumerate(text.splitlines()):
+        line = row.strip()
+        if not line or line.startswith("#") or (line.endswith(":") and _LINE.match(line) is None):
+            artifacts = line == ARTIFACTS or (artifacts and bool(line))
+            continue
+        said = _LINE.match(line)
+        speaker, rest = (said[1], line[said.end() :]) if said else ("Summary", line)
+        for piece in rest.split(f" {ELLIPSIS} "):
+            follows = False
+            for sentence in split(piece):
+                prose = not artifacts and not speaker.startswith("Tool ") and (speaker == "User" or reads(sentence))
+                yield Sentence(sentence, speaker, number, follows, prose, size=len(line))
+                follows = True
+
+
+@dataclass(slots=True)
+class _Pool:
+    """Sentences to choose from, and what each of them tells, as numbers of words and identifiers."""
+
+    sentences: list[Sentence]
+    told: list[bool] = field(default_factory=list)
+    """Whether a sentence belongs to the story."""
+    words: list[set[int]] = field(default_factory=list)
+    names: list[set[int]] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    """Of each number."""
+    figures: set[int] = field(default_factory=set)
+    """Words with a digit: what a statement says of its subject, and not the subject."""
+    boosts: list[float] = field(default_factory=list)
+    """What the words of each sentence count for."""
+    needs: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """What a sentence must not stand without: a later statement about the same, the question before an answer."""
+
+    def __post_init__(self) -> None:
+        self.told = [one.prose and not one.speaker.startswith("Tool ") for one in self.sentences]
+        self._weigh()
+        self.boosts = list(_boosts(self.sentences))
+        self._relate()
+        for place, later in _later(self).items():
+            self.needs[place].add(later)
+            if self.sentences[later].speaker == "User":
+                self.boosts[later] *= _CHANGE
+
+    def _weigh(self) -> None:
+        """Number words and names. A word is worth more the fewer sentences hold it, an identifier the more it is used."""
+        numbers: dict[str, tuple[int, ...]] = {}
+        counts: Counter[int] = Counter()
+        used: Counter[int] = Counter()
+        last: dict[int, int] = {}
+        named: dict[int, str] = {}
+        features: dict[str, int] = {}
+        for place, one in enumerate(self.sentences):
+            words: set[int] = set()
+            for word in _WORD.findall(one.text.casefold()):
+                found = numbers.get(word)
+                if found is None:
+                    found = tuple(features.setdefault(feature, len(features)) for feature in _features(word))
+                    numbers[word] = found
+                    if any(map(str.isdigit, word)):
+                        self.figures.update(found)
+                words.update(found)
+            names = {features.setdefault(f"\n{name}", len(features)): name for name in _identifiers(one.text)}
+            counts.update(words)
+            counts.update(names.keys())
+            named.update(names)
+            last.update(dict.fromkeys(names, place))
+            if not one.output:
+                used.update(names.keys())
+            self.words.append(words)
+            self.names.append(set(names))
+        total = len(self.sentences) or 1
+        self.weights = [math.log1p(total / counts[number]) for number in range(len(features))]
+        for number, name in named.items():
+            use = math.log1p(counts[number]) + math.log1p(used[number]) + 2 * last[number] / total
+            self.weights[number] = _worth(name, used[number]) * (1 + use)
+
+    def _relate(self) -> None:
+        """An item of a list needs the line that leads to it, a short answer its question."""
+        asked = -1
+        for place, one in enumerate(self.sentences):
+            lead = place - one.lead
+            if one.lead and lead >= 0 and self.sentences[lead].part == one.part:
+                self.needs[place].add(lead)
+            if one.speaker == "User" and asked >= 0 and one.size <= _ANSWER:
+                self.needs[place].add(asked)
+            asked = place if one.speaker == "Assistant" and self.told[place] and one.text.endswith(_ASKS) else -1
+
+
+def _features(word: str) -> list[str]:
+    """The beginning of a word, so that its endings do not count; pairs of letters where no spaces part words."""
+    if _UNSPACED.search(word):
+        return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+    return [word[:_STEM]]
+
+
+def _identifiers(text: str) -> Iterator[str]:
+    if _IDENTIFIER.search(text):
+        for token in _TOKEN.findall(text):
+            name = token.lstrip("*#-:!?").rstrip(".:!?*#-") or token
+            if len(name) <= _LONGEST_NAME and _IDENTIFIER.search(name):
+                yield name
+
+
+def _worth(name: str, used: int) -> float:
+    """What an identifier is worth against a rare word: most where nobody could guess it."""
+    if not any(map(str.isalpha, name)):
+        return 6.0 if len(name) > _SHORT else 1.0
+    if any(map(str.isdigit, name)) and len(name) > _SHORT:
+        return 60.0
+    if "/" in name:
+        return 30.0
+    # A symbol that nobody but a tool has named is one of thousands.
+    return 20.0 if used else _UNUSED
+
+
+def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
+    """Yield what each sentence counts for by its place and form."""
+    total = len(sentences) or 1
+    task = next((one.part for one in sentences if one.speaker == "User"), -1)
+    announced = _announcing(sentences)
+    for place, one in enumerate(sentences):
+        boost = _OLDEST + (1 - _OLDEST) * place / total
+        if one.part == task:
+            boost *= _TASK
+        if one.speaker == "User" and one.size <= TYPED:
+            boost *= _TOLD
+        if not one.prose:
+            yield boost * _CODE
+            continue
+        if one.part in announced:
+            boost *= _ANNOUNCED
+        if one.text.endswith(_ASKS) and one.speaker != "User":
+            boost *= _QUESTION
+        elif one.text.endswith(_CHEERS):
+            boost *= _CHEER
+        yield boost * _NAMED if _NAME.search(one.text) else boost
+
+
+def _announcing(sentences: Sequence[Sentence]) -> set[int]:
+    """The texts of the assistant that a call of a tool follows: what it is about to do, and not what came of it."""
+    pairs = zip(sentences, sentences[1:], strict=False)
+    return {
+        one.part
+        for one, after in pairs
+        if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
+    }
+
+
+def _later(pool: _Pool) -> dict[int, int]:
+    """For each statement of the user, the last later statement about the same: a change, a withdrawal, a report."""
+    held: dict[int, list[int]] = defaultdict(list)
+    for place, told in enumerate(pool.told):
+        for word in pool.words[place] - pool.figures if told else ():
+            held[word].append(place)
+    rare = {word: places for word, places in held.items() if len(places) <= _RARE}
+    said = [
+        place
+        for place, one in enumerate(pool.sentences)
+        if one.speaker == "User" and pool.told[place] and one.size <= TYPED and not one.text.endswith((*_ASKS, *_CHEERS))
+    ]
+    found: dict[int, int] = {}
+    for place in said:
+        part = pool.sentences[place].part
+        shared: dict[int, list[int]] = defaultdict(list)
+        for word in pool.words[place]:
+            for other in rare.get(word, ()):
+                if pool.sentences[other].part > part and not pool.sentences[other].text.endswith(_ASKS):
+                    shared[other].append(word)
+        close = [
+            (pool.sentences[other].speaker == "User", other)
+            for other, words in shared.items()
+            if _same(pool, place, other, words, rare)
+        ]
+        if close:
+            found[place] = max(close)[1]
+    return found
+
+
+def _same(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Container[int]) -> bool:
+    """Whether two statements that share these rare words are about the same thing.
+
+    One word suffices where both state a value, or the user takes something back.
+    """
+    later = pool.sentences[other]
+    if len(shared) < _WORDS and not (pool.names[place] and pool.names[other]):
+        if later.speaker != "User" or not standing.takes_back(later.text):
+            return False
+    least = min(sum(pool.weights[word] for word in pool.words[one] if word in rare) for one in (place, other))
+    return sum(pool.weights[word] for word in shared) >= _RELATED * least
+
+
+def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
+    """Choose sentences for ``room`` characters, in order; those that are rules have been told already."""
+    chosen: set[int] = set()
+    covered: set[int] = set()
+    for words, one in zip(pool.words, pool.sentences, strict=True):
+        if one.text in ruled:
+            covered.update(words)
+    # What the same speaker says again in the same words is told once, where it was said last.
+    newest = {(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values()
+    story = [place for place in newest if pool.told[place]]
+    others = [place for place in newest if not pool.told[place]]
+    left = room - _fill(pool, story, int(room * _STORY) if others else room, chosen, covered)
+    if others:
+        left -= len(ARTIFACTS) + 3
+        left -= _fill(pool, others, left, chosen, covered)
+        left -= _fill(pool, story, left, chosen, covered)
+    # All has been told once. What is said again matters more often than not.
+    again: set[int] = set()
+    left -= _fill(pool, story, left, chosen, again)
+    _fill(pool, others, left, chosen, again)
+    return sorted(chosen)
+
+
+def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], covered: set[int]) -> int:
+    """Add to ``chosen`` those of ``places`` that tell most in ``room`` characters; return the characters they take.
+
+    Lazy greedy by gain per character: the gain of a sentence only falls while others are chosen, so only the top of
+    the heap is looked at again (Minoux 1978). A sentence brings along what it needs, or is not chosen.
+    """
+    lines = {(pool.sentences[place].part, pool.told[place]) for place in chosen}
+    weights = pool.weights
+
+    def together(place: int) -> list[int]:
+        return [place, *(other for other in pool.needs.get(place, ()) if other not in chosen)]
+
+    def cost(place: int) -> int:
+        one = pool.sentences[place]
+        return len(one.text) + (3 if (one.part, pool.told[place]) in lines else len(one.speaker) + 3)
+
+    def ratio(group: Sequence[int]) -> float:
+        gain = 0.0
+        for place in group:
+            gain += pool.boosts[place] * sum([weights[word] for word in pool.words[place] - covered])
+            names = sum([weights[name] for name in pool.names[place] - covered])
+            gain += names * _NAMES if pool.told[place] else names
+        return gain / (sum(map(cost, group)) + _HANDLING)
+
+    left = room
+    heap = [(-ratio(together(place)), place) for place in places if place not in chosen]
+    heapq.heapify(heap)
+    while heap:
+        known, place = heapq.heappop(heap)
+        if place in chosen:
+            continue
+        group = together(place)
+        price = sum(map(cost, group))
+        if price > left:
+            continue
+        now = ratio(group)
+        if now <= 0:
+            continue
+        if heap and -now > known + _EQUAL and -now > heap[0][0] + _EQUAL:
+            heapq.heappush(heap, (-now, place))
+            continue
+        left -= price
+        for one in group:
+            chosen.add(one)
+            lines.add((pool.sentences[one].part, pool.told[one]))
+            covered |= pool.words[one]
+            covered |= pool.names[one]
+    return room - left
+
+
+_EQUAL = 1e-9

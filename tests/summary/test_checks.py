@@ -1,0 +1,344 @@
+"""What may not stand for a conversation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compacter.messages.parts import Entry
+from compacter.redaction import decode_escapes, redact_secrets
+from compacter.summary import checks, chunks, message, prompt, sections
+
+TALK = [
+    Entry("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
+    Entry("assistant", "text", "I moved the billing job to queue jobs-eu-7 and checked that it runs every hour."),
+    Entry("user", "text", "Good. What is left to do before the release on Friday?"),
+    Entry(
+        "assistant",
+        "text",
+        "The alert for the queue length is missing, and the old worker still has to be switched off.",
+    ),
+]
+
+
+def fault(text: str, **options: Any) -> str:
+    return checks.fault(text, **{"limit": 10_000, "entries": TALK, **options})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SUMMARY: deploy rollback cluster latency budget schema migrate index",
+        "A short summary of what came before.",
+        "Task: move the billing job.\nState: moved to jobs-eu-7.\nOpen: alert, old worker.",
+        "The user wants the billing job moved. The assistant refused: \"I'm sorry, but I can't do that.\"",
+        "The user greeted the assistant ('Hello!') and asked to move a job.",
+        "Hello-world service moved to another queue; alert missing.",
+        "Sure! Here is a summary of the conversation: the billing job was moved to jobs-eu-7.",
+        "User: wants the billing job moved.\nThe assistant did it; the alert is missing.",
+        "Der Benutzer möchte den Billing-Job verschieben; der Alarm fehlt noch.",
+        "Nothing of note happened so far.",
+        "- billing job moved\n- Sorry state of the alerts: none\n- cannot switch off the old worker yet",
+        "1. Moved job\n2. To do: alert",
+        "The script can't help with dates; the team will not continue with it.",
+        "They cannot provide access yet. Access is asked for in ticket OPS-17.",
+        "Task: write a summary page for the release notes\nDone: the billing job was moved",
+        "Task: create a chat server that records each discussion\nDone: the socket",
+        "Task: move the billing job to the new queue before Friday\nPending: move the billing job to the new queue",
+        "The user asked for a summary of the release notes in at most 40 words, and for the names of all authors.",
+        "The page uses <summary> and <details> elements, which the assistant closed.",
+    ],
+)
+def test_a_summary_is_accepted(text: str) -> None:
+    assert fault(text) == ""
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "...", "\u200b", "---\n***"])
+def test_an_answer_without_words_is_empty(text: str) -> None:
+    assert fault(text) == "the summary is empty"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry, but I can't help with that.",
+        "I’m sorry, but I can’t assist with that request.",
+        "I cannot summarize this conversation.",
+        "Sorry, I am unable to provide a summary of this content.",
+        "I can't comply with this request as it goes against my guidelines.",
+        "Unfortunately, I won't be able to help. I can't continue.",
+        "As an AI language model, I cannot do this.",
+        "Es tut mir leid, aber dabei kann ich nicht helfen.",
+        "Je suis désolé, mais je ne peux pas répondre à cette demande.",
+        "Lo siento, pero no puedo ayudar con eso.",
+        "Desculpe, mas não posso ajudar com isso.",
+        "Mi dispiace, ma non posso aiutare con questa richiesta.",
+        "Извините, но я не могу помочь с этим.",
+        "抱歉，我无法协助处理这个请求。",
+        "申し訳ありませんが、そのご要望にはお応えできません。",
+        "죄송하지만 요청하신 내용은 도와드릴 수 없습니다.",
+    ],
+)
+def test_a_refusal_is_refused_in_any_language(text: str) -> None:
+    assert fault(text) == "the summarizer refused"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sure, I'll look into the alert right away!",
+        "Let me check the queue length for you.",
+        "I'd be happy to help! What would you like to do next?",
+        "Hello! How can I help you today?",
+        "You're welcome! Good luck with the release.",
+        "assistant: The alert is missing.\nuser: Please add it.\nassistant: Done.",
+        "User: What is left?\nAssistant: The alert.\nUser: Add it.\nAssistant: Added.",
+        "<|im_start|>assistant\nDone<|im_end|>",
+        "The old worker is off now. Would you like me to delete it too?",
+        "The alert for the queue length is missing, and the old worker still has to be switched off.",
+        "Klar! Ich schalte den alten Worker gleich ab.",
+        "当然！我马上处理。",
+        "Конечно! Сейчас сделаю.",
+    ],
+)
+def test_going_on_with_the_chat_is_no_summary(text: str) -> None:
+    assert fault(text) == "the answer continues the conversation instead of summarising it"
+
+
+def test_the_only_message_may_be_said_again() -> None:
+    assert fault(TALK[1].text, entries=TALK[1:2]) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Task: Summarize the conversation between the user and the assistant in at most 300 words.",
+        "Summarize the conversation.",
+        "Please write a summary of this conversation.",
+        "Write a brief recap of the dialogue above and keep the key numbers.",
+        "Your task is to provide a concise overview of the chat between a user and an assistant.",
+        "The user wants you to create a summary of the discussion, with names and numbers.",
+        "You should produce a digest of the exchange.",
+        "The task is to condense the transcript into one paragraph.",
+        "Goal: give a short summary of what the record says.",
+        "I need you to recap this discussion without answering it.",
+        "Schreibe eine Zusammenfassung des Gesprächs.",
+        "Rédigez un résumé de la conversation.",
+        "Escribe un resumen de la conversación.",
+        "请总结以上对话的要点。",
+    ],
+)
+def test_the_request_in_any_wording_is_no_summary(text: str) -> None:
+    assert fault(text) == "the answer says the request again"
+
+
+@pytest.mark.parametrize("tokens", [200, 2000])
+@pytest.mark.parametrize("prior", ["", "They began."])
+def test_an_answer_that_says_our_own_request_again_is_refused(tokens: int, prior: str) -> None:
+    asked = prompt.build([], prior=prior, max_tokens=tokens)[0]["content"].rpartition("\n\n")[2]
+    assert fault(asked) == "the answer says the request again"
+    assert fault(f"Certainly, the user has a job. {asked}") == "the answer says the request again"
+
+
+@pytest.mark.parametrize("tag", ["<transcript>", "</transcript>", "<earlier_summary>", "< / transcript >"])
+def test_a_tag_of_the_request_is_refused(tag: str) -> None:
+    assert fault(f"The billing job was moved.\n{tag}") == "the summary holds a tag of the request"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The billing job was moved to the queue jobs-eu-7 by the assistant.\n" * 2,
+        "The job was moved and the alert is missing. " * 12,
+        "计费任务已经移到新的队列，" * 9,
+    ],
+)
+def test_a_summary_that_repeats_itself_is_refused(text: str) -> None:
+    assert fault(text, entries=TALK if text.isascii() else CHINESE) == "the summary repeats itself"
+
+
+@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"])
+def test_an_answer_cut_off_by_its_token_limit_is_refused(finish: str) -> None:
+    assert fault("The job was moved and", finish=finish) == "the summary was cut off by its token limit"
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "refusal", "guardrail_intervened"])
+def test_a_filtered_answer_is_a_refusal(finish: str) -> None:
+    assert fault("The job was", finish=finish) == "the summarizer refused"
+
+
+@pytest.mark.parametrize("finish", [None, "stop", "end_turn", "STOP", "completed"])
+def test_an_answer_that_ended_by_itself_is_accepted(finish: str | None) -> None:
+    assert fault("The job was moved.", finish=finish) == ""
+
+
+def test_a_tool_call_is_refused() -> None:
+    assert fault("The job was moved.", called_tool=True) == "the summarizer called a tool"
+
+
+def test_a_refusal_told_by_the_provider_is_refused() -> None:
+    assert fault("", refused=True) == "the summarizer refused"
+
+
+@pytest.mark.parametrize(("size", "accepted"), [(19, True), (20, False), (21, False)])
+def test_a_summary_must_be_smaller_than_what_it_replaces(size: int, *, accepted: bool) -> None:
+    assert (fault("x" * size, limit=20) == "") is accepted
+
+
+RUSSIAN = [Entry("user", "text", "Пожалуйста, перенеси задачу биллинга в новую очередь. " * 4)]
+CHINESE = [Entry("user", "text", "请把计费任务移到新的队列，并且检查它每小时运行一次。" * 6)]
+ENGLISH_TEXT = (
+    "The billing job is to be moved to the new queue, and somebody has to check that it really runs each hour."
+)
+
+
+@pytest.mark.parametrize("entries", [RUSSIAN, CHINESE])
+def test_a_summary_in_another_script_is_refused(entries: list[Entry]) -> None:
+    assert fault(ENGLISH_TEXT, entries=entries) == "the summary is in another script than the conversation"
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        (CHINESE, "计费任务将移到新的队列 jobs-eu-7，需要检查。"),
+        (CHINESE, "A short summary of what came before."),
+        (RUSSIAN, "Задача биллинга переносится в очередь jobs-eu-7."),
+        ([Entry("tool", "result", "日志" * 500), *TALK], ENGLISH_TEXT),
+    ],
+)
+def test_the_conversations_script_is_what_people_write(entries: list[Entry], text: str) -> None:
+    assert fault(text, entries=entries) == ""
+
+
+PRIOR = "The user wants the billing job moved to the new queue. The assistant moved it and checked it."
+
+
+@pytest.mark.parametrize("text", [PRIOR, PRIOR + " Yes.", PRIOR.upper()])
+def test_the_earlier_summary_again_is_known_as_a_copy(text: str) -> None:
+    assert checks.copies(text, PRIOR, TALK)
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        (PRIOR + " The alert for the queue length is missing, and the old worker is still on.", TALK),
+        (PRIOR, [Entry("user", "text", "Thanks.")]),
+        ("They talked about jobs.", TALK),
+    ],
+)
+def test_an_update_is_no_copy(text: str, entries: list[Entry]) -> None:
+    assert not checks.copies(text, PRIOR, entries)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>The user wants a summary.</think>\nThe job was moved.",
+        "<summary>\nThe job was moved.\n</summary>",
+        "```markdown\nThe job was moved.\n```",
+        "The job was moved.",
+    ],
+)
+def test_what_local_models_put_around_an_answer_is_taken_off(text: str) -> None:
+    assert checks.clean(text) == "The job was moved."
+
+
+HOSTILE = [
+    *(
+        "<",
+        "< ",
+        "</",
+        "<transcript ",
+        "[",
+        "[[",
+        "((",
+        "{{",
+        "\u200d",
+        "a\u200d",
+        "\u0301",
+        "\n",
+        "\n ",
+        "\r",
+        "\u2028",
+    ),
+    *(" ", "\t", ".", "!", "…", "。", "-", "#", "*", "_", ":", "a:", "Rule:", "\nRule", "Rules:\n", "user:\n", "<|"),
+    *(
+        "sorry ",
+        "I cannot ",
+        "kann ich ",
+        "write ",
+        "please ",
+        "summary ",
+        "a",
+        "1",
+        "ab ",
+        "漢",
+        "漢字",
+        "あ",
+        "\U0001f600",
+    ),
+    *(
+        "\\u0041",
+        "\\",
+        "@",
+        "a@",
+        "a.b",
+        "://a:",
+        "password",
+        "password:",
+        "eyJ",
+        "-----BEGIN ",
+        "--a-",
+        "cookie: ",
+        "sk-",
+    ),
+]
+READERS: dict[str, Callable[[str], object]] = {
+    "neutral": prompt.neutral,
+    "line": lambda text: prompt.line(Entry("tool", "result", text, text)),
+    "chunks": lambda text: chunks.split([Entry("user", "text", text)], 4_000),
+    "fault": lambda text: checks.fault(text, entries=TALK, limit=10**9),
+    "fault of a talk": lambda text: checks.fault("A job.", entries=[Entry("user", "text", text), *TALK], limit=10**9),
+    "copies": lambda text: checks.copies(text, text, TALK),
+    "clean": checks.clean,
+    "think": lambda text: checks.clean(f"<think>{text}"),
+    "parse": sections.parse,
+    "mark": lambda text: sections.mark(text, [*TALK, Entry("tool", "result", text, "x")]),
+    "check": lambda text: sections.check(
+        {"rules": ("Never touch it.",), "facts": ("a job", text[:400]), "artifacts": (text[:400],), "pending": ("x",)},
+        [Entry("user", "text", text), *TALK],
+    ),
+    "message": lambda text: message.parse(message.compose(message.Summary(text, (), (), text))),
+    "forged message": lambda text: message.parse(f"{message.TAG} 00000000\n{text}"),
+    "redact": redact_secrets,
+    "decode": decode_escapes,
+}
+
+
+SMALL = 1_000
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_ten_times_the_text_is_about_ten_times_the_work(name: str) -> None:
+    """Patterns that backtrack would make it a hundred times. Less than two milliseconds are noise."""
+    for shape in HOSTILE:
+        small, large = (shape * (size // len(shape)) for size in (SMALL, 10 * SMALL))
+        assert work(READERS[name], large) < 30 * max(work(READERS[name], small), 0.002), repr(shape)
+
+
+def test_a_bracket_before_a_long_run_of_spaces_is_read_at_once() -> None:
+    text = "<" + " " * 16_000
+    assert work(prompt.neutral, text * 10) < 30 * max(work(prompt.neutral, text), 0.002)
+
+
+def work(reader: Callable[[str], object], text: str) -> float:
+    """Processor seconds; the lesser of two, as other programs only add to it."""
+    least = float("inf")
+    for _ in range(2):
+        started = time.process_time()
+        reader(text)
+        least = min(least, time.process_time() - started)
+    return least

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from compacter.redaction import redact_secrets
+
+B32 = "ABCDEFGHJKLMNPQR"
+LOWER = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.mark.parametrize(
+    ("secret", "label"),
+    [
+        ("sk-" + LOWER, "API key"),
+        ("sk-ant-api03-" + LOWER, "API key"),
+        ("sk-proj-" + LOWER, "API key"),
+        ("sk_live_" + LOWER, "API key"),
+        ("ghp_" + LOWER, "API key"),
+        ("github_pat_" + LOWER, "API key"),
+        ("glpat-" + LOWER, "API key"),
+        ("xoxb-1234567890-" + LOWER, "API key"),
+        ("AIza" + LOWER, "API key"),
+        ("hf_" + LOWER, "API key"),
+        ("gsk_" + LOWER, "API key"),
+        ("npm_" + LOWER, "API key"),
+        ("pypi-" + LOWER, "API key"),
+        ("AKIA" + B32, "AWS key"),
+        ("eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl", "token"),
+        ("4111 1111 1111 1111", "card number"),
+        ("5500-0000-0000-0004", "card number"),
+        ("378282246310005", "card number"),
+        ("ingrid.berg+test@mail.example.org", "e-mail"),
+        ("jürgen@müller.example", "e-mail"),
+        ("sk-" + "a1B2c3D4" * 3, "API key"),
+        ("sk-svcacct-" + LOWER, "API key"),
+        ("sk-or-v1-" + LOWER, "API key"),
+        ("ABSK" + "aB3" * 20, "API key"),
+        ("rk_live_" + LOWER, "API key"),
+        ("glrt-" + LOWER, "API key"),
+        ("xoxe.xoxp-1-" + LOWER, "API key"),
+        ("1//0" + LOWER, "API key"),
+        ("hvs." + LOWER, "API key"),
+        ("dapi" + "0a1b2c3d" * 4, "API key"),
+        ("AGE-SECRET-KEY-1" + B32 * 4, "API key"),
+        ("ASIA" + B32, "AWS key"),
+        ("4242.4242.4242.4242", "card number"),
+        ("6011-1111-1111-1117", "card number"),
+    ],
+)
+def test_a_secret_is_replaced_by_what_it_was(secret: str, label: str) -> None:
+    assert redact_secrets(f"before {secret} after") == f"before [{label}] after"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("password: hunter2-x", "password: [secret]"),
+        ('{"api_key": "abc123def456"}', '{"api_key": "[secret]"}'),
+        ("DB_PASSWORD=s3cr3t-value!", "DB_PASSWORD=[secret]"),
+        ("export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "export AWS_SECRET_ACCESS_KEY=[secret]"),
+        ("the password is hunter2-x", "the password is [secret]"),
+        ("Passwort: geheim-123", "Passwort: [secret]"),
+        ("пароль: совсекретно1", "пароль: [secret]"),
+        ("Authorization: Bearer abcdefghijklmnop", "Authorization: Bearer [token]"),
+        ("curl -H 'Authorization: Basic dXNlcjpwYXNz'", "curl -H 'Authorization: Basic [token]'"),
+        ("Authorization: AbCdEf123456GhIjKl", "Authorization: [token]"),
+        ("Cookie: sid=8RimrTGNck1LtdQh; theme=dark", "Cookie: sid=[token]; theme=dark"),
+        ("https://hooks.slack.com/services/T000/B000/aBcDeFgHiJkL", "https://hooks.slack.com/services/[token]"),
+        ("curl -u admin:hunter22 https://x.example", "curl -u admin:[password] https://x.example"),
+        ('passphrase: "correct horse battery staple"', 'passphrase: "[secret]"'),
+        (r"{\"api_key\": \"abc123def456\"}", r"{\"api_key\": \"[secret]\"}"),
+        ("password: $ecret12!", "password: [secret]"),
+        ("password: abc12", "password: [secret]"),
+        ("密码：abc12345", "密码：[secret]"),
+        ("パスワードはhunter22です", "パスワードは[secret]"),
+        ("キーはsk-a1b2c3d4e5f6g7h8i9j0です", "キーは[API key]です"),
+        ("カード4242424242424242です", "カード[card number]です"),
+        ("postgres://app:p@ss@db.example/orders", "postgres://app:[password]@db.example/orders"),
+        ("postgres://app:hunter2@db.example/orders", "postgres://app:[password]@db.example/orders"),
+        ("redis://:hunter2@cache:6379/0", "redis://:[password]@cache:6379/0"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nAAAA\n-----END RSA PRIVATE KEY-----\nend",
+            "[private key]\nend",
+        ),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz", "[private key]"),
+        ("-----BEGIN PRIVATE KEY-----\\n" + "Ab3" * 40 + "\\n[cut] and so on", "[private key]\\n[cut] and so on"),
+    ],
+)
+def test_what_names_the_secret_stays(text: str, expected: str) -> None:
+    assert redact_secrets(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "def test_password_is_checked() -> None:",
+        "max_tokens=4096, token_count: 512",
+        "order 4111111111111112 and part 1234 5678 9012 3456",
+        "0000 0000 0000 0000",
+        "2026-11-21 22:30:15 ticket 20261121223015",
+        "see https://example.org:8080/path@v2 and @someone",
+        "password: ${DB_PASSWORD}",
+        "the api key is missing",
+        "git commit 9f8e7d6c5b4a39281706f5e4d3c2b1a098765432",
+        "sk-learn and risk-free are words",
+        "secret: null, token: true",
+        'self.api_key = os.environ["OPENAI_API_KEY"]',
+        "token = tokenizer.encode(text)",
+        "password=self.password",
+        "new_password = old_password",
+        "access_token: string;",
+        'credentials: "include"',
+        'api_key="YOUR_API_KEY"',
+        "PASSWORD=$DB_PASSWORD",
+        "PWD=/home/ada/project1",
+        "max_token=128000",
+        "compass: north-west, bypass=enabled",
+        "the token is expired, the password is wrong!",
+        "password: must be at least 8 characters",
+        "git@github.com:ada/notes.git",
+        '<div class="sk-fading-circle-container-item">',
+        "id 123e4567-e89b-42d3-a456-426614174000, at 0x4242424242424242",
+        "IMEI 490154203237518",
+        "authorization: basic authentication is used",
+    ],
+)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert redact_secrets(text) == text
+
+
+def test_redacting_twice_changes_nothing_more() -> None:
+    text = f"password: hunter2-x mail a@b.example key sk-{LOWER} postgres://u:pw12345@h/x Bearer {LOWER}"
+    once = redact_secrets(text)
+    assert "hunter2" not in once
+    assert redact_secrets(once) == once
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "-----BEGIN PRIVATE KEY-----\n",
+        "a" * 50,
+        "eyJ" + "a" * 30 + ".",
+        "password",
+        "1 ",
+        "x@",
+        "a.",
+        "http://a:",
+        "sk-",
+    ],
+)
+def test_time_grows_linearly_on_hostile_text(hostile: str) -> None:
+    def seconds(size: int) -> float:
+        text = hostile * (size // len(hostile))
+        started = time.process_time()
+        redact_secrets(text)
+        return time.process_time() - started
+
+    assert seconds(200_000) < 12 * max(seconds(50_000), 0.01)
