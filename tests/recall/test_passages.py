@@ -17,7 +17,10 @@ SENTENCES = {
     "English": ("The lighthouse keeper retired in March after forty winters. ", "Nobody has taken his place yet. "),
     "German": ("Die Brücke wird ab Montag für schwere Lastwagen gesperrt. ", "Die Umleitung führt über Altdorf. "),
     "Chinese": ("图书馆下周一开始整修三楼的阅览室，为期两个月左右。", "借书请到一楼的服务台办理所有手续，谢谢。"),
-    "Japanese": ("来週の会議は三階の大きな部屋で午前十時から始まります。", "資料は前日までに全員へ配布しておいてください。"),
+    "Japanese": (
+        "来週の会議は三階の大きな部屋で午前十時から始まります。",
+        "資料は前日までに全員へ配布しておいてください。",
+    ),
     "Arabic": ("يبدأ القطار رحلته من المحطة القديمة عند الساعة السابعة صباحا كل يوم. ", "هل وصلت التذاكر؟ "),
 }
 
@@ -115,7 +118,10 @@ def test_lines_that_are_no_table_have_no_header() -> None:
 def test_results_are_read_with_the_names_of_their_tools() -> None:
     messages = [
         {"role": "user", "content": "Weather?"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "forecast", "input": {"at": "Ulm"}}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t1", "name": "forecast", "input": {"at": "Ulm"}}],
+        },
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "Hail at noon."}]},
     ]
 

@@ -14,7 +14,7 @@ from compacter.recall.quotes import is_quotes, place, question, quote, strip
 from compacter.summaries.tag import compose
 
 QUESTION = "Where does the heron nest?"
-Q = {
+Q: dict[str, dict[str, Any]] = {
     "openai": {"role": "user", "content": QUESTION},
     "anthropic": {"role": "user", "content": QUESTION},
     "responses": {"type": "message", "role": "user", "content": QUESTION},
@@ -49,7 +49,12 @@ def content(message: Any) -> Any:
 def history(name: WireName) -> list[Any]:
     """A summary, an answer, the question, and the first step of the answer to it."""
     say = wire(name).say
-    return [say("user", compose("They met.")), say("assistant", "Yes."), copy.deepcopy(Q[name]), say("assistant", "Wait.")]
+    return [
+        say("user", compose("They met.")),
+        say("assistant", "Yes."),
+        copy.deepcopy(Q[name]),
+        say("assistant", "Wait."),
+    ]
 
 
 @pytest.mark.parametrize("name", ["openai", "responses"])
@@ -128,7 +133,7 @@ def test_a_user_who_types_the_tag_keeps_the_message(name: WireName, quotes: str)
     ],
 )
 def test_results_of_tools_stay_first_in_their_message(name: WireName, result: dict[str, Any], quotes: str) -> None:
-    message = copy.deepcopy(Q[name])
+    message: dict[str, Any] = copy.deepcopy(Q[name])
     key = "parts" if "parts" in message else "content"
     message[key] = [result, PARTS[name](QUESTION)]
 

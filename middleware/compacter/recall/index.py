@@ -45,13 +45,15 @@ _COMMONEST = """
     has have having he her hers him his how i if in into is it its just like may me might mine more most much must my
     of on one or our ours out please she should so some tell than that the their theirs them then there these they
     this those to us was we were what when where which while who whom whose why will with would you your yours
-    der die das und oder ist sind war waren ein eine einen einem einer mit von zu im in den dem des auf für als auch
-    ich du er sie es wir ihr nicht was wer wie wo wann warum welche welcher welches hat haben hatte
-    le la les un une des et ou est sont dans sur pour que qui quoi où quand comment pourquoi quel quelle avec par
-    el los las una y o es son en con por qué quién cómo cuándo dónde cuál del al se
+    der das und oder ist sind waren ein eine einen einem einer mit von zu im den dem auf für als auch ich du er sie es
+    wir ihr nicht was wer wie wo wann warum welche welcher welches haben hatte le la les un une des et ou est dans que
+    qui quoi où quand comment pourquoi quel quelle avec el los las una y es en con qué quién cómo cuándo dónde cuál del
 """
 FUNCTION_WORDS = frozenset(_COMMONEST.split())
-"""The commonest words of questions in English, German, French and Spanish: they tell no question apart."""
+"""The commonest words of questions in English, German, French and Spanish, but those that name a thing in another of
+these languages (war, son): they tell no question apart."""
+
+Redact = Callable[[str], str]
 
 
 class SearchUnavailableError(CompacterError):
@@ -138,15 +140,9 @@ class Index:
     """
 
     def __init__(
-        self,
-        entries: Iterable[Entry] = (),
-        *,
-        redact: Callable[[str], str] | None = None,
-        max_bytes: int = MAX_BYTES,
+        self, entries: Iterable[Entry] = (), *, redact: Redact | None = None, max_bytes: int = MAX_BYTES
     ) -> None:
-        self._redact = redact
-        self._max_bytes = max_bytes
-        self._lock = Lock()
+        self._redact, self._max_bytes, self._lock = redact, max_bytes, Lock()
         self._clear()
         self.add(entries)
 
@@ -178,7 +174,7 @@ class Index:
             if self.bytes > self._max_bytes:
                 self._forget()
 
-    def _insert(self, entries: Iterable[Entry], redact: Callable[[str], str] | None) -> None:
+    def _insert(self, entries: Iterable[Entry], redact: Redact | None) -> None:
         kept: list[Entry] = []
         rows: list[tuple[int, str]] = []
         runs = array("I")
@@ -205,15 +201,9 @@ class Index:
         self._clear()
         self._insert(newest, None)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What a copy is built from again."""
-        return {"redact": self._redact, "max_bytes": self._max_bytes, "entries": self._entries}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Build the index of a copy."""
-        self._redact, self._max_bytes, self._lock = state["redact"], state["max_bytes"], Lock()
-        self._clear()
-        self._insert(state["entries"], None)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is built again from the texts that are here, redacted as they are."""
+        return _rebuilt, (self._entries, self._redact, self._max_bytes)
 
     def find(self, wanted: Iterable[Term], limit: int = 100) -> Found:
         """The runs that bear most on what is ``wanted``, at most ``limit`` of them."""
@@ -243,6 +233,12 @@ class Index:
             for (row,) in self._table.execute(query.format("rowid"), (phrases[place],)):
                 masks[row - 1] = masks.get(row - 1, 0) | bit
         return weights, masks
+
+
+def _rebuilt(entries: Sequence[Entry], redact: Redact | None, max_bytes: int) -> Index:
+    index = Index(redact=redact, max_bytes=max_bytes)
+    index._insert(entries, None)  # noqa: SLF001 - they are redacted
+    return index
 
 
 def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:

@@ -21,8 +21,7 @@ _ENOUGH = 90
 """Characters after which a run ends with the sentence or line."""
 _ENOUGH_DENSE = 30
 """The same in scripts that write a word in one or two characters."""
-_LAST_SHORT = 45
-"""A last run below this joins the one before it."""
+_LAST_SHORT = 45  # A last run below this joins the one before it.
 _LONGEST_HEADER = 200
 _SAMPLE = 2_000
 
@@ -34,8 +33,7 @@ _SENTENCE_END = re.compile(r"[.!?…؟।][\"'”’)\]]{0,3}(?=\s)|[。！？]|
 _LINE_END = re.compile(r"\n")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]")
 _LETTER = re.compile(r"[^\W_]")
-_QUESTION = re.compile(r"[?？؟;՞][\"'”’)\]]{0,3}\s{0,3}$")
-_CELLS = ("\t", "|", ",", ";")
+_QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,4 +139,4 @@ def header(text: str, start: int) -> str:
     if not 0 < len(first) <= _LONGEST_HEADER or start < len(first):
         return ""
     line = text[start : start + LONGEST].partition("\n")[0]
-    return first if any(first.count(cell) == line.count(cell) >= 2 for cell in _CELLS) else ""
+    return first if any(first.count(cell) == line.count(cell) >= 2 for cell in "\t|,;") else ""

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,11 +31,11 @@ END = "[end of quotes]"
 Rank = Callable[[str, Sequence[Passage]], Sequence[float]]
 """``(question, passages) -> one number for each passage``: the higher, the sooner it is quoted."""
 
-_COVERED = 0.3
+_COVERED = 1 / 3
 """Share of the question's weight that the best passage must hold."""
 _TELLING = 0.45
 """It must hold a word that tells the question apart: one that stands in at most ``n ** 0.55`` of ``n`` passages."""
-_AS_MUCH = 1.05
+_AS_MUCH = 1.02
 """Quotes are needless where the best place in view scores so many times what the best passage does."""
 _WORTH = 0.3
 """Passages with less than this share of the best one's score are left out."""
@@ -49,7 +48,7 @@ _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
 _STRETCH = 110
 """Characters in view that count as one run; so many as a passage has."""
 _MOST_PLACES = 500
-_ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly", "e", "y")
+_ENDING = re.compile(r"(?<=\w{3})(?:ings?|edly|ed|ies|es|s|ly|e|y)$")
 _LONGEST_NAME = 80
 _RESULTS = ("tool_use_id", "toolResult", "function_response", "functionResponse")
 _INDENT = "\n  "
@@ -59,7 +58,7 @@ _GAP = " … "
 class Quotes(BaseModel):
     """The option ``recall`` in full: ``Compacter(recall=Quotes(share=0.2, rank=my_ranker))``.
 
-    Raises ``ValueError`` (pydantic's ``ValidationError``) for anything else than what its fields take.
+    Raises ``ValueError`` (pydantic's) for what its fields do not take.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -75,16 +74,14 @@ class Quotes(BaseModel):
         return int(tokens * chars_per_token)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What a turn asks for."""
 
     text: str
     terms: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Quotation:
+class Quotation(NamedTuple):
     """The passages that a question brings, oldest first, and the sealed text that holds them."""
 
     text: str
@@ -184,10 +181,7 @@ def _in_view(found: Found, view: Iterable[Entry]) -> float:
 
 def _places(text: str, term: str) -> list[int]:
     """Where a word, or another form of it, stands in a lower-case text."""
-    stem = term
-    if term.isascii() and term.isalpha():
-        ending = next((ending for ending in _ENDINGS if term.endswith(ending) and len(term) > len(ending) + 2), "")
-        stem = term.removesuffix(ending)
+    stem = _ENDING.sub("", term)
     places: list[int] = []
     at = text.find(stem)
     while at >= 0 and len(places) < _MOST_PLACES:
@@ -275,11 +269,10 @@ def strip(messages: Sequence[Message], wire: Wire) -> list[Message]:
     """The messages without quotes: neither messages that hold nothing else, nor parts of user messages."""
     stripped: list[Message] = []
     for message in messages:
-        if is_quotes(wire.plain_text(message) or ""):
-            continue
         parts = _parts(message, wire) if wire.speaker(message) == "user" else []
-        kept = [part for part in parts if not _is_quotes_part(part)]
-        stripped.append(message if len(kept) == len(parts) else _with_parts(message, wire, kept))
+        kept = [part for part in parts if not is_quotes(str(part if isinstance(part, str) else field(part, "text")))]
+        if kept or not parts:
+            stripped.append(message if len(kept) == len(parts) else _with_parts(message, wire, kept))
     return stripped
 
 
@@ -305,8 +298,3 @@ def _with_parts(message: Message, wire: Wire, parts: list[Message]) -> Message:
 def _part(text: str, wire: Wire) -> Message:
     kind = {"openai": "text", "anthropic": "text", "responses": "input_text"}.get(wire.name)
     return {"text": text} if kind is None else {"type": kind, "text": text}
-
-
-def _is_quotes_part(part: Message) -> bool:
-    text = part if isinstance(part, str) else field(part, "text")
-    return isinstance(text, str) and is_quotes(text)
