@@ -27,10 +27,10 @@ MAX_BYTES = 64_000_000
 
 _AROUND = ((0, 1.0), *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))))
 """Neighbours of a passage, and the share of its weight that a word counts which only stands there."""
-_CANDIDATES = 240
+_CANDIDATES = 150
 """Runs with the most weight of their own whose neighbourhoods are read."""
-_POSTINGS = 8_000
-"""Places of words looked at in one search, the rarest words first: what bounds its time."""
+_POSTINGS = 5_000
+"""Places of words looked at in one search, the rarest words first and the newest places: what bounds its time."""
 _MOST_TERMS = 64
 _LONGEST_QUESTION = 4_000
 """Characters of a question that are read; of a longer one its beginning and its end, where the request mostly is."""
@@ -39,6 +39,8 @@ _RUN = re.compile(f"[{DENSE}]+")
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_./:@\\#]{1,3}[^\W_]+){1,12}")
 _TABLE = "CREATE VIRTUAL TABLE passages USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2')"
+_COUNT = "SELECT count(*) FROM passages WHERE text MATCH ?"
+_ROWS = "SELECT rowid FROM passages WHERE text MATCH ? ORDER BY rowid DESC LIMIT ?"
 
 _COMMONEST = """
     a about after all also am an and any are as at be been before but by can could did do does doing done for from had
@@ -215,9 +217,8 @@ class Index:
 
     def _look_up(self, wanted: Sequence[Term]) -> tuple[list[float], dict[int, int]]:
         """The weights of the terms; for each run that holds any, a mask with a bit for each of them."""
-        query = "SELECT {} FROM passages WHERE text MATCH ?"
         phrases = [f'"{term.text}"' for term in wanted]
-        counts = [self._table.execute(query.format("count(*)"), (phrase,)).fetchone()[0] for phrase in phrases]
+        counts = [self._table.execute(_COUNT, (phrase,)).fetchone()[0] for phrase in phrases]
         weights = [
             term.weight * math.log(1 + (len(self) - count + 0.5) / (count + 0.5)) if len(self) else 0.0
             for term, count in zip(wanted, (max(1, count) for count in counts), strict=True)
@@ -229,9 +230,8 @@ class Index:
                 weights[place] = 0.0
                 continue
             left -= counts[place]
-            bit = 1 << place
-            for (row,) in self._table.execute(query.format("rowid"), (phrases[place],)):
-                masks[row - 1] = masks.get(row - 1, 0) | bit
+            for (row,) in self._table.execute(_ROWS, (phrases[place], _POSTINGS)):
+                masks[row - 1] = masks.get(row - 1, 0) | 1 << place
         return weights, masks
 
 

@@ -23,7 +23,6 @@ _ENOUGH_DENSE = 30
 """The same in scripts that write a word in one or two characters."""
 _LAST_SHORT = 45  # A last run below this joins the one before it.
 _LONGEST_HEADER = 200
-_SAMPLE = 2_000
 
 DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: written without spaces, or with words of few characters."""
@@ -97,7 +96,7 @@ def _lines(value: Json) -> Iterator[str]:
 
 def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
     """Where the runs of ``text`` begin and end: whole sentences, or whole ``lines``, of some 90 to 400 characters."""
-    enough = _ENOUGH_DENSE if _DENSE.search(text, 0, _SAMPLE) else _ENOUGH
+    enough = _ENOUGH_DENSE if _DENSE.search(text, 0, 2_000) else _ENOUGH
     start, last = 0, None
     for end in (*(match.end() for match in (_LINE_END if lines else _SENTENCE_END).finditer(text)), len(text)):
         if end - start < enough and end < len(text):

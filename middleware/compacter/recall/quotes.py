@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Annotated, NamedTuple
 
@@ -20,7 +20,7 @@ from compacter.messages.format import Message, Wire
 from compacter.messages.parts import Entry
 from compacter.messages.steps import Kind
 from compacter.recall.index import Found, Index, Term, names, ranked, terms
-from compacter.recall.passages import Passage, header
+from compacter.recall.passages import Passage, header, quotable
 from compacter.summaries.tag import parse
 
 TAG = "[compacter: quoted from earlier]"
@@ -42,14 +42,13 @@ _WORTH = 0.3
 _HINT = 0.1
 """What a name of the last steps weighs against a word of the question: enough to decide between two alike."""
 _LAST_ENTRIES = 6
-_HINTS = 12
+_HINTS = 6
 _SEAL_BYTES = 4
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
 _STRETCH = 110
 """Characters in view that count as one run; so many as a passage has."""
-_MOST_PLACES = 500
+_MOST_PLACES = 4_000
 _ENDING = re.compile(r"(?<=\w{3})(?:ings?|edly|ed|ies|es|s|ly|e|y)$")
-_LONGEST_NAME = 80
 _RESULTS = ("tool_use_id", "toolResult", "function_response", "functionResponse")
 _INDENT = "\n  "
 _GAP = " … "
@@ -163,32 +162,25 @@ def _bears(found: Found) -> bool:
 
 def _in_view(found: Found, view: Iterable[Entry]) -> float:
     """The score of the best place in view, reckoned as those in the index are."""
+    text = ("\n" * _STRETCH).join(entry.text for entry in filter(quotable, view)).lower()
     masks: dict[int, int] = {}
-    offset = 0
-    for entry in view:
-        if entry.role == "system" or entry.kind not in ("text", "call", "result"):
-            continue
-        text = entry.text.lower()
-        for place, (term, weight) in enumerate(zip(found.terms, found.weights, strict=True)):
-            if weight:
-                for at in _places(text, term.text):
-                    stretch = (offset + at) // _STRETCH
-                    masks[stretch] = masks.get(stretch, 0) | 1 << place
-        offset += len(text) + _STRETCH
-    best = ranked(found.weights, masks, offset // _STRETCH + 1, 1)
+    for place, (term, weight) in enumerate(zip(found.terms, found.weights, strict=True)):
+        if weight and term.weight == 1:
+            for stretch in {at // _STRETCH for at in _places(text, _ENDING.sub("", term.text))}:
+                masks[stretch] = masks.get(stretch, 0) | 1 << place
+    best = ranked(found.weights, masks, len(text) // _STRETCH + 1, 1)
     return best[0].score if best else 0.0
 
 
-def _places(text: str, term: str) -> list[int]:
-    """Where a word, or another form of it, stands in a lower-case text."""
-    stem = _ENDING.sub("", term)
-    places: list[int] = []
+def _places(text: str, stem: str) -> Iterator[int]:
+    """Where words that begin so stand in a lower-case text, the first thousands of them."""
     at = text.find(stem)
-    while at >= 0 and len(places) < _MOST_PLACES:
+    for _ in range(_MOST_PLACES):
+        if at < 0:
+            return
         if not stem.isascii() or not text[at - 1 : at].isalnum():
-            places.append(at)
+            yield at
         at = text.find(stem, at + len(stem))
-    return places
 
 
 def _chosen(found: Found, order: Iterable[tuple[float, int]], room: int) -> dict[int, float]:
@@ -224,7 +216,7 @@ def _passage(found: Found, runs: Sequence[int], score: float) -> Passage:
 
 def _line(passage: Passage) -> str:
     """A passage under its speaker; no line of it begins where a line of the frame does."""
-    name = " ".join(passage.name.split())[:_LONGEST_NAME]
+    name = " ".join(passage.name.split())[:80]
     speaker = f"Tool {name}".rstrip() if passage.role == "tool" else passage.role.capitalize()
     call = f", calling {name}" if name and passage.role == "assistant" else ""
     return f"{speaker}, message {passage.index}{call}: {_INDENT.join(passage.text.splitlines())}\n"
