@@ -5,11 +5,7 @@ Pure Python, deterministic, no network, no SDK. See ``docs/testing.md``.
 
 from __future__ import annotations
 
-from compacter.testing.books import Request
-from compacter.testing.checking import ChatRules, Check
-from compacter.testing.counting import CharacterCount, Count
-from compacter.testing.model import Completion, OverflowAt, ScriptedModel
-from compacter.testing.refusals import (
+from compacter.testing.errors import (
     STYLES,
     InvalidRequestError,
     ProviderError,
@@ -21,8 +17,18 @@ from compacter.testing.refusals import (
     server_error,
     token_limit_error,
 )
-from compacter.testing.replies import Chunk, Interrupted, Replies, Reply, ScriptExhaustedError, Struct
-from compacter.testing.streams import AsyncScriptedStream, ScriptedStream
+from compacter.testing.model import Completion, OverflowAt, Request, ScriptedModel
+from compacter.testing.replies import (
+    AsyncScriptedStream,
+    Chunk,
+    Interrupted,
+    Replies,
+    Reply,
+    ScriptedStream,
+    ScriptExhaustedError,
+    Struct,
+)
+from compacter.testing.rules import CharacterCount, ChatRules, Check, Count
 from compacter.testing.summarizer import Failure, Failures, ScriptedSummarizer
 
 __all__ = [

@@ -1,18 +1,16 @@
-"""A chat model with a real context window, that says what a test has written down."""
+"""A chat model with a real context window, that says what a test has written down, and keeps its requests."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import inspect
-from dataclasses import replace
+import threading
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from compacter.testing.books import Books, Request
-from compacter.testing.checking import ChatRules, Check, is_list
-from compacter.testing.counting import CharacterCount, Count
-from compacter.testing.refusals import (
+from compacter.testing.errors import (
     ProviderError,
     Style,
     TokenLimitError,
@@ -22,21 +20,99 @@ from compacter.testing.refusals import (
     token_limit_error,
 )
 from compacter.testing.replies import (
-    Answer,
+    AsyncScriptedStream,
     Frame,
+    ParsedReply,
     Replies,
     Reply,
     ReplyType,
     Script,
+    ScriptedStream,
     read_reply,
     shaped,
 )
-from compacter.testing.streams import AsyncScriptedStream, ScriptedStream
+from compacter.testing.rules import CharacterCount, ChatRules, Check, Count, is_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from compacter.messages.format import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as the provider saw it. All sizes are in tokens."""
+
+    model: str
+    messages: tuple[Message, ...]
+    """Deep copies: what the caller changes later does not show here."""
+    options: Mapping[str, Any]
+    """The other arguments of the call, ``tools`` or ``max_tokens`` for example; not copied."""
+    tokens: int
+    """The input: messages, tools, system prompt."""
+    max_tokens: int | None
+    cached_tokens: int
+    """Tokens of the messages that this request begins with, and the request before it too."""
+    streaming: bool
+    refused: bool = False
+    """True if it did not fit into the window."""
+    invalid: str = ""
+    """What was wrong with the list of messages; empty if nothing was."""
+
+
+class Books:
+    """The requests and streams of a model, and their sums."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: list[Request] = []
+        self._streams: list[ScriptedStream | AsyncScriptedStream] = []
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """Every request so far, the refused ones too."""
+        return tuple(self._requests)
+
+    @property
+    def rejected(self) -> int:
+        """Number of requests refused because of their length."""
+        return sum(request.refused for request in self._requests)
+
+    @property
+    def invalid(self) -> int:
+        """Number of requests refused because of their shape."""
+        return sum(bool(request.invalid) for request in self._requests)
+
+    @property
+    def tokens_sent(self) -> int:
+        """Input tokens of all requests together, the refused ones too."""
+        return sum(request.tokens for request in self._requests)
+
+    @property
+    def cached_tokens(self) -> int:
+        """The part of `tokens_sent` that a prompt cache would have held: see `Request.cached_tokens`."""
+        return sum(request.cached_tokens for request in self._requests)
+
+    @property
+    def uncached_tokens(self) -> int:
+        """The part of `tokens_sent` that had to be read anew."""
+        return self.tokens_sent - self.cached_tokens
+
+    @property
+    def streams(self) -> tuple[ScriptedStream | AsyncScriptedStream, ...]:
+        """Every stream so far; ``closed`` and ``delivered`` tell what became of it."""
+        return tuple(self._streams)
+
+    def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages that the last request began with too."""
+        previous = self._requests[-1].messages if self._requests else ()
+        same = 0
+        for old, new in zip(previous, messages, strict=False):
+            if old != new:
+                break
+            same += 1
+        return messages[:same]
+
 
 OverflowAt = Literal["open", "first_event", "after_role", "error_chunk"]
 """Where a stream tells that the request is too long; see `ScriptedModel`."""
@@ -144,7 +220,7 @@ class ScriptedModel(Books):
     def completion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion | ScriptedStream:
-        """Answer, or refuse like the provider whose style it has.
+        """ParsedReply, or refuse like the provider whose style it has.
 
         Raises `TokenLimitError`, `InvalidRequestError`, `ScriptExhaustedError`, and what the script says.
         """
@@ -264,7 +340,7 @@ class ScriptedModel(Books):
             return self._stream(self._chunks(answer, request, framed), kind)
         return shaped(framed.completion(answer), self._reply_type)
 
-    def _finished(self, answer: Answer, request: Request) -> Answer:
+    def _finished(self, answer: ParsedReply, request: Request) -> ParsedReply:
         """Cut the text where the room ends, and name the reason for the end, unless the script does."""
         if answer.finish_reason:
             return answer
@@ -285,7 +361,7 @@ class ScriptedModel(Books):
     def _output(self, text: str) -> int:
         return self.count(({"role": "assistant", "content": text},), {})
 
-    def _usage_of(self, answer: Answer, request: Request) -> Mapping[str, Any] | None:
+    def _usage_of(self, answer: ParsedReply, request: Request) -> Mapping[str, Any] | None:
         if answer.whole is not None:
             return answer.whole.get("usage")
         if not isinstance(self._usage, bool):
@@ -309,7 +385,7 @@ class ScriptedModel(Books):
             self._streams.append(stream)
         return stream
 
-    def _chunks(self, answer: Answer, request: Request, frame: Frame) -> Iterator[dict[str, Any]]:
+    def _chunks(self, answer: ParsedReply, request: Request, frame: Frame) -> Iterator[dict[str, Any]]:
         asked = request.options.get("stream_options") or {}
         yield from self._ahead(frame)
         fail_after = self._fail_after if answer.fail_after is None else answer.fail_after

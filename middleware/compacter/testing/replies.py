@@ -1,14 +1,19 @@
-"""What the scripted model answers, in the shape of OpenAI's chat completions."""
+"""What the scripted model answers: completions and streams in the shape of OpenAI's chat completions."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
 from compacter.messages.format import Message
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
 
 ReplyType = Literal["dict", "object"]
 """Dicts, or objects with attributes as the SDKs give them."""
@@ -84,7 +89,7 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ParsedReply:
     """One reply, taken apart: what a completion and a stream of chunks are both made from."""
 
     content: str | None
@@ -107,21 +112,21 @@ class Answer:
         return message
 
 
-def read_reply(reply: Reply) -> Answer:
+def read_reply(reply: Reply) -> ParsedReply:
     """Take a scripted reply apart; raises an exception reply, and `TypeError` for what is no reply."""
     if isinstance(reply, BaseException):
         raise reply
     if isinstance(reply, str):
-        return Answer(reply)
+        return ParsedReply(reply)
     if isinstance(reply, Interrupted):
-        return Answer(reply.text, fail_after=reply.after, error=reply.error)
+        return ParsedReply(reply.text, fail_after=reply.after, error=reply.error)
     if not isinstance(reply, Mapping):
         raise TypeError(f"a scripted reply is text, a dict, an exception or Interrupted, got {reply!r}")
     if "choices" in reply:
         choice = reply["choices"][0]
         inner = read_reply(choice["message"])
         return replace(inner, whole=reply, finish_reason=choice.get("finish_reason") or inner.finish_reason)
-    return Answer(
+    return ParsedReply(
         reply.get("content"),
         tuple(reply.get("tool_calls") or ()),
         reply.get("refusal"),
@@ -137,7 +142,7 @@ class Frame:
     model: str
     usage: Mapping[str, Any] | None = field(default=None)
 
-    def completion(self, answer: Answer) -> dict[str, Any]:
+    def completion(self, answer: ParsedReply) -> dict[str, Any]:
         """Return the whole answer as one dict."""
         if answer.whole is not None:
             return copy.deepcopy(dict(answer.whole))
@@ -154,7 +159,7 @@ class Frame:
         """Return an answer with HTTP 200 that is an error."""
         return {**self._head("chat.completion"), "choices": [], "error": dict(error)}
 
-    def chunks(self, answer: Answer, *, size: int, with_usage: bool) -> Iterator[dict[str, Any]]:
+    def chunks(self, answer: ParsedReply, *, size: int, with_usage: bool) -> Iterator[dict[str, Any]]:
         """Yield the role, pieces of `size` characters, the finish, and the usage if wanted."""
         yield self.chunk({"role": "assistant", "content": ""})
         for piece in _pieces(answer.content or "", size):
@@ -209,3 +214,95 @@ def _plain(value: object) -> object:
     if isinstance(value, Struct):
         return value.model_dump()
     return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+class _Source:
+    """The chunks of one stream, and what became of it."""
+
+    def __init__(self, chunks: Iterator[dict[str, Any]], reply_type: ReplyType) -> None:
+        self._chunks = chunks
+        self._reply_type: ReplyType = reply_type
+        self.response = Struct(status_code=200, headers={"content-type": "text/event-stream"})
+        """The HTTP response below the stream."""
+        self.closed = False
+        """True once the connection is given back: by ``close()``, at the end, or after an error."""
+        self.delivered = 0
+        """Chunks handed out so far."""
+
+    def _step(self) -> Chunk | None:
+        """Return the next chunk, or None at the end."""
+        if self.closed:
+            return None
+        try:
+            chunk = next(self._chunks, None)
+        except BaseException:
+            self.closed = True
+            raise
+        if chunk is None:
+            self.closed = True
+            return None
+        self.delivered += 1
+        return shaped(chunk, self._reply_type)
+
+
+class ScriptedStream(_Source):
+    """A synchronous stream of chunks."""
+
+    def __iter__(self) -> Self:
+        """Return itself: a stream is read once."""
+        return self
+
+    def __next__(self) -> Chunk:
+        """Return the next chunk; raises what the script or the window says."""
+        chunk = self._step()
+        if chunk is None:
+            raise StopIteration
+        return chunk
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the stream."""
+        self.close()
+
+    def close(self) -> None:
+        """Give the connection back; no chunk follows."""
+        self.closed = True
+
+
+class AsyncScriptedStream(_Source):
+    """An asynchronous stream of chunks. Lets other tasks run before each chunk, as a network does."""
+
+    def __aiter__(self) -> Self:
+        """Return itself: a stream is read once."""
+        return self
+
+    async def __anext__(self) -> Chunk:
+        """Return the next chunk; raises what the script or the window says."""
+        await asyncio.sleep(0)
+        chunk = self._step()
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+    async def __aenter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the stream."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Give the connection back; no chunk follows."""
+        self.closed = True
+
+    async def close(self) -> None:
+        """Do the same under the name that OpenAI's SDK uses."""
+        await self.aclose()

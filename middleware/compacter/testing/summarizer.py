@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
-from compacter.testing.counting import CharacterCount, Count
+from compacter.testing.errors import Style, server_error, token_limit_error
 from compacter.testing.model import Completion, ScriptedModel
-from compacter.testing.refusals import Style, server_error, token_limit_error
+from compacter.testing.rules import CharacterCount, Count
 
 if TYPE_CHECKING:
     from compacter.messages.format import Message
-    from compacter.testing.books import Request
+    from compacter.testing.model import Request
     from compacter.testing.replies import Reply, ReplyType
 
 Failure = Literal[

@@ -20,7 +20,7 @@ from compacter.testing import (
 )
 
 styles = pytest.mark.parametrize("style", STYLES)
-NUMBERLESS = {"bedrock", "groq"}
+NUMBERLESS = {"bedrock"}
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,6 @@ NUMBERLESS = {"bedrock", "groq"}
         ("bedrock", "ValidationException", 400, "ValidationException"),
         ("llama.cpp", "BadRequestError", 400, 400),
         ("vllm", "BadRequestError", 400, 400),
-        ("ollama", "ResponseError", 400, None),
-        ("tgi", "ValidationError", 422, None),
         ("litellm", "ContextWindowExceededError", 400, None),
     ],
 )

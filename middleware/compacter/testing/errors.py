@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Envelope = Literal["openai", "anthropic", "google", "aws", "llama.cpp", "plain"]
+
+Envelope = Literal["openai", "anthropic", "google", "aws", "llama.cpp"]
 """The JSON that surrounds the message of an error."""
 
 E = TypeVar("E", bound="ProviderError")
@@ -149,67 +150,6 @@ _ROWS = (
         code=400,
         kind="BadRequestError",
     ),
-    Style(
-        "ollama",
-        "ResponseError",
-        "prompt too long: {input} tokens exceed the context length of {limit}",
-        kind=None,
-        envelope="plain",
-        shown="{message} (status code: {status})",
-    ),
-    Style(
-        "tgi",
-        "ValidationError",
-        "the input may have at most {limit} tokens, given: {input} tokens of `inputs`",
-        "`inputs` tokens + `max_new_tokens` may be at most {limit}, given: {input} `inputs` tokens and"
-        " {output} `max_new_tokens`",
-        status=422,
-        kind="validation",
-        envelope="plain",
-        shown="{message}",
-    ),
-    Style(
-        "mistral",
-        "SDKError",
-        "The prompt has {input} tokens and so exceeds the model's context length of {limit} tokens.",
-        "The prompt has {input} tokens; with max_tokens of {output} it exceeds the model's context length of"
-        " {limit} tokens.",
-        code="3051",
-        kind="invalid_request_prompt",
-        envelope="plain",
-        shown="API error occurred: Status {status}. Body: {body}",
-    ),
-    Style(
-        "cohere",
-        "BadRequestError",
-        "too many tokens: the prompt is {input} tokens long, the model's context takes at most {limit} tokens",
-        kind=None,
-        envelope="plain",
-        shown="status_code: {status}, body: {body}",
-    ),
-    Style(
-        # No number here either: the code is what tells.
-        "groq",
-        "BadRequestError",
-        "Reduce the length of the messages: they are longer than the context window of the model.",
-        code="context_length_exceeded",
-    ),
-    Style(
-        "openrouter",
-        "BadRequestError",
-        "The maximum context length of this endpoint is {limit} tokens, but your request has about {input} tokens.",
-        "The maximum context length of this endpoint is {limit} tokens, and about {requested} tokens were"
-        " requested ({input} of text input, {output} in the output).",
-        code=400,
-        kind=None,
-    ),
-    Style(
-        "zhipu",
-        "APIRequestFailedError",
-        "输入过长:本次提示共 {input} 个 token,超过模型上下文长度上限 {limit} 个 token,请缩短后重试。",
-        code="1261",
-        kind=None,
-    ),
     replace(
         _OPENAI,
         name="litellm",
@@ -329,10 +269,6 @@ def _wrap(row: Style, message: str, counts: Mapping[str, int]) -> tuple[dict[str
                 "Error": {"Code": row.code, "Message": message},
                 "ResponseMetadata": {"HTTPStatusCode": row.status},
             }
-            return whole, whole
-        case "plain":
-            known = {"type": row.kind, "code": row.code}
-            whole = {"message": message, **{key: value for key, value in known.items() if value is not None}}
             return whole, whole
         case "openai" | "llama.cpp":
             inner = {"message": message, "type": row.kind, "param": None, "code": row.code, **counts}
