@@ -6,6 +6,7 @@ import copy
 import pickle
 import sqlite3
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -97,8 +98,7 @@ def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Entry]) -> 
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))])  # noqa: S301 - its own
-def test_a_copy_finds_the_same(folded: list[Entry], again: object) -> None:
-    assert callable(again)
+def test_a_copy_finds_the_same(folded: list[Entry], again: Callable[[Index], Index]) -> None:
     index = Index(folded)
 
     assert search(again(index), "electrician") == search(index, "electrician")

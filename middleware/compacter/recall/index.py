@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-import sys
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from threading import Lock
 from typing import Any, NamedTuple
+from weakref import finalize
 
 from compacter.errors import CompacterError
 from compacter.messages.parts import Entry
@@ -27,8 +27,7 @@ MAX_BYTES = 64_000_000
 
 _AROUND = ((0, 1.0), *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))))
 """Neighbours of a passage, and the share of its weight that a word counts which only stands there."""
-_CANDIDATES = 150
-"""Runs with the most weight of their own whose neighbourhoods are read."""
+_CANDIDATES = 150  # Runs with the most weight of their own; their neighbourhoods are read.
 _POSTINGS = 5_000
 """Places of words looked at in one search, the rarest words first and the newest places: what bounds its time."""
 _MOST_TERMS = 64
@@ -107,7 +106,7 @@ class Found:
         return (number, number + 1) if follows else (number,)
 
 
-def terms(text: str, weight: float = 1.0) -> tuple[Term, ...]:
+def terms(text: str) -> tuple[Term, ...]:
     """What a question asks for: its words but the commonest, and each name made of several words, as one phrase."""
     half = _LONGEST_QUESTION // 2
     asked = (text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}").lower()
@@ -115,7 +114,7 @@ def terms(text: str, weight: float = 1.0) -> tuple[Term, ...]:
     distinct = [word for word in dict.fromkeys((*words, *names(asked))) if word not in FUNCTION_WORDS]
     if len(distinct) > _MOST_TERMS:
         distinct[_MOST_TERMS // 2 : -_MOST_TERMS // 2] = []
-    return tuple(Term(word, weight) for word in distinct)
+    return tuple(map(Term, distinct))
 
 
 def names(text: str) -> list[str]:
@@ -124,9 +123,12 @@ def names(text: str) -> list[str]:
 
 
 def spaced(text: str) -> str:
-    """``text`` as it is searched: runs of a script without spaces are written as overlapping pairs of characters."""
-    # SQLite takes no half of a surrogate pair.
+    """``text`` as it is searched: scripts without spaces in pairs of characters, no half of a surrogate pair."""
     return text if text.isascii() else _RUN.sub(_pairs, text.encode("utf-8", "replace").decode())
+
+
+def _bytes(text: str) -> int:
+    return 60 + len(text) * (1 if text.isascii() else 4)
 
 
 def _pairs(match: re.Match[str]) -> str:
@@ -151,10 +153,10 @@ class Index:
     def _clear(self) -> None:
         self._entries: list[Entry] = []
         self._held = 0
-        # Three numbers a run: which entry, where in its text it begins, where it ends.
-        self._runs = array("I")
+        self._runs = array("I")  # Three numbers each: which entry, where in its text a run begins, where it ends.
         try:
             self._table = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            self._close = finalize(self, self._table.close)
             self._table.execute(_TABLE)
         except sqlite3.OperationalError as error:
             raise SearchUnavailableError("recall needs SQLite with FTS5, which this Python lacks") from error
@@ -191,15 +193,15 @@ class Index:
         self._table.execute("COMMIT")
         self._runs.extend(runs)
         self._entries.extend(kept)
-        self._held += sum(sys.getsizeof(entry.text) for entry in kept)
+        self._held += sum(_bytes(entry.text) for entry in kept)
 
     def _forget(self) -> None:
         """Begin again with the newest quarter of what may be held, so that all of it takes linear time."""
         kept, room = len(self._entries), self._max_bytes // 4
-        while kept > 0 and (room := room - sys.getsizeof(self._entries[kept - 1].text)) >= 0:
+        while kept > 0 and (room := room - _bytes(self._entries[kept - 1].text)) >= 0:
             kept -= 1
         newest = self._entries[kept:]
-        self._table.close()
+        self._close()
         self._clear()
         self._insert(newest, None)
 

@@ -17,10 +17,8 @@ from compacter.messages.parts import Entry, Speaker
 
 LONGEST = 400
 """Characters of one run at most. A passage is a run, and the next one where the first ends with a question."""
-_ENOUGH = 90
-"""Characters after which a run ends with the sentence or line."""
-_ENOUGH_DENSE = 30
-"""The same in scripts that write a word in one or two characters."""
+_ENOUGH = 90  # Characters after which a run ends with the sentence or line;
+_ENOUGH_DENSE = 30  # the same in scripts that write a word in one or two characters.
 _LAST_SHORT = 45  # A last run below this joins the one before it.
 _LONGEST_HEADER = 200
 
