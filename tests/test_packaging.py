@@ -26,6 +26,9 @@ PURE_FILES = ("call/effects.py", "call/policy.py", "call/recover.py", "call/trig
 PURE_MODULES = ("errors", "events", "redaction")
 """What the rooms may know of the front: both are data."""
 
+PURE_ENOUGH = {"recall/index.py": {"sqlite3", "threading.Lock"}}
+"""A database in memory, which reaches no disk, and the lock that guards it."""
+
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})
 """Third-party packages without I/O of their own (of tenacity, its step that decides)."""
 
@@ -96,7 +99,8 @@ def test_a_pure_room_reaches_neither_network_nor_clock_nor_disk(file: str) -> No
     tree = ast.parse((PACKAGE / file).read_text())
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     named = {function.id for function in calls if isinstance(function, ast.Name)}
-    assert [name for name in imports(tree, file) if impure(name)] == []
+    allowed = PURE_ENOUGH.get(file, set())
+    assert [name for name in imports(tree, file) if impure(name) and name not in allowed] == []
     assert named & IMPURE_BUILTINS == set()
 
 

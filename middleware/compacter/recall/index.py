@@ -1,0 +1,268 @@
+"""The index of what was folded: SQLite's full-text search (FTS5) over its passages, in memory.
+
+FTS5 finds the words, stemmed as English is and without accents; scripts without spaces are searched by pairs of
+characters. The ranking is BM25's weight of rare words, read from each passage and its neighbours: a sentence counts
+for what the sentences around it say too, as an answer seldom repeats the words of its question.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from threading import Lock
+from typing import Any, NamedTuple
+from weakref import finalize
+
+from compacter.errors import CompacterError
+from compacter.messages.parts import Entry
+from compacter.recall.passages import DENSE, asks, cut, quotable, readable
+
+MAX_BYTES = 64_000_000
+"""Bytes of text and index that one index holds by default; what is oldest gives way."""
+
+_AROUND = ((0, 1.0), *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))))
+"""Neighbours of a passage, and the share of its weight that a word counts which only stands there."""
+_CANDIDATES = 150  # Runs with the most weight of their own; their neighbourhoods are read.
+_POSTINGS = 5_000
+"""Places of words looked at in one search, the rarest words first and the newest places: what bounds its time."""
+_MOST_TERMS = 64
+_LONGEST_QUESTION = 4_000
+"""Characters of a question that are read; of a longer one its beginning and its end, where the request mostly is."""
+
+_RUN = re.compile(f"[{DENSE}]+")
+_WORD = re.compile(r"[^\W_]+")
+_NAME = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_./:@\\#]{1,3}[^\W_]+){1,12}")
+_TABLE = "CREATE VIRTUAL TABLE passages USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2')"
+_COUNT = "SELECT count(*) FROM passages WHERE text MATCH ?"
+_ROWS = "SELECT rowid FROM passages WHERE text MATCH ? ORDER BY rowid DESC LIMIT ?"
+
+_COMMONEST = """
+    a about after all also am an and any are as at be been before but by can could did do does doing done for from had
+    has have having he her hers him his how i if in into is it its just like may me might mine more most much must my
+    of on one or our ours out please she should so some tell than that the their theirs them then there these they
+    this those to us was we were what when where which while who whom whose why will with would you your yours
+    der das und oder ist sind waren ein eine einen einem einer mit von zu im den dem auf für als auch ich du er sie es
+    wir ihr nicht was wer wie wo wann warum welche welcher welches haben hatte le la les un une des et ou est dans que
+    qui quoi où quand comment pourquoi quel quelle avec el los las una y es en con qué quién cómo cuándo dónde cuál del
+"""
+FUNCTION_WORDS = frozenset(_COMMONEST.split())
+"""The commonest words of questions in English, German, French and Spanish, but those that name a thing in another of
+these languages (war, son): they tell no question apart."""
+
+Redact = Callable[[str], str]
+
+
+class SearchUnavailableError(CompacterError):
+    """This Python's SQLite was built without FTS5, so nothing can be searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What is looked for: a word, a pair of characters, or a name such as a path, matched as one phrase."""
+
+    text: str
+    weight: float = 1.0
+
+
+class Hit(NamedTuple):
+    """One run that was found."""
+
+    score: float
+    number: int
+    """Place among all the runs of the index, oldest first."""
+    held: int
+    """The terms that the run or a neighbour of it holds: a bit for each, the first term's the lowest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one search found, best first, and what was searched as it was then."""
+
+    terms: tuple[Term, ...]
+    weights: tuple[float, ...]
+    """How much each term tells: BM25's weight of a rare word."""
+    hits: tuple[Hit, ...]
+    count: int
+    """How many runs there were."""
+    entries: Sequence[Entry]
+    runs: Sequence[int]
+
+    def entry(self, number: int) -> Entry:
+        """The entry that a run is part of; its text as it is searched: redacted, JSON as lines."""
+        return self.entries[self.runs[3 * number]]
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Where a run begins and ends in the text of its entry."""
+        return self.runs[3 * number + 1], self.runs[3 * number + 2]
+
+    def with_answer(self, number: int) -> tuple[int, ...]:
+        """A run, and the next one where it ends with a question."""
+        follows = number + 1 < self.count and asks(self.entry(number).text[slice(*self.span(number))])
+        return (number, number + 1) if follows else (number,)
+
+
+def terms(text: str) -> tuple[Term, ...]:
+    """What a question asks for: its words but the commonest, and each name made of several words, as one phrase."""
+    half = _LONGEST_QUESTION // 2
+    asked = (text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}").lower()
+    words = _WORD.findall(spaced(asked))
+    distinct = [word for word in dict.fromkeys((*words, *names(asked))) if word not in FUNCTION_WORDS]
+    if len(distinct) > _MOST_TERMS:
+        distinct[_MOST_TERMS // 2 : -_MOST_TERMS // 2] = []
+    return tuple(map(Term, distinct))
+
+
+def names(text: str) -> list[str]:
+    """The names in ``text`` that are made of several words: paths, addresses, ids, symbols; lower case."""
+    return [spaced(match[0].lower()).strip() for match in _NAME.finditer(text)]
+
+
+def spaced(text: str) -> str:
+    """``text`` as it is searched: scripts without spaces in pairs of characters, no half of a surrogate pair."""
+    return text if text.isascii() else _RUN.sub(_pairs, text.encode("utf-8", "replace").decode())
+
+
+def _bytes(text: str) -> int:
+    return 60 + len(text) * (1 if text.isascii() else 4)
+
+
+def _pairs(match: re.Match[str]) -> str:
+    run = match[0]
+    return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
+
+
+class Index:
+    """What was folded of one history, to be searched. Safe to use from several threads; can be copied and pickled.
+
+    ``redact`` (text -> text) is applied to each text as it comes in, so that nothing it removes is kept or quoted.
+    ``max_bytes`` bounds what the index holds, in bytes. Raises ``SearchUnavailableError`` where SQLite lacks FTS5.
+    """
+
+    def __init__(
+        self, entries: Iterable[Entry] = (), *, redact: Redact | None = None, max_bytes: int = MAX_BYTES
+    ) -> None:
+        self._redact, self._max_bytes, self._lock = redact, max_bytes, Lock()
+        self._clear()
+        self.add(entries)
+
+    def _clear(self) -> None:
+        self._entries: list[Entry] = []
+        self._held = 0
+        self._runs = array("I")  # Three numbers each: which entry, where in its text a run begins, where it ends.
+        try:
+            self._table = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            self._close = finalize(self, self._table.close)
+            self._table.execute(_TABLE)
+        except sqlite3.OperationalError as error:
+            raise SearchUnavailableError("recall needs SQLite with FTS5, which this Python lacks") from error
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._runs) // 3
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the texts and of the index over them, about."""
+        pages = self._table.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        return self._held + int(pages.fetchone()[0]) + self._runs.itemsize * len(self._runs)
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Take in what a later fold has folded; ``entries`` follow those that are here."""
+        with self._lock:
+            self._insert(entries, self._redact)
+            if self.bytes > self._max_bytes:
+                self._forget()
+
+    def _insert(self, entries: Iterable[Entry], redact: Redact | None) -> None:
+        kept: list[Entry] = []
+        rows: list[tuple[int, str]] = []
+        runs = array("I")
+        for entry in filter(quotable, entries):
+            text = readable(entry) if redact is None else redact(readable(replace(entry, text=redact(entry.text))))
+            for start, end in cut(text, lines=entry.kind != "text"):
+                runs.extend((len(self._entries) + len(kept), start, end))
+                rows.append((len(self) + len(rows) + 1, spaced(text[start:end])))
+            kept.append(replace(entry, text=text, name="" if entry.kind == "text" else entry.name))
+        self._table.execute("BEGIN")
+        self._table.executemany("INSERT INTO passages(rowid, text) VALUES (?, ?)", rows)
+        self._table.execute("COMMIT")
+        self._runs.extend(runs)
+        self._entries.extend(kept)
+        self._held += sum(_bytes(entry.text) for entry in kept)
+
+    def _forget(self) -> None:
+        """Begin again with the newest quarter of what may be held, so that all of it takes linear time."""
+        kept, room = len(self._entries), self._max_bytes // 4
+        while kept > 0 and (room := room - _bytes(self._entries[kept - 1].text)) >= 0:
+            kept -= 1
+        newest = self._entries[kept:]
+        self._close()
+        self._clear()
+        self._insert(newest, None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is built again from the texts that are here, redacted as they are."""
+        return _rebuilt, (self._entries, self._redact, self._max_bytes)
+
+    def find(self, wanted: Iterable[Term], limit: int = 100) -> Found:
+        """The runs that bear most on what is ``wanted``, at most ``limit`` of them."""
+        wanted = tuple(wanted)
+        with self._lock:
+            weights, masks = self._look_up(wanted)
+            count, entries, runs = len(self), self._entries, self._runs
+        return Found(wanted, tuple(weights), tuple(ranked(weights, masks, count, limit)), count, entries, runs)
+
+    def _look_up(self, wanted: Sequence[Term]) -> tuple[list[float], dict[int, int]]:
+        """The weights of the terms; for each run that holds any, a mask with a bit for each of them."""
+        phrases = [f'"{term.text}"' for term in wanted]
+        counts = [self._table.execute(_COUNT, (phrase,)).fetchone()[0] for phrase in phrases]
+        weights = [
+            term.weight * math.log(1 + (len(self) - count + 0.5) / (count + 0.5)) if len(self) else 0.0
+            for term, count in zip(wanted, (max(1, count) for count in counts), strict=True)
+        ]
+        masks: dict[int, int] = {}
+        left = _POSTINGS
+        for place in sorted(range(len(wanted)), key=counts.__getitem__):
+            if counts[place] > left and left < _POSTINGS:
+                weights[place] = 0.0
+                continue
+            left -= counts[place]
+            for (row,) in self._table.execute(_ROWS, (phrases[place], _POSTINGS)):
+                masks[row - 1] = masks.get(row - 1, 0) | 1 << place
+        return weights, masks
+
+
+def _rebuilt(entries: Sequence[Entry], redact: Redact | None, max_bytes: int) -> Index:
+    index = Index(redact=redact, max_bytes=max_bytes)
+    index._insert(entries, None)  # noqa: SLF001 - they are redacted
+    return index
+
+
+def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:
+    """The best of ``count`` runs, of which ``masks`` tells the terms they hold; of two alike, the newer one first."""
+    worth: dict[int, float] = {}
+
+    def weigh(mask: int) -> float:
+        if mask not in worth:
+            worth[mask] = sum(weight for place, weight in enumerate(weights) if mask >> place & 1)
+        return worth[mask]
+
+    for mask in set(masks.values()):
+        weigh(mask)
+    best = nlargest(_CANDIDATES, zip(map(worth.__getitem__, masks.values()), masks, strict=True))
+    hits: list[Hit] = []
+    for number in {near + step for _, near in best for step, _ in _AROUND}:
+        score, held = 0.0, 0
+        for step, share in _AROUND:
+            more = masks.get(number + step, 0) & ~held
+            if more:
+                score += share * weigh(more)
+                held |= more
+        if 0 <= number < count:
+            hits.append(Hit(score, number, held))
+    return nlargest(limit, hits)

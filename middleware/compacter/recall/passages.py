@@ -1,0 +1,139 @@
+"""Passages: what can be quoted of a history, cut so that each one says something by itself.
+
+A text is cut into runs of whole sentences, the output of a tool into runs of whole lines. JSON is read as one line for
+each value, ``path: value``, so that a value is never quoted without its key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from compacter.messages.fields import Json
+from compacter.messages.format import Message, Wire
+from compacter.messages.parts import Entry, Speaker
+
+LONGEST = 400
+"""Characters of one run at most. A passage is a run, and the next one where the first ends with a question."""
+_ENOUGH = 90  # Characters after which a run ends with the sentence or line;
+_ENOUGH_DENSE = 30  # the same in scripts that write a word in one or two characters.
+_LAST_SHORT = 45  # A last run below this joins the one before it.
+_LONGEST_HEADER = 200
+
+DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: written without spaces, or with words of few characters."""
+_DENSE = re.compile(f"[{DENSE}]")
+# What may close a quotation is bounded, so that each place in the text is looked at a fixed number of times.
+_SENTENCE_END = re.compile(r"[.!?…؟।][\"'”’)\]]{0,3}(?=\s)|[。！？]|\n")
+_LINE_END = re.compile(r"\n")
+_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]")
+_LETTER = re.compile(r"[^\W_]")
+_QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Some sentences or lines of one message, word for word."""
+
+    text: str
+    role: Speaker
+    """Who said it: ``"user"``, ``"assistant"`` or ``"tool"``."""
+    name: str = ""
+    """The tool's name, for a call and, where it is known, for a result."""
+    index: int = 0
+    """Position of the message in the caller's list."""
+    score: float = 0.0
+    """How well it fits the question; comparable within one search only."""
+
+
+def read(messages: Sequence[Message], wire: Wire, indexes: Iterable[int] | None = None) -> list[Entry]:
+    """The entries of ``messages`` (or of those at ``indexes``), with the names of the tools whose results they are."""
+    names = wire.tool_names(messages)
+    entries: list[Entry] = []
+    for index in range(len(messages)) if indexes is None else indexes:
+        tools = set(names.get(index, ()))
+        known = tools.pop() if len(tools) == 1 else ""
+        for entry in wire.entries(messages[index], index):
+            if known and entry.role == "tool" and not entry.name:
+                entry = Entry(entry.role, entry.kind, entry.text, known, entry.index)  # noqa: PLW2901 - its name is found
+            entries.append(entry)
+    return entries
+
+
+def quotable(entry: Entry) -> bool:
+    """Whether an entry can be asked for: not the system prompt, not a medium's placeholder, not an earlier summary."""
+    return entry.role != "system" and entry.kind in ("text", "call", "result") and bool(entry.text)
+
+
+def readable(entry: Entry) -> str:
+    """The entry's text without a terminal's colours; JSON of a call or a result as lines of ``path: value``."""
+    text = _COLOUR.sub("", entry.text) if "\x1b" in entry.text else entry.text
+    if entry.kind != "text" and text[:1] in ("{", "["):
+        try:
+            return "\n".join(_lines(json.loads(text)))
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def _lines(value: Json) -> Iterator[str]:
+    """One line for each value inside JSON, after the last three steps of the path to it."""
+    waiting: list[tuple[tuple[str, ...], Json]] = [((), value)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(((*path, str(key))[-3:], inner) for key, inner in reversed(value.items()))
+        elif isinstance(value, list):
+            waiting.extend(((*path, str(place))[-3:], inner) for place, inner in reversed(tuple(enumerate(value))))
+        elif value is not None and value != "":
+            text = value if isinstance(value, str) else json.dumps(value)
+            yield f"{'.'.join(path)}: {text}" if path else text
+
+
+def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
+    """Where the runs of ``text`` begin and end: whole sentences, or whole ``lines``, of some 90 to 400 characters."""
+    enough = _ENOUGH_DENSE if _DENSE.search(text, 0, 2_000) else _ENOUGH
+    start, last = 0, None
+    for end in (*(match.end() for match in (_LINE_END if lines else _SENTENCE_END).finditer(text)), len(text)):
+        if end - start < enough and end < len(text):
+            continue
+        for run in _wrapped(text, start, end):
+            if last is None:
+                last = run
+            elif run[1] - run[0] < min(enough, _LAST_SHORT) and run[1] - last[0] <= LONGEST:
+                last = (last[0], run[1])
+            else:
+                yield last
+                last = run
+        start = end
+    if last is not None:
+        yield last
+
+
+def _wrapped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A run without the white space around it, in pieces where it is too long, those without a letter left out."""
+    while start < end:
+        stop = end
+        if end - start > LONGEST:
+            stop = text.rfind(" ", start + LONGEST // 2, start + LONGEST) + 1 or start + LONGEST
+        piece = text[start:stop]
+        begin = stop - len(piece.lstrip())
+        if _LETTER.search(piece):
+            yield begin, start + len(piece.rstrip())
+        start = stop
+
+
+def asks(text: str) -> bool:
+    """Whether ``text`` ends with a question: then what follows is its answer."""
+    return _QUESTION.search(text[-8:]) is not None
+
+
+def header(text: str, start: int) -> str:
+    """The first line of a table that the line at ``start`` belongs to, or nothing where it belongs to none."""
+    first = text[: _LONGEST_HEADER + 1].partition("\n")[0]
+    if not 0 < len(first) <= _LONGEST_HEADER or start < len(first):
+        return ""
+    line = text[start : start + LONGEST].partition("\n")[0]
+    return first if any(first.count(cell) == line.count(cell) >= 2 for cell in "\t|,;") else ""

@@ -1,0 +1,207 @@
+"""The index finds what was said, in any language, within bounds, from any thread."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compacter.messages.parts import Entry
+from compacter.recall.index import Index, SearchUnavailableError, Term, terms
+from compacter.recall.quotes import search
+
+LANGUAGES = {
+    "English": ("who wired the oven?", "The ovens were being wired by Tomasz.", "The mill delivers flour on Tuesday."),
+    "German": ("Wann öffnet die Bücherei?", "Die Bücherei öffnet um neun.", "Der Bäcker backt um vier Uhr Brot."),
+    "Chinese": ("图书馆几点开门？", "图书馆早上九点开门，周一休息。", "面包师每天四点起床做面包。"),
+    "Japanese": ("図書館は何時に開きますか", "図書館は朝九時に開きます。", "パン屋は四時にパンを焼きます。"),
+    "Korean": ("도서관은 언제 엽니까", "도서관은 아침 아홉 시에 엽니다.", "빵집은 네 시에 빵을 굽습니다."),
+    "Thai": ("ห้องสมุดเปิดกี่โมง", "ห้องสมุดเปิดเก้าโมงเช้า", "ร้านขนมปังอบขนมปังตอนสี่โมง"),
+    "Arabic": ("متى تفتح المكتبة؟", "تفتح المكتبة في التاسعة صباحا.", "يخبز الخباز الخبز في الرابعة."),
+    "Hindi": ("पुस्तकालय कब खुलता है?", "पुस्तकालय सुबह नौ बजे खुलता है।", "बेकरी चार बजे रोटी बनाती है।"),
+}
+
+
+def user(*texts: str) -> list[Entry]:
+    return [Entry("user", "text", text, "", index) for index, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_sentence_that_a_question_is_about_comes_first(language: str) -> None:
+    question, answer, other = LANGUAGES[language]
+    filler = [f"{other} {number}" for number in range(20)]
+
+    assert search(user(*filler[:10], answer, *filler[10:]), question)[0].text == answer
+
+
+def test_an_answer_is_found_by_the_words_of_the_question_before_it(folded: list[Entry]) -> None:
+    found = search(folded, "How many rolls does the school take?", limit=1)
+
+    assert "Sixty on weekdays" in found[0].text
+
+
+def test_words_are_found_in_their_other_forms(folded: list[Entry]) -> None:
+    assert "electrician" in search(folded, "wiring")[0].text
+
+
+def test_a_path_is_found_as_a_whole_before_its_parts() -> None:
+    entries = user(*(f"main py app src {n}" for n in range(30)), "It crashes in src/app/main.py at once.")
+
+    assert "crashes" in search(entries, "what about src/app/main.py")[0].text
+
+
+def test_of_two_that_say_the_same_the_newer_one_comes_first() -> None:
+    entries = user(
+        "The gate code is 4417.", *(f"Unrelated remark number {n}." for n in range(30)), "The gate code is 9920."
+    )
+
+    assert [passage.index for passage in search(entries, "gate code", limit=2)] == [31, 0]
+
+
+def test_what_tells_nothing_apart_finds_nothing(folded: list[Entry]) -> None:
+    assert search(folded, "what is it that you have?") == []
+
+
+def test_a_passage_tells_who_said_it_where(folded: list[Entry]) -> None:
+    entries = [*folded, Entry("tool", "result", "stock: 14 sacks of spelt", "inventory", 13)]
+
+    found = search(entries, "sacks of spelt", limit=1)[0]
+
+    assert (found.role, found.name, found.index, found.text) == ("tool", "inventory", 13, "stock: 14 sacks of spelt")
+
+
+def test_system_prompts_media_and_summaries_are_not_searched() -> None:
+    entries = [
+        Entry("system", "text", "The password is heron."),
+        Entry("user", "media", "[heron.png]"),
+        Entry("user", "summary", "They spoke of a heron."),
+    ]
+
+    assert search(entries, "heron") == []
+
+
+def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Entry]) -> None:
+    index = Index(folded[:6])
+
+    index.add(folded[6:])
+
+    assert search(index, "flour Brannock Tuesday oven electrician") == search(
+        folded, "flour Brannock Tuesday oven electrician"
+    )
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))])  # noqa: S301 - its own
+def test_a_copy_finds_the_same(folded: list[Entry], again: Callable[[Index], Index]) -> None:
+    index = Index(folded)
+
+    assert search(again(index), "electrician") == search(index, "electrician")
+
+
+def test_what_is_redacted_is_neither_found_nor_kept() -> None:
+    index = Index(user("The key is hunter2 for the shed."), redact=lambda text: text.replace("hunter2", "[removed]"))
+
+    assert search(index, "hunter2") == []
+    assert search(index, "shed key")[0].text == "The key is [removed] for the shed."
+    assert b"hunter2" not in pickle.dumps(index.find(terms("shed")).entries)
+
+
+def test_a_redaction_that_fails_leaves_the_index_as_it_was(folded: list[Entry]) -> None:
+    def redact(text: str) -> str:
+        if "flour comes" in text:
+            raise RuntimeError("no")
+        return text
+
+    index = Index(folded[:6], redact=redact)
+    with pytest.raises(RuntimeError):
+        index.add(folded[6:])
+
+    assert search(index, "poppy seed rolls") == []
+    assert search(index, "electrician")[0].index == 3
+
+
+def test_the_oldest_gives_way_where_the_index_is_full() -> None:
+    index = Index(max_bytes=400_000)
+
+    for number in range(3_000):
+        index.add(
+            user(f"Parcel {number} went to depot {number * 7919 % 3000} by the night train, unopened and insured.")
+        )
+
+    assert index.bytes <= 400_000
+    assert search(index, "parcel 2999")[0].text.startswith("Parcel 2999")
+    assert not any(passage.text.startswith("Parcel 7 ") for passage in search(index, "parcel 7"))
+
+
+def test_one_text_larger_than_the_bound_is_not_kept() -> None:
+    index = Index(user("sparrow " * 100_000), max_bytes=200_000)
+
+    assert index.bytes <= 200_000
+
+
+def test_a_search_while_others_add_finds_whole_passages() -> None:
+    index = Index(user("The heron nests by the weir."), max_bytes=300_000)
+
+    def add(number: int) -> None:
+        index.add(user(f"Heron sighting {number} was near the weir, and the warden wrote it down in the green book."))
+
+    def look(_: int) -> bool:
+        return all("eron" in passage.text for passage in search(index, "heron"))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(400)))
+        adding = [pool.submit(add, number) for number in range(1_000)]
+        assert all(pool.map(look, range(200)))
+        assert [task.result() for task in adding] == [None] * 1_000
+
+
+def test_without_fts5_the_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Old(sqlite3.Connection):
+        def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
+            raise sqlite3.OperationalError("no such module: fts5")
+
+    connect = sqlite3.connect
+    monkeypatch.setattr("compacter.recall.index.sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Old))
+
+    with pytest.raises(SearchUnavailableError, match="SQLite with FTS5"):
+        Index()
+
+
+@given(st.lists(st.text(), max_size=5), st.text())
+@settings(max_examples=200)
+def test_no_text_and_no_question_raises(texts: list[str], question: str) -> None:
+    found = search(user(*texts), question)
+
+    assert all(passage.text in texts[passage.index] for passage in found)
+
+
+@pytest.mark.parametrize("question", ['"', "a OR b", "NEAR(x y)", "col:x", "*", "\ud800", "\0", "x" * 1_000_000])
+def test_the_search_language_of_sqlite_is_not_spoken_by_questions(question: str, folded: list[Entry]) -> None:
+    assert isinstance(search(folded, question), list)
+
+
+@pytest.mark.parametrize("unit", ["a", "a-", "a_b.", "字", "a1/", "¿", "'"])
+def test_no_question_takes_more_than_linear_time(unit: str) -> None:
+    begin = time.process_time()
+    terms(unit * 1_000_000)
+
+    assert time.process_time() - begin < 2
+
+
+def test_a_long_question_is_read_at_its_beginning_and_its_end() -> None:
+    words = [term.text for term in terms("alpha " + " ".join(f"word{n}" for n in range(5_000)) + " omega")]
+
+    assert {"alpha", "omega"} <= set(words)
+    assert len(words) <= 64
+
+
+def test_the_weight_of_a_term_says_how_rare_it_is(folded: list[Entry]) -> None:
+    found = Index(folded).find([Term("electrician"), Term("school")])
+
+    assert found.weights[0] > found.weights[1] > 0

@@ -1,0 +1,184 @@
+"""Quotes stand right before the newest user message, in all five formats, and can be taken out again."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from compacter.messages.format import WIRE_FORMATS, WireName, wire
+from compacter.messages.parts import Entry
+from compacter.recall.index import Index
+from compacter.recall.quotes import is_quotes, place, question, quote, strip
+from compacter.summaries.tag import compose
+
+QUESTION = "Where does the heron nest?"
+Q: dict[str, dict[str, Any]] = {
+    "openai": {"role": "user", "content": QUESTION},
+    "anthropic": {"role": "user", "content": QUESTION},
+    "responses": {"type": "message", "role": "user", "content": QUESTION},
+    "gemini": {"role": "user", "parts": [{"text": QUESTION}]},
+    "bedrock": {"role": "user", "content": [{"text": QUESTION}]},
+}
+PARTS = {
+    "openai": lambda text: {"type": "text", "text": text},
+    "anthropic": lambda text: {"type": "text", "text": text},
+    "responses": lambda text: {"type": "input_text", "text": text},
+    "gemini": lambda text: {"text": text},
+    "bedrock": lambda text: {"text": text},
+}
+
+
+@pytest.fixture(scope="module")
+def quotes() -> str:
+    found = quote(
+        Index([Entry("user", "text", "The heron nests by the weir.", "", 3)]),
+        question([Entry("user", "text", QUESTION, "", 9)], 9),
+        (),
+        1_000,
+    )
+    assert found is not None
+    return found.text
+
+
+def content(message: Any) -> Any:
+    return message["parts"] if "parts" in message else message["content"]
+
+
+def history(name: WireName) -> list[Any]:
+    """A summary, an answer, the question, and the first step of the answer to it."""
+    say = wire(name).say
+    return [
+        say("user", compose("They met.")),
+        say("assistant", "Yes."),
+        copy.deepcopy(Q[name]),
+        say("assistant", "Wait."),
+    ]
+
+
+@pytest.mark.parametrize("name", ["openai", "responses"])
+def test_quotes_are_a_message_of_their_own_where_roles_need_not_alternate(name: WireName, quotes: str) -> None:
+    before = history(name)
+
+    placed = place(before, wire(name), quotes)
+
+    assert placed == [*before[:2], wire(name).say("user", quotes), *before[2:]]
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
+def test_quotes_are_the_first_text_of_the_message_where_roles_alternate(name: WireName, quotes: str) -> None:
+    before = history(name)
+
+    placed = place(before, wire(name), quotes)
+
+    assert content(placed[2]) == [PARTS[name](quotes), PARTS[name](QUESTION)]
+    assert [*placed[:2], *placed[3:]] == [*before[:2], *before[3:]]
+
+
+@pytest.mark.parametrize("name", ["openai", "responses"])
+def test_roles_alternate_where_the_caller_says_so(name: WireName, quotes: str) -> None:
+    placed = place(history(name), wire(name), quotes, alternate=True)
+
+    assert content(placed[2]) == [PARTS[name](quotes), PARTS[name](QUESTION)]
+
+
+@pytest.mark.parametrize("name", WIRE_FORMATS)
+def test_the_list_that_came_in_is_not_changed(name: WireName, quotes: str) -> None:
+    before = history(name)
+
+    place(before, wire(name), quotes)
+
+    assert before == history(name)
+
+
+@pytest.mark.parametrize("name", WIRE_FORMATS)
+def test_a_summary_is_no_question(name: WireName, quotes: str) -> None:
+    before = history(name)[:2]
+
+    assert place(before, wire(name), quotes) == before
+
+
+@pytest.mark.parametrize("name", WIRE_FORMATS)
+def test_quotes_are_known_again_and_taken_out(name: WireName, quotes: str) -> None:
+    before = history(name)
+    format_ = wire(name)
+
+    taken = strip(place(before, format_, quotes), format_)
+
+    texts = [[entry.text for entry in format_.entries(message, 0)] for message in taken]
+    assert texts == [[entry.text for entry in format_.entries(message, 0)] for message in before]
+
+
+@pytest.mark.parametrize("name", WIRE_FORMATS)
+def test_what_holds_no_quotes_is_left_alone(name: WireName) -> None:
+    before = history(name)
+
+    assert all(new is old for new, old in zip(strip(before, wire(name)), before, strict=True))
+
+
+@pytest.mark.parametrize("name", WIRE_FORMATS)
+def test_a_user_who_types_the_tag_keeps_the_message(name: WireName, quotes: str) -> None:
+    typed = wire(name).say("user", quotes.replace("weir", "bank"))
+
+    assert strip([typed], wire(name)) == [typed]
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("anthropic", {"type": "tool_result", "tool_use_id": "t1", "content": "blue"}),
+        ("bedrock", {"toolResult": {"toolUseId": "t1", "content": [{"text": "blue"}]}}),
+        ("gemini", {"functionResponse": {"name": "look", "response": {"at": "sky"}}}),
+    ],
+)
+def test_results_of_tools_stay_first_in_their_message(name: WireName, result: dict[str, Any], quotes: str) -> None:
+    message: dict[str, Any] = copy.deepcopy(Q[name])
+    key = "parts" if "parts" in message else "content"
+    message[key] = [result, PARTS[name](QUESTION)]
+
+    placed = place([message], wire(name), quotes)
+
+    assert placed[0][key] == [result, PARTS[name](quotes), PARTS[name](QUESTION)]
+
+
+def test_a_message_that_carries_only_results_is_no_question(quotes: str) -> None:
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "blue"}]}
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]}
+
+    placed = place([Q["anthropic"], call, result], wire("anthropic"), quotes)
+
+    assert is_quotes(placed[0]["content"][0]["text"])
+    assert placed[1:] == [call, result]
+
+
+def test_a_picture_with_the_question_stays_behind_the_quotes(quotes: str) -> None:
+    picture = {"type": "image", "source": {"type": "url", "url": "https://example.org/heron.png"}}
+
+    placed = place([{"role": "user", "content": [picture]}], wire("anthropic"), quotes)
+
+    assert placed[0]["content"] == [PARTS["anthropic"](quotes), picture]
+
+
+def test_other_fields_of_the_message_stay(quotes: str) -> None:
+    part = {"type": "text", "text": QUESTION, "cache_control": {"type": "ephemeral"}}
+
+    placed = place([{"role": "user", "content": [part], "id": 7}], wire("anthropic"), quotes)
+
+    assert placed == [{"role": "user", "content": [PARTS["anthropic"](quotes), part], "id": 7}]
+
+
+@pytest.mark.parametrize("bare", [QUESTION, [QUESTION], {"text": QUESTION}])
+def test_what_gemini_takes_for_a_message_becomes_one(bare: object, quotes: str) -> None:
+    placed = place([bare], wire("gemini"), quotes)
+
+    assert placed == [{"role": "user", "parts": [{"text": quotes}, {"text": QUESTION}]}]
+
+
+def test_sdk_objects_are_joined_as_they_are(quotes: str) -> None:
+    types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
+    message = types.Content(role="user", parts=[types.Part(text=QUESTION)])
+
+    placed = place([message], wire("gemini"), quotes)
+
+    assert placed == [{"role": "user", "parts": [{"text": quotes}, message.parts[0]]}]
