@@ -71,6 +71,9 @@ _USED: Final = frozenset(meaning for rules, _ in _RULES for sets in rules.values
 MAX_SENTENCE: Final = 1_500
 """Characters of a sentence; what is longer is read in pieces of this size."""
 
+MAX_SENTENCES: Final = 200
+"""Sentences that are read: of more than these, the first and the last half."""
+
 _END: Final = re.compile(
     r"(?<!\be\.g)(?<!\bi\.e)(?<!\bmax)(?<!\bmin)(?<!\bapprox)(?<!\bno)[.!?](?=[\s\"'`)\]}]|$)"
     r"|[。！？\x1e;；]|[\"'`](?=\s?[,}])|\s-\s(?=\{)"
@@ -333,4 +336,5 @@ def _sentences(text: str) -> list[_Sentence]:
             if text[start:stop].strip():
                 found.append(_Sentence(start, stop, text[start:stop]))
             start = stop
-    return found
+    half = MAX_SENTENCES // 2
+    return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]
