@@ -148,9 +148,6 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
          "The context window of 8192 is exceeded: messages 8000, 1000 for the completion"),
     ),
     *rows(Meaning.NO_COUNT_BEFORE,
-        ("by", (r"\b(?:by|um|por|di"
-          r"|на)(?: (?:about|approximately|around|roughly|at least|more than|over|nearly))? ?~?[(\[]?$"),
-         "The context window is exceeded by 808"),
         ("status", (r"\b(?:status(?:[_ ]?code)?|error(?:[_ ]?code)?|err(?:no|code)?|code|https?|line|port"
           r"|attempts?|retr(?:y|ied)|version|v|ref|id|pid|step|index|trace|after|temperature|seed|错误码"
           r"|エラー|오류)[\"']?(?: ?[:=#] ?| \(?|\()[\"'#]?$"), "The context window is exceeded, error 8193"),

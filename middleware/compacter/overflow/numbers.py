@@ -67,6 +67,9 @@ _FILLER: Final = re.compile(
     r"|at least|currently|set|for this model|which|equals?|tokens?|ist|von|est|de|es|di|e|sao|bei|nur)\b"
     r"|[为是は을를은는이がで約约])+$"
 )
+_OVERSHOT: Final = re.compile(
+    r"\b(?:by|um|por|на)(?: (?:about|approximately|around|roughly|at least|more than|over|nearly))? ?~?[(\[]?$"
+)
 _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
 _STATUS_IN_BRACKETS: Final = re.compile(r"[>\])](?! ?-?tok)")
 _LOWER_BOUND: Final = re.compile(r", ?\d{2,12}[\])]")
@@ -136,8 +139,9 @@ def measure(
     chosen = _chosen(claims)
     _add_up(text, numbers, chosen, table)
     if guess:
-        loose += [claim.number for claim in claims if claim.near and claim.role == "limit" and not claim.close]
-        _guess(loose, chosen)
+        distant = [claim.number for claim in claims if claim.near and claim.role == "limit" and not claim.close]
+        unsure = chosen.get("limit") in {number.value for number in distant} and not {"sent", "input"} & chosen.keys()
+        _guess([*loose, *distant], chosen, chosen.pop("limit") if unsure else None)
     return _token_limit(chosen, counted=counted, source=source)
 
 
@@ -163,12 +167,12 @@ def _value(match: re.Match[str]) -> int | None:
 
 def _is_decoy(text: str, match: re.Match[str], value: int, codes: frozenset[str], table: Table) -> bool:
     before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
-    if table[Meaning.NO_COUNT_AFTER].match(after):
+    if table[Meaning.NO_COUNT_AFTER].match(after) or _OVERSHOT.search(before):
         return True
     if before.endswith(("[", "(", "<")) and _LOWER_BOUND.match(after):
         return True
     if _IS_TOKENS.match(after):
-        return before.endswith("by ") or re.search(r"\bby \S{1,14} ?$", before) is not None
+        return False
     if table[Meaning.NO_COUNT_BEFORE].search(before) or str(value) in codes:
         return True
     in_brackets = before.endswith(("[", "(", "<")) and _STATUS_IN_BRACKETS.match(after) is not None
@@ -245,8 +249,11 @@ def _add_up(text: str, numbers: Iterable[Number], chosen: dict[Role, int], table
             chosen["sent"] = output_tokens + input_tokens
 
 
-def _guess(loose: Iterable[Number], chosen: dict[Role, int]) -> None:
-    """Give what is left the role that is left, where one number alone makes sense in it."""
+def _guess(loose: Iterable[Number], chosen: dict[Role, int], distant_limit: int | None) -> None:
+    """Give what is left the role that is left, where one number alone makes sense in it.
+
+    ``distant_limit`` is a limit whose word stands too far off to be sure while other numbers are about.
+    """
     rest = {number.value for number in loose} - set(chosen.values())
     rest = {value for value in rest if value >= _SMALLEST}
     sent = chosen.get("sent", chosen.get("input"))
@@ -258,7 +265,9 @@ def _guess(loose: Iterable[Number], chosen: dict[Role, int]) -> None:
         under = [value for value in rest if value < sent]
         if len(under) == 1:
             chosen["limit"] = under[0]
-    elif not chosen and len(rest) == 2:
+    elif "limit" not in chosen and rest == {distant_limit}:
+        chosen["limit"] = rest.pop()
+    elif "limit" not in chosen and len(rest) == 2:
         chosen["limit"], chosen["sent"] = min(rest), max(rest)
 
 

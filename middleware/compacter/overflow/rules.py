@@ -28,7 +28,7 @@ CLEAR: Final[Mapping[str, tuple[frozenset[Meaning], ...]]] = {
     for name, alternatives in {
         "code in the text": [{M.CODE}],
         "context exceeded": [{M.CONTEXT, M.EXCEED}, {M.CONTEXT, M.TOO_LONG}],
-        "context full": [{M.CONTEXT, M.FULL}, {M.SUBJECT, M.MODEL, M.FULL}],
+        "context full": [{M.CONTEXT, M.FULL}, {M.SUBJECT, M.MODEL, M.FULL}, {M.SUBJECT, M.TOKEN, M.FULL}],
         "tokens exceed a limit": [
             {M.TOKEN, M.EXCEED, M.LIMIT},
             {M.TOKEN, M.EXCEED, M.SUBJECT},
@@ -45,6 +45,7 @@ CLEAR: Final[Mapping[str, tuple[frozenset[Meaning], ...]]] = {
             {M.BOUND, M.SUBJECT, M.TOKEN},
             {M.BOUND, M.SUBJECT, M.LENGTH},
             {M.BOUND, M.SUM, M.LENGTH},
+            {M.BOUND, M.SUM, M.SUBJECT},
             {M.BOUND, M.CONTEXT, M.MODEL},
         ],
     }.items()

@@ -53,7 +53,9 @@ _SPELLINGS: Final = str.maketrans(
 )
 
 # An error that repeats the caller's own messages proves nothing by what those messages say.
-_ECHO_ROLE: Final = re.compile(r"[\"']role[\"']\s{0,4}:\s{0,4}[\"'](?:user|assistant|system|tool|developer)[\"']")
+_ECHO_ROLE: Final = re.compile(
+    r"[\"']role[\"']\s{0,4}:\s{0,4}[\"'](?:user|assistant|system|tool|developer)[\"']|\bkwargs ?[=:]"
+)
 _ECHO: Final = re.compile(
     r"[\"'](?:content|text|arguments|prompt|input)[\"']\s{0,4}:\s{0,4}(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')"
 )

@@ -88,7 +88,7 @@ VETOES: Final[tuple[Row, ...]] = (
          "Invalid token: input exceeds the maximum lifetime"),
         ("access token", (r"\b(?:access|refresh|bearer|security|session|auth\w{0,12}|id|api|csrf|jwt|bot"
           r"|verification|reset)[-_ ]tokens?\b|\bjwt\b|\btokens? (?:registered|issued)\b"
-          r"|\btoken (?:validation|verification|lifetime)\b"),
+          r"|\btoken (?:validation|verification|lifetime)\b|\b(?:provided|supplied|given) token\b"),
          "The refresh token exceeds the maximum length"),
         ("api key", (r"\bapi[-_ ]?keys?\b|\bunauthori[sz]ed\b|\bunauthenticated\b|\bpermission denied\b"
           r"|\bforbidden\b"), "Prompt too large? Unauthorized"),
@@ -117,10 +117,13 @@ VETOES: Final[tuple[Row, ...]] = (
         ("tool result", (r"\b(?:tool|mcp|file|page|search|command|plugin|server)\b.{0,60}\b(?:response"
           r"|result|output|contents?)s?\b|\bfile contents? \("
           r"|\b(?:file|response|result"
-          r"|diff) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?)?\)? (?:exceed|is too)"),
+          r"|diff) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?)?\)? (?:exceed|is too)|\boutput of\b"
+          r"|\b(?:mcp|tool|command|plugin)\b.{0,40}\breturned\b"),
          "File content (9000 tokens) exceeds maximum allowed tokens"),
         ("file is", r"\bread tool\b|\bfile is \d|\btool[ _]calls?\b",
          "Read tool: file is 9000 tokens, exceeds the maximum allowed 8192"),
+        ("image model", r"\b(?:image|speech|voice|audio) (?:model|generation|synthesis)\b|\bclip\b",
+         "Prompt too long for this image model (max 77 tokens)"),
         ("output cut", (r"\blength limit was reached\b"
           r"|\b(?:output|response|completion|reply|answer|generation)\b.{0,60}\b(?:truncated|cut off"
           r"|incomplete|stopped|ended)\b|\bcould not finish\b|\bwhile generating\b|\bunterminated\b"),
@@ -132,7 +135,9 @@ VETOES: Final[tuple[Row, ...]] = (
         ("engine start", (r"\bgpu_memory|\bout of memory\b|\bwhen initiali[sz]ing\b|\bderived max"
           r"|\bkv cache (?:\(|is |memory|of )|\bin (?:the )?kv cache"
           r"|\b(?:unable|failed) to (?:load|allocate)\b|\b[gm]i?b of\b|\brope\b|\bmax_num_batched"
-          r"|\bmemory\b(?! slot)"), "The model's max seq len is larger than what is stored in KV cache"),
+          r"|\bmemory\b(?! slot)|\b(?:could not|failed to) start\b"
+          r"|\bmax_model_len (?:\S{1,12} )?is (?:larger|greater)\b"),
+         "The model's max seq len is larger than what is stored in KV cache"),
         ("training", r"\btraining (?:context|example|file|data)|\btrained (?:with|on)\b|\bfine-?tun",
          "A training example is too long: 9000 tokens, maximum 8192"),
         ("n_ctx parameter", (r"\b(?:num_ctx|n_ctx|n_batch|ctx-size|top_k|offset) (?:must|should|cannot"
