@@ -40,12 +40,12 @@ def detect_token_limit(error: BaseException) -> TokenLimit | None:
     limits, quotas, a too large ``max_tokens``, expired tokens, overlong fields and counts of images or tools are no
     token limits, whatever class carries them.
     """
-    return explain(error).limit
+    return _judge(error).limit
 
 
 def detect_text(text: str, *, status: int | None = None, code: str | None = None) -> TokenLimit | None:
     """The same for the text of an error, with HTTP status and code where they are known. Never raises."""
-    return explain(text, status=status, code=code).limit
+    return _judge(text, status=status, code=code).limit
 
 
 def explain(error: BaseException | str, *, status: int | None = None, code: str | None = None) -> Verdict:
@@ -56,6 +56,12 @@ def explain(error: BaseException | str, *, status: int | None = None, code: str 
         status: the HTTP status that came with a text, if it is known.
         code: the error code that came with a text, if it is known.
     """
+    from compacter.overflow.rules import explained
+
+    return explained(_judge(error, status=status, code=code))
+
+
+def _judge(error: BaseException | str, *, status: int | None = None, code: str | None = None) -> Verdict:
     from compacter.overflow import rules
     from compacter.overflow.signals import signals_of_body
 

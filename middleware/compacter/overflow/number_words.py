@@ -123,7 +123,7 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
         ("ru", r"превыша|больше|запрош|при максимуме", "Превышен размер контекста: 9000 запрошено"),
     ),
     *rows(Meaning.INPUT_BEFORE,
-        ("prompt", (r"\b(?:n_)?(?:prompt|input|messages?|context)[_ ]?(?:tokens?|length|len"
+        ("prompt", (r"\b(?:n_)?(?:prompt|input|messages?|context|text)[_ ]?(?:tokens?|length|len"
           r"|size)?(?: (?:length|count|has|is|of))?\b(?: at least)?"),
          "It exceeds the context window: prompt 9000"),
         ("zh", r"(?:输入|提示词?|消息)的?(?:长度|tokens?|token数)?", "超出最大上下文，输入 9000"),

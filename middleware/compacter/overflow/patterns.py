@@ -138,7 +138,7 @@ PATTERNS: Final[tuple[Row, ...]] = (
          "Das Kontextfenster wurde überschritten"),
         ("fr", r"\bdepass\w{0,5}\b|\b(?:plus (?:long|grand)\w{0,2}|superieur\w{0,2}) (?:que|a)\b",
          "Le prompt dépasse la taille de contexte"),
-        ("es", r"\bexced\w{1,4}\b|\bsupera\w{0,4}\b|\bsobrepas\w{1,4}\b|\b(?:mas larg[ao]|mayor) que\b",
+        ("es", r"\bexced\w{1,4}\b|\bsuper[ao]\w{0,4}\b|\bsobrepas\w{1,4}\b|\b(?:mas larg[ao]|mayor) que\b",
          "Sobrepasa la ventana de contexto"),
         ("pt", r"\bultrapass\w{1,4}\b|\b(?:maior|mais long[ao]) (?:do )?que\b",
          "O texto ultrapassou a janela de contexto"),

@@ -101,13 +101,15 @@ _BUSY_TYPE: Final = re.compile(r"ratelimit|toomanyrequests|overloaded|unavailabl
 class Verdict:
     """What an error amounts to, and why.
 
-    ``rule`` names the rule or the veto that decided, ``rows`` the rows of the table that it rests on.
+    ``rule`` names the rule or the veto that decided, ``statement`` is the sentence that it decided on, in its plain
+    form, and ``rows`` are the rows of the table that match there (filled in by ``explained``).
     """
 
     kind: Literal["token limit", "other error", "nothing"]
     rule: str = ""
-    rows: tuple[str, ...] = ()
+    statement: str = ""
     limit: TokenLimit | None = None
+    rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,6 @@ class _Judged:
     weight: Literal["decides", "likely", "doubt", "silent"]
     rule: str = ""
     veto: Meaning | None = None
-    rows: tuple[str, ...] = ()
 
 
 NOTHING: Final = Verdict("nothing")
@@ -217,7 +218,7 @@ def _read(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ver
     judged = [_judge_sentence(sentence.text, table) for sentence in sentences]
     decisive = [index for index, each in enumerate(judged) if each.weight == "decides"]
     likely = [index for index, each in enumerate(judged) if each.weight == "likely"]
-    doubts = [each for each in judged if each.weight == "doubt"]
+    doubts = [index for index, each in enumerate(judged) if each.weight == "doubt"]
     if coded:
         decisive = [index for index in decisive if judged[index].veto is None]
         if not decisive:
@@ -226,9 +227,9 @@ def _read(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ver
         index = decisive[-1]
         veto = judged[index].veto
         if veto is not None:
-            return Verdict("other error", veto, table.names(sentences[index].text, [veto]))
+            return Verdict("other error", veto, sentences[index].text)
     elif doubts:
-        return Verdict("nothing", str(doubts[-1].veto), doubts[-1].rows)
+        return Verdict("nothing", str(judged[doubts[-1]].veto), sentences[doubts[-1]].text)
     else:
         telling = [index for index in likely if judged[index].rule != "advice"]
         stated = None if telling else _stated(text, sentences, judged, table, codes)
@@ -236,21 +237,28 @@ def _read(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ver
             return stated or NOTHING
         index = likely[0]
     around = tuple((each.start, each.end) for each in sentences[max(0, index - 1) : index + 3])
-    return _found(judged[index].rule, text, table, codes, around, table.names(sentences[index].text, _USED))
+    return _found(judged[index].rule, text, table, codes, around, sentences[index].text)
+
+
+def explained(verdict: Verdict, table: Table = TABLE) -> Verdict:
+    """The verdict with the names of the rows that match the statement it rests on."""
+    vetoes = [meaning for meaning in Meaning if meaning == verdict.rule]
+    return replace(verdict, rows=table.names(verdict.statement, vetoes or _USED))
 
 
 def _judge_sentence(sentence: str, table: Table) -> _Judged:
     """What one sentence says. A veto is a doubt only where the sentence could be the reason of the whole error."""
     plain = table[M.IDIOM].sub(" ", sentence)
     veto = _veto(sentence, plain, table)
-    rule, clear = _rule(plain, table)
     if veto is M.OTHER_ERROR:
         return _Judged("decides", veto=veto)
+    if veto is M.OTHER_THING:
+        return _Judged("doubt", veto=veto)
+    rule, clear = _rule(plain, table)
     if veto is None:
         return _Judged(("decides" if clear else "likely") if rule else "silent", rule)
     limits = veto is M.OTHER_UNIT and table[M.LIMIT].search(plain) is not None
-    doubt = veto is M.OTHER_THING or rule or limits
-    return _Judged("doubt" if doubt else "silent", veto=veto, rows=table.names(sentence, [veto]))
+    return _Judged("doubt" if rule or limits else "silent", veto=veto)
 
 
 def _found(
@@ -259,10 +267,10 @@ def _found(
     table: Table,
     codes: frozenset[str],
     near: tuple[tuple[int, int], ...] = (),
-    rows: tuple[str, ...] = (),
+    statement: str = "",
 ) -> Verdict:
     limit = measure(text, table, near=near, codes=codes, counted=_counts_output(text, table), source=rule)
-    return Verdict("token limit", rule, rows, limit)
+    return Verdict("token limit", rule, statement, limit)
 
 
 def _stated(
@@ -277,10 +285,10 @@ def _stated(
         piece = text[near[0].start : near[-1].end]
         if not (table[M.CONTEXT].search(piece) or table[M.TOKEN].search(piece)):
             continue
-        sizes = measure(piece, table, codes=codes, counted=_counts_output(piece, table), source="sizes", guess=False)
+        sizes = measure(piece, table, codes=codes, guess=False)
         if sizes.limit is not None and sizes.requested is not None and 64 <= sizes.limit < sizes.requested:
             around = ((near[0].start, sentences[min(index + 3, len(sentences) - 1)].end),)
-            return _found("sizes", text, table, codes, around, table.names(piece, _USED))
+            return _found("sizes", text, table, codes, around, piece)
     return None
 
 
