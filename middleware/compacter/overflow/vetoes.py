@@ -85,10 +85,11 @@ VETOES: Final[tuple[Row, ...]] = (
          "Превышен лимит токенов в минуту"),
         ("expired token", (r"\btokens? (?:is |has |have |was )?(?:been )?(?:expired|invalid|revoked"
           r"|malformed|missing)\b|\b(?:expired|invalid|revoked|missing|bad) (?:\w{1,14} )?tokens?\b"),
-         "Invalid token: input exceeds the maximum lifetime"),
+         "Invalid token: the input exceeds the maximum of the model"),
         ("access token", (r"\b(?:access|refresh|bearer|security|session|auth\w{0,12}|id|api|csrf|jwt|bot"
           r"|verification|reset)[-_ ]tokens?\b|\bjwt\b|\btokens? (?:registered|issued)\b"
-          r"|\btoken (?:validation|verification|lifetime)\b|\b(?:provided|supplied|given) token\b"),
+          r"|\btoken (?:validation|verification|lifetime)\b"
+          r"|\bunexpected token\b|\bmaximum (?:lifetime|age)\b|\b(?:provided|supplied|given) token\b"),
          "The refresh token exceeds the maximum length"),
         ("api key", (r"\bapi[-_ ]?keys?\b|\bunauthori[sz]ed\b|\bunauthenticated\b|\bpermission denied\b"
           r"|\bforbidden\b"), "Prompt too large? Unauthorized"),
