@@ -51,6 +51,14 @@ def test_the_numbers_come_from_the_statement_that_decides() -> None:
     assert found == TokenLimit(8192, source="tokens exceed a limit")
 
 
+def test_the_sentence_before_and_two_after_belong_to_a_statement() -> None:
+    found = detect_text(
+        "The limit is 8192. The prompt exceeds the context window. a. Requested 9000. The limit is 4096."
+    )
+
+    assert found == TokenLimit(8192, 9000, source="context exceeded")
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

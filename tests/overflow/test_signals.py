@@ -207,6 +207,7 @@ def test_an_attempt_that_gave_a_result_or_was_cancelled_is_no_reason() -> None:
     done.set_result(1)
     cancelled.cancel()
 
+    assert list(reasons(ProviderError(last_attempt=Future()))) == []
     assert list(reasons(ProviderError(last_attempt=done))) == []
     assert list(reasons(ProviderError(last_attempt=cancelled))) == []
 

@@ -277,8 +277,8 @@ def _token_limit(chosen: dict[Role, int], *, counted: bool, source: str) -> Toke
         sent = total - output
     if total is None or (sent is not None and output is not None and total == sent and total < (limit or 0)):
         total = sent + (output or 0) if sent is not None else None
-    if total is not None and sent is None and total < _SMALLEST <= (limit or 0):
-        total = None  # "attempt 3 of 5"
+    if total is not None and output is None and total < _SMALLEST <= (limit or 0):
+        total = sent = None  # "attempt 3 of 5"
     both = bool(output) or (counted and output is None)
     found = TokenLimit(limit, total, "input_plus_output" if both else "input", sent, output, source)
     if output is None and (not both or sent == total):
