@@ -1,10 +1,10 @@
-"""What is read from one text: the kind, the role of each number, what status and code add (G15, P14)."""
+"""What is read from one text: the kind, the role of each number, what status and code add ."""
 
 from __future__ import annotations
 
 import pytest
 
-from compacter.overflow import TokenLimit, detect_text
+from compacter.overflow import TokenLimit, detect_text, explain
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from compacter.overflow import TokenLimit, detect_text
         ),
     ],
 )
-def test_the_kind_says_whether_the_completion_is_counted(text: str, expected: TokenLimit) -> None:  # P14
+def test_the_kind_says_whether_the_completion_is_counted(text: str, expected: TokenLimit) -> None:
     found = detect_text(text)
 
     assert found is not None
@@ -77,9 +77,38 @@ def test_a_clear_code_needs_no_words() -> None:
     assert found is not None
 
 
-@pytest.mark.parametrize("status", [401, 402, 403, 404, 429, 503])
-def test_the_right_text_with_a_wrong_kind_of_error_is_none(status: int) -> None:  # G15
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 407])
+def test_the_right_text_with_a_wrong_kind_of_error_is_none(status: int) -> None:
     assert detect_text("prompt is too long: 9000 tokens > 8192 maximum", status=status) is None
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 502, 503, 504, 529])
+@pytest.mark.parametrize(
+    "text",
+    ["prompt is too long: 9000 > 8192", "maximum context length is 8192 tokens, your prompt exceeds it: 9000 tokens"],
+)
+def test_a_busy_servers_status_does_not_hide_a_token_limit_that_states_both_numbers(status: int, text: str) -> None:
+    assert detect_text(text, status=status) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prompt is too long",
+        "the request exceeds the model's maximum context length",
+        "prompt is too long: 8192 tokens are the limit",
+        "prompt is too long: you sent 9000 tokens",
+        "Request too large for the model: limit 8192, requested 9000",
+        "Tokens: limit 8192, requested 9000",
+        "the context length is 9000 tokens, your prompt is too long with 8192 tokens",
+    ],
+)
+def test_in_doubt_a_busy_servers_status_is_believed(text: str) -> None:
+    assert detect_text(text, status=429) is None
+
+
+def test_a_code_is_believed_against_a_busy_servers_status() -> None:
+    assert detect_text("prompt is too long", status=429, code="context_length_exceeded") is not None
 
 
 @pytest.mark.parametrize("status", [None, 200, 400, 413, 422, 500])
@@ -94,3 +123,29 @@ def test_the_source_names_a_rule_and_holds_no_text() -> None:
     assert found.source
     assert "zebra" not in found.source
     assert not any(char.isdigit() for char in found.source)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "rule"),
+    [
+        ("The prompt exceeds the context window", "token limit", "context exceeded"),
+        ("The prompt exceeds the token quota", "other error", "another kind of error, with a cure of its own"),
+        ("String too long in the field", "nothing", "the sentence is about something else"),
+        ("Good morning", "nothing", ""),
+    ],
+)
+def test_an_explanation_names_what_decided(text: str, kind: str, rule: str) -> None:
+    verdict = explain(text)
+
+    assert (verdict.kind, verdict.rule) == (kind, rule)
+    assert bool(verdict.rows) == bool(rule)
+    assert (verdict.limit is not None) == (kind == "token limit")
+
+
+def test_an_explanation_names_the_rows_that_matched() -> None:
+    assert explain("Der Prompt überschreitet das Kontextfenster").rows == (
+        "context: de",
+        "subject: prompt",
+        "subject: de",
+        "exceed: de",
+    )

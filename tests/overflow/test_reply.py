@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compacter.overflow import detect_in_reply
+from compacter.overflow import NO_ROOM, TokenLimit, detect_in_reply
 
 TEXT = "prompt is too long: 9000 tokens > 8192 maximum"
 
@@ -78,6 +78,37 @@ def test_a_stop_reason_may_say_it(reply: object) -> None:
 )
 def test_any_other_reply_is_left_alone(reply: object) -> None:
     assert detect_in_reply(reply) is None
+
+
+def cut_off(**usage: int) -> dict[str, object]:
+    return {"choices": [{"finish_reason": "length", "message": {"content": "a"}}], "usage": usage}
+
+
+@pytest.mark.parametrize(("written", "likely"), [(0, True), (16, True), (17, False)])
+def test_a_reply_cut_off_after_a_few_tokens_may_have_had_no_room(written: int, *, likely: bool) -> None:
+    found = detect_in_reply(cut_off(prompt_tokens=9000, completion_tokens=written))
+
+    expected = TokenLimit(None, None, "input_plus_output", 9000, written, NO_ROOM) if likely else None
+    assert found == expected
+
+
+@pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 9000}, {"completion_tokens": 3}])
+def test_a_reply_without_usage_is_not_suspected(usage: dict[str, int]) -> None:
+    assert detect_in_reply(cut_off(**usage)) is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"stop_reason": "max_tokens", "usage": {"input_tokens": 9000, "output_tokens": 2}},
+        {"stopReason": "max_tokens", "usage": {"inputTokens": 9000, "outputTokens": 2}},
+    ],
+)
+def test_every_format_tells_of_a_reply_without_room(reply: object) -> None:
+    found = detect_in_reply(reply)
+
+    assert found is not None
+    assert (found.input_tokens, found.output_tokens, found.source) == (9000, 2, NO_ROOM)
 
 
 @pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer distorts the ratio")

@@ -1,36 +1,73 @@
-"""Whether an exception means that the request is too long, and by how much."""
+"""What the rest of the package, and its users, ask the detector.
+
+The patterns take a tenth of a second to compile. They are imported when the first error is read, not before.
+"""
 
 from __future__ import annotations
 
-from compacter.overflow.token_limit import TokenLimit
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from compacter.overflow.rules import Verdict
+
+Kind = Literal["input", "input_plus_output"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimit:
+    """A token limit as the provider stated it; numbers are in tokens, None where the text is silent."""
+
+    limit: int | None = None
+    """The most that the provider accepts."""
+    requested: int | None = None
+    """What was sent: the total where the text names one, the sum of its parts where it names only those."""
+    kind: Kind = "input"
+    """``input_plus_output`` when the room asked for the completion (``max_tokens``) is counted in."""
+    input_tokens: int | None = None
+    """The share of the messages, where the text breaks the total down."""
+    output_tokens: int | None = None
+    """The share reserved for the completion, where the text breaks the total down."""
+    source: str = ""
+    """The rule that matched; never a piece of the message."""
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
-    """What ``error`` says of a token limit, or None when it is about something else.
+    """What ``error`` says of a token limit, or None when it is about something else. Never raises.
 
-    Reads type, status, code, body and text of the exception, and of those behind it: its cause, those that it
-    carries, the last of several tries, members of a group, and ``__context__`` where the outer one merely
-    wraps it. Rate limits, quotas, a too large ``max_tokens``, expired tokens, overlong fields and counts of
-    images or tools are no token limits, whatever class carries them. Pure, and never raises.
+    Reads type, status, code, body and text of the exception, and of those behind it: its cause, those that it carries,
+    the last of several tries, members of a group, and ``__context__`` where the newer exception merely wraps it. Rate
+    limits, quotas, a too large ``max_tokens``, expired tokens, overlong fields and counts of images or tools are no
+    token limits, whatever class carries them.
     """
-    from compacter.overflow.chain import (
-        judge_chain,  # compiles the vocabulary, once and only when an error came
-    )
-
-    try:
-        verdict = judge_chain(error, set())
-    except Exception:  # noqa: BLE001 - a stranger's object must not turn a provider's error into ours
-        return None
-    return verdict if isinstance(verdict, TokenLimit) else None
+    return _judge(error).limit
 
 
 def detect_text(text: str, *, status: int | None = None, code: str | None = None) -> TokenLimit | None:
     """The same for the text of an error, with HTTP status and code where they are known. Never raises."""
-    from compacter.overflow.evidence import gather_body
-    from compacter.overflow.judge import judge
+    return _judge(text, status=status, code=code).limit
+
+
+def explain(error: BaseException | str, *, status: int | None = None, code: str | None = None) -> Verdict:
+    """Why an exception, or the text of one, is a token limit or is none. Never raises.
+
+    Args:
+        error: an exception, or the text of an error.
+        status: the HTTP status that came with a text, if it is known.
+        code: the error code that came with a text, if it is known.
+    """
+    from compacter.overflow.rules import explained
+
+    return explained(_judge(error, status=status, code=code))
+
+
+def _judge(error: BaseException | str, *, status: int | None = None, code: str | None = None) -> Verdict:
+    from compacter.overflow import rules
+    from compacter.overflow.signals import signals_of_body
 
     try:
-        verdict = judge(gather_body(text, status=status, code=code))
-    except Exception:  # noqa: BLE001 - see above
-        return None
-    return verdict if isinstance(verdict, TokenLimit) else None
+        if isinstance(error, BaseException):
+            return rules.judge_error(error)
+        return rules.judge(signals_of_body(error, status=status, code=code))
+    except Exception:  # noqa: BLE001 - whatever an unknown object does must not hide the provider's error
+        return rules.NOTHING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from compacter.overflow.token_limit import TokenLimit
+from compacter.overflow.detect import TokenLimit
 
 STOP_REASONS: Final = frozenset(
     (
@@ -32,7 +32,7 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
     """
     try:
         return _detect(reply)
-    except Exception:  # noqa: BLE001 - a stranger's object; a reply that cannot be read is a reply
+    except Exception:  # noqa: BLE001 - a reply of an unknown type is a success
         return None
 
 
@@ -112,8 +112,7 @@ def _from_error(error: object, reply: object) -> TokenLimit | None:
         return None
     if any(members.get(name) for name in ("content", "output", "output_text", "candidates")):
         return None
-    from compacter.overflow.evidence import gather_body
-    from compacter.overflow.judge import judge
+    from compacter.overflow.rules import judge
+    from compacter.overflow.signals import signals_of_body
 
-    verdict = judge(gather_body(error))
-    return verdict if isinstance(verdict, TokenLimit) else None
+    return judge(signals_of_body(error)).limit

@@ -1,211 +1,349 @@
-# ruff: noqa: E501 - a row of a vocabulary is one line.
-"""Does a text say that the request is too long for the model? Rules over meanings, sentence by sentence.
+"""What the rows of the table amount to: a token limit, another kind of error, or nothing.
 
-Every rule names one message that it is for, of our own wording. Strength says what may overrule it: a *plain*
-statement stands against a doubt in another sentence, a *soft* one does not.
+A text is read sentence by sentence. A sentence with a veto is no evidence; of the others the last clear statement
+decides, because an error that lists its tries ends with the one that counts. Between a rate limit and a token limit
+doubt speaks for the rate limit: folding the history would not help.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
-from compacter.overflow import words
-from compacter.overflow.vetoes import IDIOM, INPUT_PART, OUTPUT_PARAM, hard_veto, soft_veto
+from compacter.overflow.detect import TokenLimit
+from compacter.overflow.number_words import NUMBER_WORDS
+from compacter.overflow.numbers import measure
+from compacter.overflow.patterns import PATTERNS
+from compacter.overflow.signals import MAX_EXCEPTIONS, Signals, handled, reasons, siblings, signals_of
+from compacter.overflow.table import Meaning, Table
+from compacter.overflow.text import normalise
+from compacter.overflow.vetoes import VETOES
 
-Strength = Literal["plain", "soft", "hint"]
+M = Meaning
 
-_SENTENCE_END = re.compile(
-    r"(?:(?<!\be\.g)(?<!\bi\.e)(?<!\bmax)(?<!\bapprox)(?<!\bmin)(?<!\bca)(?<!\bno)(?<!\bvs)[.!?](?=[\s\"'`)\]}]|$))"
-    r"|[。！？\x1e;；]|[\"'`](?=\s?[,}])|\s-\s(?=\{)",
-)
-DOUBT = "doubt: "
-"""Begins the answer of ``read`` where a sentence that sounds like a token limit is about another thing."""
+CLEAR: Final[Mapping[str, tuple[frozenset[Meaning], ...]]] = {
+    name: tuple(frozenset(meanings) for meanings in alternatives)
+    for name, alternatives in {
+        "code in the text": [{M.CODE}],
+        "context exceeded": [{M.CONTEXT, M.EXCEED}, {M.CONTEXT, M.TOO_LONG}],
+        "context full": [{M.CONTEXT, M.FULL}, {M.SUBJECT, M.MODEL, M.FULL}, {M.SUBJECT, M.TOKEN, M.FULL}],
+        "tokens exceed a limit": [
+            {M.TOKEN, M.EXCEED, M.LIMIT},
+            {M.TOKEN, M.EXCEED, M.SUBJECT},
+            {M.TOKEN, M.EXCEED, M.REQUEST},
+            {M.SUBJECT, M.EXCEED, M.LIMIT, M.MODEL},
+        ],
+        "too many tokens": [{M.TOO_MANY, M.SUBJECT}, {M.TOO_MANY, M.REQUEST}, {M.TOO_MANY, M.LIMIT}],
+        "too long in tokens": [
+            {M.TOO_LONG, M.SUBJECT, M.TOKEN},
+            {M.TOO_LONG, M.SUBJECT, M.MODEL},
+            {M.TOO_LONG, M.REQUEST, M.TOKEN},
+        ],
+        "bound on the input": [
+            {M.BOUND, M.SUBJECT, M.TOKEN},
+            {M.BOUND, M.SUBJECT, M.LENGTH},
+            {M.BOUND, M.SUM, M.LENGTH},
+            {M.BOUND, M.SUM, M.SUBJECT},
+            {M.BOUND, M.CONTEXT, M.MODEL},
+        ],
+    }.items()
+}
+"""Rules: meanings that, in one sentence, state a token limit."""
 
-MAX_SEGMENT = 3_000
-"""Characters of one sentence that are read; what is longer is no sentence."""
+LIKELY: Final[Mapping[str, tuple[frozenset[Meaning], ...]]] = {
+    name: tuple(frozenset(meanings) for meanings in alternatives)
+    for name, alternatives in {
+        "input and output exceed": [{M.SUBJECT, M.OUTPUT, M.EXCEED}],
+        "subject too long": [{M.TOO_LONG, M.SUBJECT}],
+        "request too long": [{M.TOO_LONG, M.REQUEST, M.MODEL}],
+        "too many tokens": [{M.TOO_MANY}],
+        "subject exceeds a limit": [{M.SUBJECT, M.EXCEED, M.MODEL}, {M.SUBJECT, M.EXCEED, M.LIMIT, M.LENGTH}],
+        "bound on the context": [{M.BOUND, M.CONTEXT}],
+        "advice": [{M.REDUCE, M.SUBJECT}],
+    }.items()
+}
+"""Rules that count only where no sentence of the text has a veto."""
 
-CODE = re.compile(
-    r"\b(?:max_?)?(?:model_?)?(?:context|prompt|input)_?(?:window|length|size|tokens?|limit|too)_?(?:limit_?|size_?)?(?:exceeded|overflow|exceeds_limit|too_long|long|error|too_large|limit)\b"
-    r"|\bmodel_max_\w{0,20}_?exceeded\b|\bexceed_context_size_error\b|\bcontext_overflow\w{0,10}\b|\bprompt_too_(?:long|large)\b|\binput_too_(?:long|large)\b"
-    r"|\b(?:max_)?(?:tokens?_limit|token_limit)_(?:reached|exceeded)\b|\bexceeds?_context\w{0,20}\b|\bmax_(?:context|prompt|input)_\w{0,12}_?exceeded\b|\btoo_many_(?:input_|prompt_)?tokens\b",
-)
-"""Error codes that name the fault: context_length_exceeded, exceed_context_size_error, tokens_limit_reached ..."""
+_RULES: Final = ((CLEAR, True), (LIKELY, False))
+_USED: Final = frozenset(meaning for rules, _ in _RULES for sets in rules.values() for each in sets for meaning in each)
 
-TYPE = re.compile(
-    r"context(?:window|length|size|limit|overflow)(?:exceed\w{0,4}|overflow|error|exception)?|prompttoolong|inputtoolong|contexttoolong|tokenlimit(?:exceed|reach)",
-    re.IGNORECASE,
-)
-"""Class names that claim it. A claim only: libraries raise them for other things too."""
+MAX_SENTENCE: Final = 1_500
+"""Characters of a sentence; what is longer is read in pieces of this size."""
 
-_TEMPLATE_NUMBER = r"(?:[~<{\[(]{0,3}(?:\d[\d,._' ]{0,15}\d|\d|[a-z_{}.()]{1,40})[km万]?[>}\])]{0,3})"
-# "This model's maximum context length is 10 tokens": the first half; the second half may be another sentence.
-_STATES_WINDOW = re.compile(
-    rf"(?:{words.CONTEXT.pattern}|\bmax(?:imum)? (?:number of )?(?:input |prompt |total )?(?:tokens?|length)\b|\btoken limit\b|最大长度|最大トークン|최대 토큰|\bmaximal\w{{0,2}} (?:token\w{{0,3}}|lange)|\b(?:model|endpoint|deployment|it|which) (?:only |can )?(?:supports?|accepts?|takes?|allows?|handles?|holds?|processes)(?: only)?(?: up to| at most| a maximum of| a max of| no more than| contexts? of)?(?= ~?\d))"
-    rf"[^\x1e]{{0,40}}?{_TEMPLATE_NUMBER}"
+MAX_SENTENCES: Final = 200
+"""Sentences that are read: of more than these, the first and the last half."""
+
+_END: Final = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bmax)(?<!\bmin)(?<!\bapprox)(?<!\bno)[.!?](?=[\s\"'`)\]}]|$)"
+    r"|[。！？\x1e;；]|[\"'`](?=\s?[,}])|\s-\s(?=\{)"
 )
-_STATES_REQUEST = re.compile(
-    r"\b(?:token )?(?:count|length|size) (?:is|was|of) (?:about )?\d|\b(?:you|your (?:\w{1,12} ){1,3}|request|prompt|input|messages|conversation|it|and|but|which|however,?) ?(?:have |has |had )?(?:requested|resulted in|contains?|contained|has|have|had|is|are|was|were|used|uses|sent|supplied|provided|got|gave|needs?|requires?|asked for|submitted|totals?|amounts? to|comes? to)\b.{0,60}\d"
-    r"|\b(?:requested|request(?:ed)?[ _]tokens|given|got|received|actual(?:ly)?|current length|used|you sent)\b.{0,20}[:=]? ?[<{~]?[\dy]"
-    r"|\b(?:n_)?prompt_?tokens\b.{0,6}\d|(?:请求|输入|当前|实际|本次|您的|消息|传入).{0,20}\d|(?:リクエスト|入力|要求|現在).{0,20}\d|(?:요청|입력|현재).{0,20}\d"
-    r"|(?:angefordert|angefragt|ihre|deine|nachrichten|anfrage|demande|votre|vos|messages|su solicitud|solicit|mensajes|mensagens|sua|seu|vostr|richiest|messaggi|запрос|вы |ваш|сообщен).{0,40}\d"
+
+_OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407))
+"""Statuses that mean something else, whatever the text says."""
+
+_DOUBTFUL_STATUS: Final = frozenset((408, 409, 429, 502, 503, 504, 529))
+"""Statuses of a busy server. A gateway may pass a token limit on with one: both numbers must then be stated."""
+
+_OTHER_CODE: Final = re.compile(
+    r"rate_?limit|quota|throttl|too_?many_?requests|authenti|authoriz|api_?key|permission|forbidden|expired|overloaded"
+    r"|content_?(?:filter|policy)|billing|insufficient|not_?found|(?:string|array)_(?:above|too)|resource_?exhausted"
 )
-_NAMED_SUBJECT = rf"(?:{words.SUBJECT.pattern}|\btokens\b)"
-_TOO_LONG_SUBJECT = re.compile(
-    rf"(?:{_NAMED_SUBJECT}).{{0,70}}?(?:{words.TOO_LONG.pattern})|(?:{words.TOO_LONG.pattern})\W{{0,3}}(?:\w{{1,12}} ){{0,3}}(?:{words.SUBJECT.pattern})"
+_OTHER_TYPE: Final = re.compile(
+    r"throttl|quota|authentication|permissiondenied|unauthorized|forbidden|expiredtoken|contentpolicy|contentfilter"
+    r"|lengthfinishreason"
 )
-_TOO_MANY_TOKENS = re.compile(
-    r"\btoo many (?:\w{1,14} ){0,3}tokens?\b|\btokens? count (?:is )?too (?:high|large)\b|(?:トークン|토큰).{0,8}(?:多すぎ|너무 많)|\bzu viele token|\btrop de (?:tokens|jetons)|\bdemasiados tokens|\btokens demais|\b(?:muitos|troppi) token|слишком много токенов|(?:tokens?|令牌|词元)(?:数量?)?(?:过多|太多)|\btext bytes\b"
-)
-_COMPARED = re.compile(r"\d ?(?:tokens?)?[)\]]? ?>=? ?[(\[]?\d|\d ?\+ ?\d{1,9} ?(?:tokens?)? ?>")
-_OVERFLOW_OF = re.compile(
-    r"\bcontext[ _-]?overflow|\b(?:context|prompt|history|conversation|tokens?) (?:\w{1,10} )?overflow|\boverflow\w{0,3} (?:the |its |of )?(?:model'?s? )?context|\bout of context\b|\bcontext (?:is |was )?(?:full|exceeded|exhausted)\b|\bcontext overflows\b|\bkeep the first \d"
-)
-_LENGTH_OF = re.compile(
-    r"\b(?:length|size|len|window|long)\b|长度|長さ|길이|lange|longueur|longitud|comprimento|lunghezza|длин"
-)
-_TOKENS_GIVEN = re.compile(r"\d[\d,._' ]{0,15}(?:[km] )?-? ?(?:tokens?|トークン|토큰|токен|jetons?|个?token)")
+_BUSY_TYPE: Final = re.compile(r"ratelimit|toomanyrequests|overloaded|unavailable")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What a text says: the rule, its strength, and where its sentences stand."""
+class Verdict:
+    """What an error amounts to, and why.
 
-    rule: str
-    strength: Strength
-    spans: tuple[tuple[int, int], ...] = ()
-
-
-def segments(text: str) -> list[tuple[int, int]]:
-    """Where the sentences of a normalised text begin and end."""
-    cuts, start = [], 0
-    for match in _SENTENCE_END.finditer(text):
-        if match.start() > start:
-            cuts.append((start, min(match.end(), start + MAX_SEGMENT)))
-        start = match.end()
-    if start < len(text):
-        cuts.append((start, min(len(text), start + MAX_SEGMENT)))
-    return cuts
-
-
-def read(text: str) -> Finding | str | None:
-    """What a normalised text says: a finding, the name of another kind of error, or None when it says neither.
-
-    Of several clear statements the last decides: an error that lists its tries ends with the one that counts.
+    ``rule`` names the rule or the veto that decided, ``statement`` is the sentence that it decided on, in its plain
+    form, and ``rows`` are the rows of the table that match there (filled in by ``explained``).
     """
-    spans = segments(text)
-    parts = [text[start:end] for start, end in spans]
-    last: Finding | str | None = None
-    softer: list[Finding] = []
-    doubt: str | None = None
-    for index, part in enumerate(parts):
-        veto = hard_veto(part)
+
+    kind: Literal["token limit", "other error", "nothing"]
+    rule: str = ""
+    statement: str = ""
+    limit: TokenLimit | None = None
+    rows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a sentence weighs: a clear statement, of a token limit or of another error; a likely one; a doubt."""
+
+    weight: Literal["decides", "likely", "doubt", "silent"]
+    rule: str = ""
+    veto: Meaning | None = None
+
+
+NOTHING: Final = Verdict("nothing")
+
+TABLE: Final = Table((*PATTERNS, *VETOES, *NUMBER_WORDS))
+
+
+def judge_error(error: BaseException, table: Table = TABLE, seen: set[int] | None = None) -> Verdict:
+    """The verdict on an exception together with those behind it; ``seen`` holds the ids of those judged already."""
+    seen = set() if seen is None else seen
+    if id(error) in seen or len(seen) >= MAX_EXCEPTIONS or not isinstance(error, Exception):
+        return NOTHING
+    seen.add(id(error))
+    own = judge(signals_of(error), table)
+    if own.kind == "other error":
+        return own
+    if own.limit is not None and own.limit.limit is not None and own.limit.requested is not None:
+        return own
+    behind = _behind(error, table, seen)
+    if own.limit is not None:
+        return _completed(own, behind)
+    old = handled(error)
+    return behind if behind.kind != "nothing" or old is None else judge_error(old, table, seen)
+
+
+def _behind(error: Exception, table: Table, seen: set[int]) -> Verdict:
+    """The verdict on what the exception names as its reason."""
+    for reason in reasons(error):
+        verdict = judge_error(reason, table, seen)
+        if verdict.kind != "nothing":
+            return verdict
+    verdicts = [judge_error(member, table, seen) for member in siblings(error)]
+    for kind in ("token limit", "other error"):
+        of_kind = [verdict for verdict in verdicts if verdict.kind == kind]
+        if of_kind:
+            return of_kind[-1]
+    return NOTHING
+
+
+def _completed(own: Verdict, behind: Verdict) -> Verdict:
+    """The numbers that a wrapper lost, taken from its reason where that does not disagree."""
+    stated, known = own.limit, behind.limit
+    if stated is None or known is None:
+        return own
+    if stated.limit not in {None, known.limit} or stated.requested not in {None, known.requested}:
+        return own
+    return replace(own, limit=replace(known, source=stated.source))
+
+
+def judge(signals: Signals, table: Table = TABLE) -> Verdict:
+    """The verdict on what one exception, reply or text says."""
+    text = normalise(signals.text)
+    coded = any(table[M.CODE].fullmatch(code.replace("-", "_")) for code in signals.codes)
+    names = [name.rpartition(".")[2].lower() for name in signals.types]
+    if not coded:
+        other = _other_kind(signals, names)
+        if other:
+            return Verdict("other error", other)
+    codes = signals.codes | ({str(signals.status)} if signals.status is not None else frozenset())
+    verdict = _read(text, table, codes, coded=coded)
+    if verdict.kind == "nothing" and not verdict.rule and any(table[M.TYPE].search(name) for name in names):
+        verdict = _found("class", text, table, codes)
+    busy = signals.status in _DOUBTFUL_STATUS or any(_BUSY_TYPE.search(name) for name in names)
+    if busy and not coded and not _states_both(verdict):
+        return Verdict("other error", "status or class of a busy server")
+    if verdict.kind == "nothing" and signals.network:
+        return Verdict("other error", "network")
+    return verdict
+
+
+def _other_kind(signals: Signals, names: list[str]) -> str:
+    """The status, code or class by which an error is of another kind whatever its text says, or nothing."""
+    if signals.status in _OTHER_STATUS:
+        return "status"
+    if any(_OTHER_CODE.search(code) for code in signals.codes):
+        return "code"
+    return "class" if any(_OTHER_TYPE.search(name) for name in names) else ""
+
+
+def _states_both(verdict: Verdict) -> bool:
+    limit = verdict.limit
+    if limit is None or limit.limit is None or limit.requested is None:
+        return False
+    return (verdict.rule in CLEAR or verdict.rule == "subject too long") and limit.requested > limit.limit
+
+
+def _read(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Verdict:
+    """The verdict on a text in its plain form; ``coded`` says that a code of the error names a token limit."""
+    sentences = _sentences(text)
+    judged = [_judge_sentence(sentence.text, table) for sentence in sentences]
+    decisive = [index for index, each in enumerate(judged) if each.weight == "decides"]
+    likely = [index for index, each in enumerate(judged) if each.weight == "likely"]
+    doubts = [index for index, each in enumerate(judged) if each.weight == "doubt"]
+    if coded:
+        decisive = [index for index in decisive if judged[index].veto is None]
+        if not decisive:
+            return _found("code", text, table, codes)
+    if decisive:
+        index = decisive[-1]
+        veto = judged[index].veto
         if veto is not None:
-            last = veto
-            continue
-        doubtful = soft_veto(part)
-        if doubtful is not None:
-            doubt = doubtful
-            continue
-        found = _judge(part, parts[index - 1] if index else "", parts[index + 1] if index + 1 < len(parts) else "")
-        if found is None:
-            continue
-        around = tuple(spans[max(0, index - 1) : index + 3])
-        finding = Finding(found[0], found[1], around)
-        if finding.strength == "plain":
-            last = finding
-        else:
-            softer.append(finding)
-    if last is not None:
-        return last
-    if doubt is not None:
-        return DOUBT + doubt
-    softer.sort(key=lambda finding: finding.strength != "soft")
-    return softer[0] if softer else None
+            return Verdict("other error", veto, sentences[index].text)
+    elif doubts:
+        return Verdict("nothing", str(judged[doubts[-1]].veto), sentences[doubts[-1]].text)
+    else:
+        telling = [index for index in likely if judged[index].rule != "advice"]
+        stated = None if telling else _stated(text, sentences, judged, table, codes)
+        if stated is not None or not likely:
+            return stated or NOTHING
+        index = likely[0]
+    around = tuple((each.start, each.end) for each in sentences[max(0, index - 1) : index + 3])
+    return _found(judged[index].rule, text, table, codes, around, sentences[index].text)
 
 
-def _judge(  # noqa: C901, PLR0912 - a list of rules, each one line
-    segment: str, previous: str, following: str
-) -> tuple[str, Strength] | None:
-    """The first rule that a sentence meets."""
-    plain = IDIOM.sub(" ", segment)
-    if CODE.search(segment):  # {"code": "context_length_exceeded"}
-        return "code in text", "plain"
-    context = words.CONTEXT.search(plain) is not None
-    exceed = words.EXCEED.search(plain) is not None
-    too_long = words.TOO_LONG.search(plain) is not None
-    token = words.TOKEN.search(plain) is not None
-    subject = words.SUBJECT.search(plain) is not None
-    asked = words.REQUEST.search(plain) is not None
-    limit = words.LIMIT.search(plain) is not None
-    model = words.MODEL.search(plain) is not None
-    if context and (exceed or too_long):  # "the input is longer than the context window of this model"
-        return "context exceeded", "plain"
-    if _OVERFLOW_OF.search(plain):  # "context overflow while evaluating the prompt"
-        return "context overflow", "plain"
-    if (context or (subject and model)) and words.FULL.search(plain):  # "no room left in the context window"
-        return "context full", "plain"
-    if (
-        _STATES_WINDOW.search(plain)
-        and (context or token or model)
-        and any(_STATES_REQUEST.search(part) for part in (plain, following[:300], previous[-300:]))
-    ):
-        return "window and request stated", "plain"  # "The context size is 10 tokens. You requested 12."
-    if (subject or token) and exceed and limit and (token or model):  # "input tokens exceed the limit of 10"
-        return "tokens exceed limit", "plain"
-    if subject and exceed and limit and _LENGTH_OF.search(plain):  # "the prompt exceeds the maximum length"
-        return "subject exceeds length", "soft"
-    if (subject or asked) and exceed and token:  # "the request is longer than 10 tokens"
-        return "longer than tokens", "plain"
-    if _TOO_MANY_TOKENS.search(plain):  # "the prompt has too many tokens"
-        return "too many tokens", "plain" if subject or asked or limit else "soft"
-    if too_long and _TOO_LONG_SUBJECT.search(plain):  # "your prompt is too long"
-        return "subject too long", "plain" if token or model or _TOKENS_GIVEN.search(plain) else "soft"
-    nearby = plain + " " + following[:200]
-    if (too_long or exceed) and asked and _TOKENS_GIVEN.search(nearby):  # "Request too large. Max size: 10 tokens."
-        return "request too large in tokens", "plain"
-    if subject and exceed and model:  # "the history exceeds what the model can read"
-        return "subject exceeds model", "soft"
-    if words.MUST.search(plain) and words.AT_MOST.search(plain) and _bounded_input(plain, token=token, context=context):
-        return "bound on input", "plain"  # "inputs must have fewer than 10 tokens"
-    if _COMPARED.search(plain) and (token or context or subject):  # "prompt tokens: 12 > 10"
-        return "compared", "plain"
-    if words.REDUCE.search(plain) and subject:  # "Please shorten the messages."
-        return "advice", "hint"
+def explained(verdict: Verdict, table: Table = TABLE) -> Verdict:
+    """The verdict with the names of the rows that match the statement it rests on."""
+    vetoes = [meaning for meaning in Meaning if meaning == verdict.rule]
+    return replace(verdict, rows=table.names(verdict.statement, vetoes or _USED))
+
+
+def _judge_sentence(sentence: str, table: Table) -> _Judged:
+    """What one sentence says. A veto is a doubt only where the sentence could be the reason of the whole error."""
+    plain = table[M.IDIOM].sub(" ", sentence)
+    veto = _veto(sentence, plain, table)
+    if veto is M.OTHER_ERROR:
+        return _Judged("decides", veto=veto)
+    if veto is M.OTHER_THING:
+        return _Judged("doubt", veto=veto)
+    rule, clear = _rule(plain, table)
+    if veto is None:
+        return _Judged(("decides" if clear else "likely") if rule else "silent", rule)
+    limits = veto is M.OTHER_UNIT and table[M.LIMIT].search(plain) is not None
+    return _Judged("doubt" if rule or limits else "silent", veto=veto)
+
+
+def _found(
+    rule: str,
+    text: str,
+    table: Table,
+    codes: frozenset[str],
+    near: tuple[tuple[int, int], ...] = (),
+    statement: str = "",
+) -> Verdict:
+    limit = measure(text, table, near=near, codes=codes, counted=_counts_output(text, table), source=rule)
+    return Verdict("token limit", rule, statement, limit)
+
+
+def _stated(
+    text: str, sentences: list[_Sentence], judged: list[_Judged], table: Table, codes: frozenset[str]
+) -> Verdict | None:
+    """No rule knows the phrase, but its numbers speak: one or two sentences state a limit, and that more was sent."""
+    for index, each in enumerate(judged):
+        if each.veto is not None:
+            continue
+        alone = index + 1 == len(judged) or judged[index + 1].veto is not None
+        near = sentences[index : index + (1 if alone else 2)]
+        piece = text[near[0].start : near[-1].end]
+        if not (table[M.CONTEXT].search(piece) or table[M.TOKEN].search(piece)):
+            continue
+        sizes = measure(piece, table, codes=codes, guess=False)
+        if sizes.limit is not None and sizes.requested is not None and 64 <= sizes.limit < sizes.requested:
+            around = ((near[0].start, sentences[min(index + 3, len(sentences) - 1)].end),)
+            return _found("sizes", text, table, codes, around, piece)
     return None
 
 
-def _bounded_input(segment: str, *, token: bool, context: bool) -> bool:
-    """Whether the bound of a sentence lies on what was sent, not on a parameter."""
-    without_output = OUTPUT_PARAM.sub(" ", segment)
-    sent = INPUT_PART.search(without_output) is not None
-    return (
-        (sent and (token or context or "length" in segment))
-        or (context and words.MODEL.search(segment) is not None)
-        or ("max_total_tokens" in segment)
-    )
+def _rule(plain: str, table: Table) -> tuple[str, bool]:
+    """The first rule that a sentence meets, and whether it is a clear one."""
+    present = frozenset(meaning for meaning in _USED if table[meaning].search(plain))
+    for rules, clear in _RULES:
+        for name, alternatives in rules.items():
+            if any(needed <= present for needed in alternatives):
+                return name, clear
+    return "", False
 
 
-def speaks_of_tokens(text: str) -> bool:
-    """Whether a text is about tokens or a context at all."""
-    plain = IDIOM.sub(" ", text)
-    return words.TOKEN.search(plain) is not None or words.CONTEXT.search(plain) is not None or "_tokens" in plain
+def _veto(sentence: str, plain: str, table: Table) -> Meaning | None:
+    """Why a sentence that may sound like a token limit is none, or None."""
+    if table[M.OTHER_ERROR].search(sentence):
+        return M.OTHER_ERROR
+    if table[M.OUTPUT].search(plain):
+        rest = table[M.OUTPUT].sub(" ", plain)
+        if not table[M.SUBJECT].search(rest) and not table[M.SUM].search(rest):
+            return M.OUTPUT  # max_tokens is too large by itself
+    if table[M.OTHER_THING].search(sentence):
+        return M.OTHER_THING
+    if table[M.OTHER_UNIT].search(sentence) and not any(
+        table[meaning].search(plain) for meaning in (M.CONTEXT, M.TOKEN, M.TOO_MANY)
+    ):
+        return M.OTHER_UNIT
+    return None
 
 
-def counts_output(text: str) -> bool:
-    """Whether a statement counts the room asked for the completion in.
+def _counts_output(text: str, table: Table) -> bool:
+    """Whether a sentence sets the messages and the room for the completion against the limit.
 
-    "Shorten the messages or the completion" is advice, no count: the sentence must set both against the limit.
+    "Shorten the messages or the completion" is advice, no count.
     """
-    for start, end in segments(text):
-        part = IDIOM.sub(" ", text[start:end])
-        if words.REDUCE.search(part) and not (words.EXCEED.search(part) or words.MUST.search(part)):
+    for sentence in _sentences(text):
+        plain = table[M.IDIOM].sub(" ", sentence.text)
+        states = [table[meaning].search(plain) is not None for meaning in (M.EXCEED, M.BOUND)]
+        if table[M.REDUCE].search(plain) and not any(states):
             continue
-        if (
-            OUTPUT_PARAM.search(part)
-            and not hard_veto(part)
-            and (words.CONTEXT.search(part) or words.EXCEED.search(part) or words.MUST.search(part) or "total" in part)
-        ):
+        sets_against = any(states) or table[M.CONTEXT].search(plain) or table[M.SUM].search(plain)
+        if sets_against and table[M.OUTPUT].search(plain) and _veto(sentence.text, plain, table) is None:
             return True
     return False
+
+
+def _sentences(text: str) -> list[_Sentence]:
+    """The sentences of a text in its plain form; long ones in pieces."""
+    found: list[_Sentence] = []
+    start = 0
+    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+        while start < end:
+            stop = min(end, start + MAX_SENTENCE)
+            if text[start:stop].strip():
+                found.append(_Sentence(start, stop, text[start:stop]))
+            start = stop
+    half = MAX_SENTENCES // 2
+    return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]

@@ -1,189 +1,212 @@
-# ruff: noqa: E501 - a row of a vocabulary is one line; a sample message may look like code.
-"""What looks like a token limit and is another thing; each rule stands beside one message that it is for."""
+"""The table, second part: what looks like a token limit and is another thing.
+
+Each row has one message that is taken for a token limit without it.
+"""
 
 from __future__ import annotations
 
-import re
+from typing import Final
 
-from compacter.overflow.words import CONTEXT, SUBJECT, TOKEN, meaning
+from compacter.overflow.table import Meaning, Row, rows
 
-OUTPUT_PARAM = re.compile(
-    r"\bmax_?(?:new_?|completion_?|output_?|generated_?|gen_?)?tokens?(?:_to_sample|_to_generate)?\b(?<!max tokens)"
-    r"|\b(?:num_predict|n_predict|budget_tokens|thinking[_. ]budget)\b"
-    r"|\b(?:output|completion|generated|generation|response|reasoning|thinking|new)[ _](?:tokens?|length)\b"
-    r"|\bmax(?:imum|\.)? (?:output|completion|generation|response|new)\b"
-    r"|\bmax(?:imum)? tokens? (?:that )?(?:you |were |was )?(?:requested|value|param\w{0,6}|setting|field|option|must|should|cannot|to sample)\b",
+# fmt: off
+VETOES: Final[tuple[Row, ...]] = (
+    *rows(Meaning.OUTPUT,
+        ("max_tokens", (r"\bmax_?tokens?(?:_to_sample)?\b"
+          r"|\bmax[_ ]?(?:new|completion|output|generated)[_ ]?tokens?\b"),
+         "max_tokens exceeds the token limit"),
+        ("num_predict", r"\bn(?:um)?_predict\b|\bbudget_tokens\b|\bthinking[_. ]budget\b",
+         "thinking.budget_tokens must be less than 8192 tokens, the model limit was exceeded"),
+        ("output tokens", (r"\b(?:output|completion|generat(?:ed|ion)|response|reasoning|thinking|new"
+          r"|answer)[ _](?:tokens?|length|limit)\b"), "The completion tokens exceed the limit of the model"),
+        ("maximum output", r"\bmax(?:imum|\.)? (?:output|completion|generation|response|new)\b",
+         "The maximum completion exceeds the token limit"),
+        ("maximum tokens requested", (r"\bmax(?:imum)? tokens? (?:that )?(?:you |were |was )?(?:requested"
+          r"|value|param|setting|must|should)"),
+         "The maximum tokens you requested exceeds the model limit of 4096"),
+    ),
+    *rows(Meaning.SUM,
+        ("total", r"\btotal\b|\bcombined\b|\bsum\b|\bin your\b|\bwould exceed\b|\bplus\b",
+         "Range of total length should be at most 8192"),
+    ),
+    *rows(Meaning.IDIOM,
+        ("validation", r"\b(?:input|request|prompt|schema) validation\b|\bvalidation (?:error|exception)\b",
+         "Input validation: the value is larger than the limit, model 7"),
+        ("invalid input", r"\b(?:invalid|malformed|bad) (?:input|prompt|messages?|request)\b(?! is| was)",
+         "Bad input: the value is too large for the model"),
+        ("context", r"\bcontext (?:deadline|cancell?ed|manager)\b|\b(?:ssl|tls|execution|browser) context\b",
+         "ssl context: record too long"),
+        ("input should", r"\binput should\b",
+         "thinking.budget_tokens: Input should be greater than or equal to 1024"),
+        ("prompt caching", r"\bprompt cach\w{1,4}\b|\bcontext cach\w{1,4}\b|\bcached? content\b",
+         "Prompt caching: the block is too large"),
+    ),
+    *rows(Meaning.OTHER_ERROR,
+        ("rate limit", r"\brate[-_ ]?limit|\blimit rate\b|\b(?:[rt]p[mds]|itpm|otpm)\b",
+         "Token rate limit exceeded"),
+        ("per minute", (r"(?:\b|_)per[ _-](?:min(?:ute)?|sec(?:ond)?|hour|day|week|month)s?\b"
+          r"|/ ?(?:min|minute|hour|day)\b"), "Input tokens exceed the limit per minute"),
+        ("in the last minute", (r"\b(?:in|for|within) the (?:last|past|current) (?:\d|min|hour|day|sec)"
+          r"|\brecently\b|\btokens (?:in|within|every) \d{1,4} ?[smh]|\bburst\b"),
+         "Input tokens in the last minute exceed the limit"),
+        ("please wait", r"\btoo many requests\b|\bthrottl\w{1,6}|\bplease wait\b|\bslow down\b|\bback off\b",
+         "Too many tokens in the prompts, slow down"),
+        ("usage limit", r"\b(?:usage|concurrency|spend\w{0,3}|concurrent)[- _]?(?:limits?|requests|tokens)\b",
+         "Token usage limit exceeded"),
+        ("quota", r"\bquotas?\b|\bresource (?:has been )?exhausted\b", "Prompt tokens exceed the quota"),
+        ("credits", (r"\bcredits?\b|\bbilling\b|\bbalance\b|\bafford\b|\bpayment\b|\bprepaid\b|\bwallet\b"
+          r"|\bspend\b|\bcosts?\b|\$ ?\d"), "The prompt tokens exceed your credits"),
+        ("monthly limit", (r"\b(?:daily|weekly|monthly|hourly|free[- ]tier|trial|account|organi[sz]ation"
+          r"|workspace|subscription|plan|tier|team|user|key|project)(?:'s)? (?:\w{1,8} )?(?:tokens?|limit"
+          r"|allowance|allotment|cap|budget)\b"), "Monthly token limit exceeded"),
+        ("limit of a plan", (r"\b(?:today|this (?:week|month|minute|hour)"
+          r"|for (?:your|the) (?:\w{1,8} )?(?:account|plan|tier|key|day|project))\b|\byour plan\b"
+          r"|\bupgrade (?:your|to continue)\b"), "Token limit exceeded for this month"),
+        ("allowance", (r"\bremaining tokens\b|\btokens (?:remaining|left)\b"
+          r"|\btoken (?:allowance|allotment|balance|budget)\b"), "The prompt exceeds the remaining tokens"),
+        ("zh rate", r"频繁|限流|限速|每分钟|每秒|每天|速率|并发|稍后再?试|[rt]pm ?超",
+         "每分钟 token 超过上限"),
+        ("zh quota", r"配额|额度|余额|欠费|账户|套餐", "token 额度超过上限"),
+        ("ja rate", r"毎分|分あたり|レート制限|しばらくして|頻繁", "1分あたりのトークン数が上限を超えました"),
+        ("ja quota", r"クォータ|残高|利用枠", "トークンのクォータの上限を超えました"),
+        ("ko rate", r"분당|속도 제한|잠시 후|요청이 너무 많", "분당 토큰 한도를 초과했습니다"),
+        ("ko quota", r"할당량|잔액|크레딧", "토큰 할당량 한도를 초과했습니다"),
+        ("de", r"\bpro (?:minute|tag|stunde)\b|ratenlimit|zu viele anfragen|kontingent|guthaben",
+         "Die Tokens überschreiten das Limit pro Minute"),
+        ("fr", r"\bpar (?:minute|jour|heure)\b|limite de (?:debit|taux)|trop de requetes|\bsolde\b",
+         "La limite de jetons par minute est dépassée"),
+        ("es", (r"\bpor (?:minuto|dia|hora)\b|limite de (?:tasa|velocidad)"
+          r"|demasiadas (?:solicitudes|peticiones)|\bcuota\b"), "Los tokens superan el límite por minuto"),
+        ("pt", r"limite de taxa|muitas (?:solicitacoes|requisicoes)|\bcota\b|\bsaldo\b",
+         "O prompt ultrapassa o limite de tokens da cota"),
+        ("it", r"\bal (?:minuto|giorno)\b|limite di frequenza|troppe richieste|\bcredito\b",
+         "I token superano il limite al minuto"),
+        ("ru", r"в (?:минуту|час|день|сутки)|слишком много запросов|лимит запросов|\bквот|баланс",
+         "Превышен лимит токенов в минуту"),
+        ("expired token", (r"\btokens? (?:is |has |have |was )?(?:been )?(?:expired|invalid|revoked"
+          r"|malformed|missing)\b|\b(?:expired|invalid|revoked|missing|bad) (?:\w{1,14} )?tokens?\b"),
+         "Invalid token: the input exceeds the maximum of the model"),
+        ("access token", (r"\b(?:access|refresh|bearer|security|session|auth\w{0,12}|id|api|csrf|jwt|bot"
+          r"|verification|reset)[-_ ]tokens?\b|\bjwt\b|\btokens? (?:registered|issued)\b"
+          r"|\btoken (?:validation|verification|lifetime)\b"
+          r"|\bunexpected token\b|\bmaximum (?:lifetime|age)\b|\b(?:provided|supplied|given) token\b"),
+         "The refresh token exceeds the maximum length"),
+        ("api key", (r"\bapi[-_ ]?keys?\b|\bunauthori[sz]ed\b|\bunauthenticated\b|\bpermission denied\b"
+          r"|\bforbidden\b"), "Prompt too large? Unauthorized"),
+        ("zh auth", r"令牌(?:已)?(?:过期|失效|无效)|鉴权|认证失败", "鉴权 token 超过最大长度"),
+        ("ja auth", r"有効期限", "トークンの有効期限の上限を超えています"),
+        ("ko auth", r"만료|유효하지", "토큰 만료 한도를 초과했습니다"),
+        ("fr auth", r"\bexpire\b", "Le jeton a expiré: limite dépassée"),
+        ("ru auth", r"срок действия токена|недействител", "Превышен срок действия токена: предел"),
+    ),
+    *rows(Meaning.OTHER_THING,
+        ("later", (r"\b(?:try|retry)(?:ing)? (?:again )?(?:later|after|in \d)|\boverloaded\b"
+          r"|\bat capacity\b|\bqueue\b"), "Input tokens exceed the capacity, try again later"),
+        ("string too long", (r"\bstring[_ ](?:is )?(?:too[_ ]long|above[_ ]max)"
+          r"|\b(?:string|array) with (?:a )?(?:max\w{0,4} )?length\b"), "String too long in the messages"),
+        ("array too long", r"\barray[_ ](?:is )?(?:too[_ ]long|above[_ ]max)", "Array too long in messages"),
+        ("field", (r"\b(?:description|names?|title|field|label|metadata|user_?name|password|filename"
+          r"|ur[il]s?|headers?|cookies?|identifier|property|schema|enum|pattern|path|suffix|sql"
+          r"|query string|certificate|prompt_cache_key|index|chunk|voice"
+          r"|key)['\"`)\]]{0,3} (?:\(.{0,30}\) ?)?(?:\w{1,10} ){0,2}(?:too (?:long|large)|exceed\w{0,3}"
+          r"|longer|must|at most|should)\b"), "The input description is too long"),
+        ("tool definition", (r"\btools?[\[.]\d|\bfunctions?[\[.]\d"
+          r"|\btool[ _](?:name|description|schema|argument)s?\b|\binput_schema\b"),
+         "The tool schema in the input is too large"),
+        ("other tokens", (r"\b(?:stop|banned|special|bias|suppress\w{0,3})[ _]tokens?\b|\bbad_words\b"
+          r"|\blogit_bias\b|\bstop sequences?\b"), "Too many stop tokens in the request"),
+        ("tool result", (r"\b(?:tool|mcp|file|page|search|command|plugin|server)\b.{0,60}\b(?:response"
+          r"|result|output|contents?)s?\b|\bfile contents? \("
+          r"|\b(?:file|response|result"
+          r"|diff) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?)?\)? (?:exceed|is too)|\boutput of\b"
+          r"|\b(?:mcp|tool|command|plugin)\b.{0,40}\breturned\b"),
+         "File content (9000 tokens) exceeds maximum allowed tokens"),
+        ("file is", r"\bread tool\b|\bfile is \d|\btool[ _]calls?\b",
+         "Read tool: file is 9000 tokens, exceeds the maximum allowed 8192"),
+        ("image model", r"\b(?:image|speech|voice|audio) (?:model|generation|synthesis)\b|\bclip\b",
+         "Prompt too long for this image model (max 77 tokens)"),
+        ("output cut", (r"\blength limit was reached\b"
+          r"|\b(?:output|response|completion|reply|answer|generation)\b.{0,60}\b(?:truncated|cut off"
+          r"|incomplete|stopped|ended)\b|\bcould not finish\b|\bwhile generating\b|\bunterminated\b"),
+         "The model's answer to the messages was cut off: limit reached"),
+        ("output exceeds", (r"\b(?:output|response|reply|answer|embedding)s? (?:\w{1,6} )?(?:exceed\w{0,3}"
+          r"|too (?:long|large))\b"), "The reply exceeded the maximum tokens"),
+        ("too small", r"\btoo (?:small|short|low|few)\b|\bminimum\b|\bmust be (?:positive|at least)\b",
+         "The context window is too small for the history, it exceeds it"),
+        ("engine start", (r"\bgpu_memory|\bout of memory\b|\bwhen initiali[sz]ing\b|\bderived max"
+          r"|\bkv cache (?:\(|is |memory|of )|\bin (?:the )?kv cache"
+          r"|\b(?:unable|failed) to (?:load|allocate)\b|\b[gm]i?b of\b|\brope\b|\bmax_num_batched"
+          r"|\bmemory\b(?! slot)|\b(?:could not|failed to) start\b"
+          r"|\bmax_model_len (?:\S{1,12} )?is (?:larger|greater)\b"),
+         "The model's max seq len is larger than what is stored in KV cache"),
+        ("training", r"\btraining (?:context|example|file|data)|\btrained (?:with|on)\b|\bfine-?tun",
+         "A training example is too long: 9000 tokens, maximum 8192"),
+        ("n_ctx parameter", (r"\b(?:num_ctx|n_ctx|n_batch|ctx-size|top_k|offset) (?:must|should|cannot"
+          r"|exceeds)\b|\bn_ctx_train\b|\bn_ctx_per_seq\b"
+          r"|\bcontext[ _](?:window|length|size) (?:must|should)\b"),
+         "num_ctx must not be greater than 131072"),
+        ("took too long", (r"\b(?:took|taking|takes?|waited|waiting|ran) (?:for )?(?:\w{1,8} )?too long\b"
+          r"|\btoo long to (?:respond|process|complete|finish|load|generate|answer|run|start)\b"
+          r"|\btime(?:d)?[ -]?out\b"), "The model took too long over the prompt"),
+        ("denied", (r"\b(?:does|do|did|has|have|is|are|was|were) ?(?:not"
+          r"|n't) (?:\w{1,10} )?(?:exceed\w{0,3}|too (?:long|large)|longer|larger)\b"
+          r"|\bwithin (?:the |its )?(?:limits?|context)|\bapproaching\b|\bbut acceptable\b|\bto avoid\b"),
+         "The prompt does not exceed the context window"),
+        ("done", (r"\b(?:automatically|will be|being|was|been|is|are|successfully) (?:truncated|compacted"
+          r"|shortened|trimmed)\b"), "The context was larger than the context window and has been truncated"),
+        ("not available", r"\bnot (?:yet )?available\b|\bdeprecated\b|\bdoes not exist\b|\bbilled at\b",
+         "Prompts of more than 200000 tokens are not available, over the limit"),
+        ("policy", r"\bcontent[_ -](?:filter\w{0,4}|policy|management)\b|\bflagged\b|\bmoderat\w{2,3}\b",
+         "The prompt was flagged: this input is too long to be checked"),
+        ("network", (r"\bconnection (?:refused|reset|error|closed)|\bcertificate\b|\bsegmentation fault\b"
+          r"|\bunknown flag\b"), "prompt too large? Connection refused"),
+        ("chunk", r"\bper (?:chunk|item|row|document)\b|\b(?:search|vector) index\b",
+         "The document is too large: 9000 tokens per chunk, maximum 8192"),
+        ("zh field", (r"(?:名称|描述|标题|字段|用户名|密码|文件名|参数名)(?:长度)?(?:过长|太长|超过|超出"
+          r"|不能超过)"), "提示词的名称过长"),
+        ("limit of another thing", (r"\b(?:prompt|context|conversation|history|chat|message"
+          r"|token)s?[ _](?:depth|nesting|retention|template|id)\b"
+          r"|\b(?:recursion|iteration|call stack|turn|nesting|stack) (?:limit|size|depth)s?\b"
+          r"|\bconcurrent\b"), "maximum context depth exceeded in parser"),
+    ),
+    *rows(Meaning.OTHER_UNIT,
+        ("too many things", (r"\btoo many (?:\w{1,14} ){0,2}(?:image|document|tool|function|file|attachment"
+          r"|item|element|request|choice|stop sequence|message|turn|step|block|page|video|label|propertie"
+          r"|input|text|row|key|section|breakpoint|word|device)s\b(?! tokens?)"),
+         "There are too many tools: the messages are too large for the model"),
+        ("number of things", (r"\b(?:number|count|amount) of (?:image|document|tool|function|file"
+          r"|attachment|item|element|request|choice|stop sequence|message|turn|step|block|page|video|label"
+          r"|propertie|input|text|row|key|section|breakpoint|word|device)s\b(?! tokens?)"
+          r"|\bmax(?:imum)? (?:number of |of )?(?:image|document|tool|function|file|attachment|item|element"
+          r"|request|choice|stop sequence|message|turn|step|block|page|video|label|propertie|input|text|row"
+          r"|key|section|breakpoint|word|device)s\b"),
+         "The number of messages exceeds the maximum of the model"),
+        ("at most n things", (r"\b(?:at most|up to|more than|limit of|maximum of|takes|has"
+          r"|contains) \d{1,6} (?:\w{1,14} )?(?:image|document|tool|function|file|attachment|item|element"
+          r"|request|choice|stop sequence|message|turn|step|block|page|video|label|propertie|input|text|row"
+          r"|key|section|breakpoint|word|device)s\b(?! tokens?)"),
+         "The prompt is too large: it contains 120 images"),
+        ("batch", r"\bbatch\b|\bembedding\b", "The batch of inputs is too large"),
+        ("media", (r"\b(?:images?|audio|video|speech|voice|file|attachment|pdf"
+          r"|document)s?\b.{0,40}(?:\btoo (?:large|long|big)|\bexceed)"), "Image input too large"),
+        ("characters", r"\b(?:characters?|chars)\b|\bwords\b",
+         "The input exceeds the maximum of the model: 5000 characters"),
+        ("bytes", r"\b(?:bytes?|[kmg]i?b|megabytes?|kilobytes?)\b|\d[kmg]i?b\b|\b(?:pixels?|px|octets)\b",
+         "The message history exceeds the model: 9 MB"),
+        ("time", r"\b(?:seconds|minutes|hours|days|pages)\b",
+         "The input is too long for the model: 90 minutes"),
+        ("zh things", (r"(?:图片|图像|文件|工具|函数|轮次)(?:数量|个数|数|太多|过多|过大)"
+          r"|\d ?(?:张|个文件|轮)"), "输入图片过大"),
+        ("zh characters", r"字符|个字|字节", "输入过长，最多 5000 个字符"),
+        ("ja things", r"\d ?枚|画像|ファイル|文字", "入力ファイルが長すぎます"),
+        ("ko things", r"이미지|파일|글자|바이트", "입력 파일이 너무 큽니다"),
+        ("de things", r"\bzeichen\b|\bdatei|\bbild(?:er)?\b",
+         "Die Eingabe ist zu lang: höchstens 5000 Zeichen"),
+        ("fr things", r"\bcaracteres\b|\bfichiers?\b", "L'entrée est trop longue: 5000 caractères"),
+        ("pt things", r"\barquivos?\b", "O arquivo de entrada é grande demais"),
+        ("it things", r"\bcaratter\w\b", "Il prompt è troppo lungo: 5000 caratteri"),
+        ("ru things", r"символ\w{0,3}|\bфайл", "Слишком длинный ввод: 5000 символов"),
+    ),
 )
-"""The room asked for the answer, under the names that APIs give it."""
-
-INPUT_PART = re.compile(
-    SUBJECT.pattern + r"|\btotal\b|\bcombined\b|\bsum\b|\bin your\b|\bwould exceed\b|\bplus\b|总长|總長|合計|합계",
-)
-"""Words by which a sentence counts the messages as well."""
-
-# Phrases whose "input", "prompt" or "context" is a manner of speaking.
-IDIOM = re.compile(
-    r"\b(?:input|request|prompt|body|schema) validation\b|\bvalidation (?:error|exception)\b|\b(?:invalid|malformed|bad) (?:input|prompt|messages?|request)\b(?! is| was)"
-    r"|\bcontext (?:deadline|cancell?ed|manager)\b|\binput_?(?:ids|schema|type|value)\b|\bhistory of\b"
-    r"|\b(?:ssl|tls|execution|security|browser|rendering|http) context\b|\bin (?:this|the) context\b(?![ _-](?:window|length|size|limit|budget))|\bprompt cach\w{1,4}\b|\bcontext cach\w{1,4}\b|\bcached? content\b",
-)
-
-HARD = (
-    # Such as: Rate limit reached for model x on tokens per minute: limit 1000, used 900, requested 300
-    (
-        "rate",
-        meaning(
-            (
-                r"\b(?:exceed\w{0,3}|reach\w{0,3}|hit|over|crossed|surpass\w{0,3}|violat\w{0,3})\b.{0,80}\b(?:rate[- _]?limits?|limit rate|(?:[rt]p[mds]|requests? limit))\b",
-                r"\b(?:rate|request|usage|concurrency|spend\w{0,3}|budget)[- _]?limits?\b.{0,60}\b(?:exceed\w{0,3}|reach\w{0,3}|hit)\b|\brate[-_ ]?limit(?:ed|_exceeded|_error|_reached|ing)\b",
-                r"(?:\b|_)per[ _-](?:min(?:ute)?|second|sec|hour|day|week|month)\b|/ ?(?:min|minute|hour|day)\b|\b(?:tpm|rpm|tpd|itpm|otpm|rpd)\b",
-                r"\btoo many requests\b|\bthrottl\w{1,6}|\bplease wait\b|\btoo (?:frequent|fast)\b|\bslow down\b|\bconcurren\w{1,3} (?:limit|requests?)\b|\bcooldown\b",
-                r"频繁|限流|限速|每分钟|每秒|每天|速率|并发|稍后再?试|頻繁|毎分|1分あたり|レート制限|レートリミット|분당|속도 제한|요청이 너무 많",
-                r"\bpro minute\b|ratenlimit|zu viele anfragen|\bpar minute\b|limite de (?:debit|taux)|trop de requetes|\bpor minut[oa]\b|limite de (?:tasa|taxa|velocidad)|demasiadas (?:solicitudes|peticiones)|muitas (?:solicitacoes|requisicoes)|\bal minuto\b|limite di frequenza|troppe richieste|в минуту|слишком много запросов|частот\w{1,2} запросов|лимит запросов|za duzo zadan|te veel verzoeken|\bdakikada\b|cok fazla istek|qua nhieu yeu cau",
-            )
-        ),
-    ),
-    # Such as: You exceeded your current quota, check your billing
-    (
-        "quota",
-        meaning(
-            (
-                r"\bquotas?\b|insufficient[_ ](?:quota|balance|credits?|funds)|\bcredits?\b|\bbilling\b|\bbalance\b|\bpaid plan\b|\bafford\b|\bpayment\b|\bprepaid\b|\bspend(?:ing)?\b",
-                r"\b(?:daily|weekly|monthly|hourly|per-day|free[- ]tier|trial|account|organi[sz]ation|workspace|subscription|plan|tier|usage|user|team|key|weekly/monthly)(?:'s)? (?:token |usage |limit |token usage ){0,2}(?:limit|allowance|allotment|cap|budget)\b",
-                r"\b(?:tokens?|token limit|limit|allowance)\b.{0,30}\b(?:today|this month|this week|for the day|for your (?:account|organi[sz]ation|plan|tier|key|subscription))\b",
-                r"\bresource (?:has been )?exhausted\b|\bremaining tokens\b|\btokens (?:remaining|left)\b|\btoken (?:allowance|allotment|balance)\b",
-                r"配额|额度|余额|欠费|账户|套餐|クォータ|残高|利用枠|할당량|잔액|크레딧|\bkontingent\b|\bguthaben\b|\bcredits\b|\bsolde\b|\bsaldo\b|\bcuota\b|\bcota\b|квот\w{1,2}|баланс|\bcredito\b|\bkota\b|\blimiet van je abonnement\b",
-            )
-        ),
-    ),
-    # Such as: The access token has expired / Invalid API key
-    (
-        "auth",
-        meaning(
-            (
-                r"\btokens? (?:is |has |have |was |were |included .{0,30}is )?(?:been )?(?:expired|invalid|revoked|malformed|missing|not valid|required)\b|\b(?:expired|invalid|revoked|missing|bad) (?:\w{1,14} )?tokens?\b",
-                r"\b(?:access|refresh|bearer|security|session|auth\w{0,12}|id|api|csrf|jwt|oauth|sso|device|user|bot|personal access|registration|push)[-_ ]tokens?\b|\bjwt\b|\bapi[-_ ]?keys?\b|\bunauthori[sz]ed\b|\bunauthenticated\b|\bpermission denied\b|\bforbidden\b",
-                r"令牌(?:已)?(?:过期|失效|无效)|token ?(?:已)?(?:过期|失效|无效)|鉴权|认证失败|トークン(?:が|の)?(?:有効期限|無効|期限切れ)|토큰이? ?(?:만료|유효하지)|token (?:ist )?abgelaufen|jeton (?:a )?expire|token (?:ha )?(?:caducado|expirado|scaduto|expirou)|токен (?:истек|недействител|просрочен)\w{0,3}|срок действия токена",
-            )
-        ),
-    ),
-)
-"""Kinds of error with a cure of their own. The last of several statements decides between these and a token limit."""
-
-_COUNTED = r"(?:images?|documents?|tools?|functions?|files?|attachments?|items|elements|requests?|choices|stop sequences|messages|turns|rounds|steps|blocks|pages|videos?|frames|labels|parameters|properties|enum\w{0,7}|inputs|arguments|texts|embeddings|connections|redirects|retries|iterations|columns|rows|tags|keys|sections|breakpoints|cache_control)"
-
-SOFT = (
-    # Such as: too many images: 104 + 1 > 100 / at most 128 tools
-    (
-        "count",
-        meaning(
-            (
-                rf"\btoo many (?:\w{{1,14}} ){{0,2}}{_COUNTED}\b(?! tokens?)|\b(?:number|count|amount) of {_COUNTED}\b(?! tokens?)|\bmax(?:imum)? (?:number of |of )?{_COUNTED}(?<=s)\b|\b(?:at most|up to|more than|limit of|maximum of) \d{{1,6}} (?:\w{{1,14}} )?{_COUNTED}\b(?! tokens?)|\barray_above\w{{0,12}}\b|\barray too long\b",
-                rf"\b(?:tool[ _]calls?|recursion|iteration|call stack|turn|nesting|batch|stack)s? (?:limit|size|depth)\b|\bbatch size\b|\b(?:images?|audio|video|file|photo|attachment|pdf)s?\b.{{0,25}}(?:\btoo (?:large|long|big)|\bexceed)|\bmax_?(?:turns|iterations|steps|retries)\b|\b{_COUNTED} (?:count|limit)\b",
-                r"(?:图片|图像|文件|工具|函数|消息|轮次)(?:数量|个数|数)|枚の画像|画像(?:の)?(?:数|枚数)|이미지 (?:수|개수)|zu viele (?:bilder|dateien|werkzeuge)|trop d[e'] ?(?:images|fichiers|outils)|demasiad[oa]s (?:imagenes|archivos|herramientas)|(?:muitas|muitos) (?:imagens|arquivos)|tropp[ei] (?:immagini|file)|слишком много (?:изображений|файлов|инструментов)",
-            )
-        ),
-    ),
-    # Such as a description of a tool: string too long, maximum length 1024
-    (
-        "field",
-        meaning(
-            (
-                r"\bstring[_ ](?:is )?(?:too[_ ]long|above[_ ]max)|\bstring_above_max_length\b|\b(?:string|array|object) with (?:a )?(?:maximum )?length\b|\btools?[\[.]\d|\bfunctions?[\[.]\d|\bmax_?length\b(?=.{0,40}char)",
-                r"\b(?:description|name|names|title|field|label|metadata|user_?name|password|filename|url|uri|urls|header|headers|cookie|cookies|user id|user_id|identifier|property|property name|schema|enum|pattern|regex|argument list|path|subject|tag|column|key|suffix|stop sequence|logit_bias|safety_identifier|prompt_cache_key|e-?mail|signature|caption|comment|tweet|statement|expression|sql|query string|audio|video|recording|clip)s?['\"`)\]]{0,3} (?:\(.{0,30}\) ?)?(?:\w{1,10} ){0,2}(?:too long|too large|exceed\w{0,3}|longer than|must be|must have|at most|cannot|can't|should)\b",
-                r"\btool argument\b|\b(?:stop|banned|special|bias|suppress\w{0,3})[ _]tokens?\b|\b(?:bad_words|logit_bias|tool schema)\b|\btool[ _]name\b|\btool[ _]description\b|\bdescription\b.{0,30}\blength\b|\burl too long\b|\buri too (?:long|large)\b|\brequest header\b|\brequest-uri\b",
-                r"(?:名称|描述|标题|字段|用户名|密码|文件名|参数名)(?:长度)?(?:过长|太长|超过|超出|不能超过)|(?:名前|説明|タイトル|ファイル名)(?:が|は)|(?:이름|설명|제목)(?:이|은|가)",
-            )
-        ),
-    ),
-    # Such as: MCP tool response (30000 tokens) exceeds maximum allowed tokens
-    (
-        "tool output",
-        meaning(
-            (
-                r"\b(?:tool|mcp|function|file|page|search|command|plugin|server|skill)\b.{0,60}\b(?:response|result|output|content|contents)s?\b|\b(?:tool|file|response|output|result|page|screenshot|diff|attachment) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?)?\)? (?:exceed|is too)|\bfile contents? \(|\bresponse\b.{0,30}\bexceeds? (?:the )?max",
-            )
-        ),
-    ),
-    # Such as: Could not parse the reply as the length limit was reached
-    (
-        "output cut",
-        meaning(
-            (
-                r"\blength limit was reached\b|\blengthfinishreason|\boutput (?:token )?limit\b|\b(?:output|response|completion|reply|answer|generation)\b.{0,60}\b(?:truncated|cut off|incomplete|stopped|ended)\b|\bfinish_reason\b.{0,8}\blength\b|\bwhile generating\b|\b(?:output|response|completion|reply|answer|generation) (?:has |was |is |had )?(?:exceed\w{0,3}|too (?:long|large))\b|\bbefore completing\b|\bcould not finish\b|\bunterminated\b|\bmax_tokens (?:was |limit was |limit )?reached\b",
-            )
-        ),
-    ),
-    # Such as: Model context window too small (minimum is 16000) / try decreasing max_model_len when initializing the engine
-    (
-        "config",
-        meaning(
-            (
-                r"\btoo (?:small|short|low|few)\b|\bminimum\b|\bat least \d{1,9} (?:tokens )?(?:are|is) (?:required|needed)|\bgpu_memory|\bgpu memory\b|\bout of memory\b|\bwhen initiali[sz]ing\b|\bengine args?\b|\bderived max|\btensor parallel|\b--max-model-len\b|\bmax_position_embeddings in\b|\bcuda\b|\bkv cache \(|\bstored in (?:the )?kv|最小|至少|太小|過小",
-            )
-        ),
-    ),
-    # Such as: took too long to respond to the prompt
-    (
-        "time",
-        meaning(
-            (
-                r"\b(?:took|taking|takes?|takes|waited|waiting|idle|open|running|ran) (?:for )?(?:\w{1,8} )?too long\b|\btoo long to (?:respond|process|complete|finish|load|generate|reply|answer|run|start|return|connect)\b|\btime(?:d)?[ -]?out\b|\bdeadline exceeded\b|\btoo long ago\b",
-            )
-        ),
-    ),
-    # Such as: The context is large, but acceptable / does not exceed the limit
-    (
-        "denied",
-        meaning(
-            (
-                r"\bbut acceptable\b|\b(?:does|do|did|has|have|is|are|was) ?(?:not|n't) (?:\w{1,10} )?(?:exceed\w{0,3}|too (?:long|large)|longer|larger)\b|\bdoesn't exceed\b|\bwithin (?:the |its )?(?:limits?|context window|context length)\b|\b(?:automatically|will be|being|was|been) (?:truncated|compacted|shortened|trimmed)\b|\b(?:approaching|close to|nearing)\b|\bnot (?:yet )?available\b|\bto avoid\b",
-            )
-        ),
-    ),
-    # Such as: Request body of 5242880 bytes exceeds the limit / exceeds 4000 characters
-    (
-        "unit",
-        meaning(
-            (
-                r"\b(?:characters?|chars)\b|\b(?:bytes?|[kmg]i?b|megabytes?|kilobytes?|gigabytes?|mbytes)\b|\d[kmg]i?b\b|\b(?:pixels?|px|seconds|minutes|hours|days|pages)\b|字符|个字|字节|文字|글자|바이트|\bzeichen\b|\bcaract\w{2,5}\b|\bcaratter\w\b|\boctets\b|символ\w{0,3}|знак\w{0,2}|\bznakow\b|\btekens\b|\bkarakter\w{0,2}\b|\bky tu\b",
-            )
-        ),
-    ),
-    # Such as: content_filter / the prompt was flagged
-    (
-        "policy",
-        meaning(
-            (
-                r"\bcontent[_ -](?:filter\w{0,4}|policy|management)\b|\bflagged\b|\bmoderation\b|\bsafety (?:system|filter)\b|\bjailbreak\b|内容审核|敏感",
-            )
-        ),
-    ),
-)
-"""What makes one sentence no evidence; a clear token limit in another sentence still counts."""
-
-_TEXT_BYTES = re.compile(r"\b(?:text|prompt|context|input) (?:\w{1,10} )?bytes\b")
-_EXTRA_UNIT = ("unit", "count", "tool output")
-
-
-def hard_veto(segment: str) -> str | None:
-    """The kind of error that a sentence states outright, or None."""
-    return next((name for name, pattern in HARD if pattern.search(segment)), None)
-
-
-def soft_veto(segment: str) -> str | None:
-    """Why a sentence that sounds like a token limit is none, or None."""
-    plain = IDIOM.sub(" ", segment)
-    # Such as: max_tokens is too large, this model supports at most 4096 completion tokens
-    if OUTPUT_PARAM.search(plain) and not INPUT_PART.search(OUTPUT_PARAM.sub(" ", plain)):
-        return "output parameter"
-    for name, pattern in SOFT:
-        if not pattern.search(segment):
-            continue
-        # "exceeds the context window (about 400000 characters)" counts characters and means tokens all the same.
-        if name in _EXTRA_UNIT and (
-            _TEXT_BYTES.search(segment) or (TOKEN.search(segment) and name == "unit") or CONTEXT.search(plain)
-        ):
-            continue
-        return name
-    return None
+"""What speaks against a token limit."""
+# fmt: on

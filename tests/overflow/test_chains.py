@@ -1,4 +1,4 @@
-"""Exceptions around exceptions: which one speaks for the chain (G13, P17)."""
+"""Exceptions around exceptions: which one speaks for the chain."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def raised(outer: Exception, inner: Exception | None, *, how: str) -> Exception:
     return outer
 
 
-def test_a_cause_counts_whatever_wraps_it() -> None:  # G13
+def test_a_cause_counts_whatever_wraps_it() -> None:
     found = detect_token_limit(raised(ValueError("no answer"), None, how="from"))
 
     assert found is not None
     assert (found.limit, found.requested) == (8192, 9000)
 
 
-def test_a_cause_of_a_cause_counts() -> None:  # G13
+def test_a_cause_of_a_cause_counts() -> None:
     middle = raised(LLMError("call failed"), None, how="from")
 
     assert detect_token_limit(raised(RuntimeError("agent failed"), middle, how="from")) is not None
@@ -85,15 +85,79 @@ def test_the_context_counts_when_the_outer_error_only_wraps(outer: Exception) ->
         ProviderError("You exceeded your current quota", 400),
     ],
 )
-def test_an_old_error_in_the_context_does_not_count(outer: Exception) -> None:  # P17
+def test_an_old_error_in_the_context_does_not_count(outer: Exception) -> None:
     assert detect_token_limit(raised(outer, None, how="context")) is None
 
 
-def test_from_none_suppresses_the_context() -> None:  # P17
+class APIConnectionError(Exception):
+    """The base class and its kin, as SDKs name them."""
+
+
+class ReadTimeout(Exception):  # noqa: N818 - httpx names it so
+    pass
+
+
+class ConnectError(Exception):
+    pass
+
+
+class APITimeoutError(APIConnectionError):
+    pass
+
+
+class OwnError(APIConnectionError):
+    """Its name says nothing of the network; its base does."""
+
+
+class RemoteProtocolError(Exception):
+    pass
+
+
+class ServerDisconnectedError(Exception):
+    pass
+
+
+class ServiceUnavailableError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        APIConnectionError("Connection error."),
+        APIConnectionError(""),
+        ReadTimeout("The read operation timed out"),
+        ReadTimeout(""),
+        ConnectError("All connection attempts failed"),
+        APITimeoutError("Request timed out."),
+        OwnError("the request failed"),
+        RemoteProtocolError("peer closed connection, LLM error"),
+        ServerDisconnectedError("Server disconnected"),
+        ServiceUnavailableError("the API call failed"),
+        ProviderError("upstream error", 500),
+        OSError("LLM call failed"),
+    ],
+)
+def test_a_token_limit_that_was_only_interrupted_does_not_count(outer: Exception) -> None:
+    assert detect_token_limit(raised(outer, None, how="context")) is None
+
+
+def test_a_wrapper_of_a_network_error_is_one_too() -> None:
+    network = raised(ReadTimeout(""), None, how="context")
+
+    assert detect_token_limit(raised(LLMError("the call failed"), network, how="from")) is None
+    assert detect_token_limit(raised(LLMError("the call failed"), network, how="context")) is None
+
+
+def test_a_network_error_with_the_words_of_a_token_limit_is_one() -> None:
+    assert detect_token_limit(APIConnectionError(f"OllamaException - {TEXT}")) is not None
+
+
+def test_from_none_suppresses_the_context() -> None:
     assert detect_token_limit(raised(LLMError("the call failed"), None, how="from none")) is None
 
 
-def test_a_clear_other_error_ends_the_walk_even_with_a_cause() -> None:  # P17
+def test_a_clear_other_error_ends_the_walk_even_with_a_cause() -> None:
     assert detect_token_limit(raised(RateLimitError("slow down", 429), None, how="from")) is None
 
 
@@ -104,6 +168,10 @@ def test_the_last_of_several_tries_decides() -> None:
     error.errors = [rate, limit]  # type: ignore[attr-defined]
     assert detect_token_limit(error) is not None
     error.errors = [limit, rate]  # type: ignore[attr-defined]
+    assert detect_token_limit(error) is None
+    error.errors = [limit, ReadTimeout("")]  # type: ignore[attr-defined]
+    assert detect_token_limit(error) is None
+    error.errors = [limit, KeyError("answer")]  # type: ignore[attr-defined]
     assert detect_token_limit(error) is None
 
 
@@ -248,7 +316,7 @@ def test_the_callers_own_words_in_a_body_prove_nothing() -> None:
 
 
 class HostileError(Exception):
-    """Everything that can go wrong in a stranger's class does."""
+    """Everything that can go wrong in a class does."""
 
     def __str__(self) -> str:
         raise RuntimeError("no text")
@@ -260,5 +328,5 @@ class HostileError(Exception):
 def test_a_hostile_object_is_no_token_limit_and_no_crash() -> None:
     assert detect_token_limit(HostileError()) is None
     assert detect_token_limit(raised(HostileError(), None, how="from")) == TokenLimit(
-        8192, 9000, source="subject too long"
+        8192, 9000, source="too long in tokens"
     )

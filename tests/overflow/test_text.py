@@ -1,0 +1,112 @@
+"""The plain form of a text: what terminals, encoders and keyboards do to a message is undone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compacter.overflow import detect_text
+from compacter.overflow.text import MAX_TEXT, bounded, normalise
+
+SENTENCE = "The prompt has 9000 tokens, which exceeds the maximum context length of 8192 tokens."
+
+
+def framed(text: str, width: int, edge: str = "│") -> str:
+    """The text hard-wrapped at ``width`` columns inside a frame."""
+    lines = [text[start : start + width] for start in range(0, len(text), width)]
+    return "\n".join(f"{edge}{line.ljust(width)}{edge}" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("raw", "plain"),
+    [
+        ("\x1b[1;31mToo\x1b[0m long", "too long"),
+        ("too\\nlong", "too long"),
+        ('a \\"quoted\\" word', 'a "quoted" word'),
+        ("a &gt; b &amp;&nbsp;c", "a > b & c"),
+        ("ｍａｘ ８１９２", "max 8192"),
+        ("trop long pour le modèle", "trop long pour le modele"),
+        ("m\\u00fcssen", "mussen"),
+        ("\\u8f93\\u5165", "输入"),
+        ("\\\\\\\\u8f93", "输"),
+        ("\\ud83d\\ude00 ok", "\U0001f600 ok"),
+        ("no\u200bspace", "nospace"),
+        ("8\u202f192", "8_192"),
+        ("“a” ‘b’", "\"a\" 'b'"),
+        ("9 ≤ 8 ≥ 7", "9 <= 8 >= 7"),
+        ("see https://example.com/limit?max=1 now", "see now"),
+        ("maxi\nmum", "maximum"),
+        ("con-\ntext", "context"),
+        ("a\nb", "a b"),
+    ],
+)
+def test_each_encoding_is_undone(raw: str, plain: str) -> None:
+    assert normalise(raw) == plain
+
+
+@pytest.mark.parametrize("separator", ["\n\n", "\nDetails: "])
+def test_a_paragraph_ends_a_sentence(separator: str) -> None:
+    assert "\x1e" in normalise(f"one{separator}two")
+
+
+def test_the_callers_own_messages_are_left_out() -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": "it is secret"}], "max_tokens": 5})
+
+    assert "secret" not in normalise(body)
+    assert "max_tokens" in normalise(body)
+
+
+def test_content_is_kept_where_no_message_is_repeated() -> None:
+    assert "too long" in normalise('{"content": "the prompt is too long"}')
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(
+    "text", ["输入的 token 数 9000 超过了模型最大上下文长度 8192", "Le prompt est trop long pour le modèle"]
+)
+def test_json_escapes_are_decoded_however_deep(text: str, depth: int) -> None:
+    wrapped = text
+    for _ in range(depth):
+        wrapped = json.dumps({"error": wrapped})
+
+    assert detect_text(wrapped) == detect_text(text) is not None
+
+
+@pytest.mark.parametrize("edge", ["│", "|", ""])
+@pytest.mark.parametrize("width", range(24, 60))
+def test_a_number_broken_by_a_wrap_is_no_number_rather_than_a_wrong_one(width: int, edge: str) -> None:
+    found = detect_text(framed(SENTENCE, width, edge))
+
+    if found is not None:
+        assert found.limit in {8192, None}
+        assert found.requested in {9000, None}
+
+
+@pytest.mark.parametrize("width", range(30, 60))
+def test_a_wrapped_sentence_is_found(width: int) -> None:
+    assert detect_text(framed(SENTENCE, width)) is not None
+
+
+@pytest.mark.parametrize("broken", ["13\n1072", "13│\n│1072", "13 |\n| 1072", "131,\n072", "13\r\n1072"])
+def test_pieces_of_a_broken_number_count_nothing(broken: str) -> None:
+    found = detect_text(f"the prompt exceeds the maximum context length of {broken} tokens")
+
+    assert found is not None
+    assert (found.limit, found.requested) == (None, None)
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
+    kept = bounded("a" + "x" * MAX_TEXT + "z")
+
+    assert kept[0] == "a"
+    assert kept[-1] == "z"
+    assert len(kept) <= MAX_TEXT + 3
+    assert bounded("y" * MAX_TEXT) == "y" * MAX_TEXT
+
+
+def test_the_end_of_a_huge_text_is_read() -> None:
+    found = detect_text("x" * 10_000_000 + " prompt is too long: 9000 tokens > 8192 maximum")
+
+    assert found is not None
+    assert found.requested == 9000
