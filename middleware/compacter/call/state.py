@@ -15,7 +15,8 @@ from compacter.compaction.calibration import Calibration
 from compacter.compaction.task import Settings
 from compacter.events import CompactionEvent, CompactionSkipped, Event, Ledger
 from compacter.memory.base import BaseMemory, base_memory
-from compacter.memory.match import Matcher, flight_key
+from compacter.memory.digest import flight_key
+from compacter.memory.match import Matcher
 from compacter.memory.single_flight import SingleFlight
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, Wire
