@@ -19,7 +19,7 @@ from compacter.compaction.task import CompactionStrategy
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
-from compacter.memory.match import conversation_digest
+from compacter.memory.digest import conversation_digest
 from compacter.messages.format import WIRE_FORMATS, Message, recognise, wire
 from compacter.models import window
 from compacter.options import Fallback, PlanHook, Summarizer, validated

@@ -20,7 +20,6 @@ from compacter.call.effects import (
     AskPlan,
     AskSummarizer,
     Call,
-    Claim,
     Clock,
     Effect,
     HandOver,
@@ -31,11 +30,13 @@ from compacter.call.effects import (
     Tell,
     Usage,
 )
+from compacter.call.effects import Claim as ClaimEffect
 from compacter.call.request import answer_of, model_of, tokens_of
 from compacter.call.state import Engine
 from compacter.call.streams import is_async_stream, is_sync_stream, joined
 from compacter.compaction.cut import CompactionPlan
-from compacter.memory.single_flight import LONGEST_WAIT
+from compacter.memory.base import AsyncClaim, Claim
+from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN, Flight
 from compacter.messages.format import Message, Wire
 from compacter.overflow import detect_in_reply
 
@@ -59,7 +60,8 @@ class World:
         self.args = args
         self.kwargs = kwargs
         self.first: Awaitable[Any] | None = None
-        self._claims: list[tuple[str, bool]] = []
+        self._flights: list[Flight] = []
+        self._claims: list[Claim | AsyncClaim] = []
         self._closed = False
         self._lock = threading.Lock()
         self._spent = 0.0
@@ -73,14 +75,14 @@ class World:
         """Give back what this call holds, so that nobody waits for it."""
         with self._lock:
             claims, self._claims, self._closed = self._claims, [], True
-        for key, shared in claims:
-            self.engine.flights.release(key)
-            if shared:
-                self._give_back(key)
+        for flight in self._flights:
+            flight.release()
+        for claim in claims:
+            self._give_back(claim)
 
-    def _give_back(self, key: str) -> None:
+    def _give_back(self, claim: Any) -> None:
         def release() -> None:
-            self._guard("release", lambda: self.engine.options.memory.release(key))
+            self._guard("release", claim.release)
 
         try:
             # A memory that waits for a disk or a network must not keep the loop waiting, nor a cancellation.
@@ -105,7 +107,7 @@ class World:
                 return self._plan(
                     self._guard("hook", lambda: resolve(self._before(effect.plan)), effect.plan), effect.plan
                 )
-            case Claim():
+            case ClaimEffect():
                 return self._claim(effect)
             case Sleep():
                 time.sleep(effect.seconds)
@@ -161,13 +163,15 @@ class World:
         function, args, kwargs = self._summary_call(effect, asynchronous=False)
         return resolve(joined(function(*args, **kwargs)))
 
-    def _claim(self, effect: Claim) -> bool:
+    def _claim(self, effect: ClaimEffect) -> bool:
         key = self.engine.flight_key(self.model, self.wire, effect.messages)
-        with self._on_the_clock():
-            waited = self.engine.flights.claim(key, self._wait(LONGEST_WAIT))
-        if waited is not False:
-            return bool(waited)
-        self._claims.append((key, False))
+        flight = self.engine.flights.join(key, blocks=True)
+        if flight is None:
+            return False
+        if not flight.leads:
+            with self._on_the_clock():
+                return flight.wait(self._wait(LONGEST_WAIT))
+        self._flights.append(flight)
         if not self.engine.blocking:
             return False
         end = time.monotonic() + self._wait(_CLAIM_SECONDS)
@@ -181,15 +185,18 @@ class World:
 
     def _shared_claim(self, key: str) -> bool:
         """Whether this process now holds the claim among all processes; True too when the memory cannot say."""
-        granted = self._guard("claim", lambda: self.engine.options.memory.claim(key, _CLAIM_SECONDS), otherwise=True)
-        if granted:
-            with self._lock:
-                if not self._closed:
-                    self._claims[-1] = (key, True)
-                    return True
-            # The call was cancelled while its thread was still asking.
-            self._guard("release", lambda: self.engine.options.memory.release(key))
-        return bool(granted)
+        memory = self.engine.memory
+        assert memory is not None  # noqa: S101
+        granted = self._guard("claim", lambda: memory.claim(key, _CLAIM_SECONDS), otherwise=True)
+        if granted is None or granted is True or granted is False:
+            return bool(granted)
+        with self._lock:
+            if not self._closed:
+                self._claims.append(granted)
+                return True
+        # The call was cancelled while its thread was still asking.
+        self._guard("release", granted.release)
+        return True
 
     # -- async -------------------------------------------------------------------------------------------------------
 
@@ -210,7 +217,7 @@ class World:
                 return self._plan(
                     await self._aguard("hook", lambda: self._before(effect.plan), effect.plan), effect.plan
                 )
-            case Claim():
+            case ClaimEffect():
                 return await self._aclaim(effect)
             case Sleep():
                 return await asyncio.sleep(effect.seconds)
@@ -255,13 +262,20 @@ class World:
             return [chunk async for chunk in reply]
         return joined(reply)
 
-    async def _aclaim(self, effect: Claim) -> bool:
+    async def _aclaim(self, effect: ClaimEffect) -> bool:
         key = self.engine.flight_key(self.model, self.wire, effect.messages)
-        with self._on_the_clock():
-            waited = await self.engine.flights.aclaim(key, self._wait(LONGEST_WAIT))
-        if waited is not False:
-            return bool(waited)
-        self._claims.append((key, False))
+        flight = self.engine.flights.join(key, blocks=False)
+        if flight is None:
+            return False
+        if not flight.leads:
+            with self._on_the_clock():
+                end = time.monotonic() + self._wait(LONGEST_WAIT)
+                while not flight.over() and time.monotonic() < end:
+                    await asyncio.wait(
+                        [asyncio.wrap_future(flight.done)], timeout=min(LOOK_AGAIN, end - time.monotonic())
+                    )
+            return flight.over()
+        self._flights.append(flight)
         if not self.engine.blocking:
             return False
         end = time.monotonic() + self._wait(_CLAIM_SECONDS)

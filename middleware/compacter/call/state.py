@@ -14,8 +14,10 @@ from compacter.call.trigger import Pulse
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.task import Settings
 from compacter.events import CompactionEvent, CompactionSkipped, Event, Ledger
-from compacter.memory.match import Recall, chain_digest
-from compacter.memory.single_flight import Flights
+from compacter.memory.base import BaseMemory, base_memory
+from compacter.memory.digest import flight_key
+from compacter.memory.match import Matcher
+from compacter.memory.single_flight import SingleFlight
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, Wire
 from compacter.models import window
@@ -35,11 +37,15 @@ class Engine:
         self.detect = self.policy.detect
         self.ledger = Ledger()
         self.count_call = self.ledger.count_call
-        # Several Compacters that share an in-process memory share what is under way too.
-        shared = getattr(options.memory, "flights", None)
-        self.flights = shared if isinstance(shared, Flights) else Flights()
-        self.recall = Recall(options.memory, alternate=options.alternate_roles) if options.memory is not None else None
-        self.blocking = bool(getattr(options.memory, "blocking", False))
+        self.memory: BaseMemory | None = base_memory(options.memory) if options.memory is not None else None
+        # Several Compacters that share a memory share what is under way too.
+        self.flights = self.memory.flights if self.memory is not None else SingleFlight()
+        self.recall = (
+            Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._unencodable)
+            if self.memory is not None
+            else None
+        )
+        self.blocking = self.memory is not None and self.memory.blocking
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.logger = options.logger
@@ -124,7 +130,10 @@ class Engine:
 
     def flight_key(self, model: str | None, wire: Wire, head: Sequence[Message]) -> str:
         """Names the compaction of this head among those under way."""
-        return chain_digest(self.scope(model, wire), wire, head)
+        return flight_key(self.scope(model, wire), wire, head)
+
+    def _unencodable(self, reason: str) -> None:
+        self._write("debug", "compacter.not_remembered", {"reason": reason})
 
     def hooks_for(self, event: Event) -> list[Callable[..., object]]:
         """The hooks that are to be told, after totals and log have been."""

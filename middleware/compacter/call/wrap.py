@@ -17,7 +17,7 @@ from compacter.call.request import Session, tokens_of
 from compacter.call.state import Engine
 from compacter.call.streams import is_async_stream
 from compacter.call.trigger import converse, cut_silently, truncated
-from compacter.memory.match import conversation_digest
+from compacter.memory.digest import conversation_digest
 from compacter.messages.format import Message, recognise, wire
 from compacter.models import window
 from compacter.overflow import TokenLimit, detect_in_reply

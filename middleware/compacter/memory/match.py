@@ -3,115 +3,72 @@
 from __future__ import annotations
 
 import copy
-import json
-import threading
 from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import islice
 from typing import Literal
 
 from compacter.compaction.check import kept_and_discarded
-from compacter.memory.base import Memory
-from compacter.memory.record import Record, StoredMessage
-from compacter.messages.fields import Json
+from compacter.memory.base import Memory, base_memory
+from compacter.memory.compare import comparable
+from compacter.memory.digest import Sent, chain, is_system, is_user, lookup_keys, message_digest, record_key
+from compacter.memory.record import Record, StoredMessage, footprint
+from compacter.messages.fields import Json, Unencodable
 from compacter.messages.format import Message, Wire
-from compacter.messages.steps import Kind
 
-_STARTS = 4
-"""How many places a lookup tries as the beginning of what was folded: pinned messages may stand before it."""
-_RUN = 4
-"""Messages that the beginning is known by, where as many were folded in a row: first messages repeat."""
-_CLIP = 8_192
-"""Characters of a text that count for the beginning; a lookup must not encode a book each time."""
-_LOOK_AT = 64
-"""Messages among which the beginning is looked for."""
+_RECOGNISED = "recognised:"
+"""Begins the keys of what ``Matcher`` attaches to a memory."""
 
 
-def encoded(wire: Wire, message: Message) -> bytes:
-    """The content of one message; no encoding is the beginning of another one."""
-    return _bytes(wire.content(message))
+def record_of(scope: str, history: Sent, after: Sequence[Message]) -> Record | None:
+    """The record that makes ``after`` of a history; ``None`` when nothing was folded.
 
-
-def chain(parts: Iterable[bytes], start: str = "") -> str:
-    """Digest of encoded messages, in order."""
-    digest = blake2b(start.encode("utf-8", "surrogatepass"), digest_size=16)
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
-
-
-def chain_digest(scope: str, wire: Wire, messages: Sequence[Message]) -> str:
-    """Digest of the content of these messages, in order, for calls of this scope."""
-    return chain((encoded(wire, message) for message in messages), scope)
-
-
-def conversation_digest(wire: Wire, messages: Sequence[Message]) -> str:
-    """What names a conversation in events: a digest of its first message that is no system message."""
-    first = lead(wire, messages)
-    return chain([_opening(wire, messages[first])])[:16] if first < len(messages) else ""
-
-
-def is_system(wire: Wire, message: Message) -> bool:
-    """Whether a message stands outside what is folded and counted."""
-    return wire.speaker(message) == "system"
-
-
-def lead(wire: Wire, messages: Sequence[Message]) -> int:
-    """How many system messages a history begins with."""
-    for index, message in enumerate(messages):
-        if not is_system(wire, message):
-            return index
-    return len(messages)
-
-
-def lookup_keys(scope: str, wire: Wire, messages: Sequence[Message], first: int) -> list[str]:
-    """The keys under which records of this history may be.
-
-    ``first`` is where its leading system messages end.
+    The messages that were put in are copied: the function they are sent with may change its own. Raises
+    ``Unencodable`` where something that was folded or put in cannot be encoded.
     """
-    window = islice(messages, first, first + _LOOK_AT)
-    spoken = (message for message in window if not is_system(wire, message))
-    openings = [_opening(wire, message) for message in islice(spoken, _STARTS + _RUN - 1)]
-    keys: dict[str, None] = {}
-    for start in range(min(_STARTS, len(openings))):
-        keys[chain(openings[start : start + 1], scope)] = None
-        if start + _RUN <= len(openings):
-            keys[chain(openings[start : start + _RUN], scope)] = None
-    return list(keys)
+    wire, before, body = history.wire, history.messages, history.body
+    origins, _ = kept_and_discarded(before, after)
+    places = {index: position for position, index in enumerate(body)}
+    kept = {places[origin] for origin in origins if origin in places}
+    gone = [position for position in range(len(body)) if position not in kept]
+    if not gone:
+        return None
+    literals = _literals(wire, origins, after, body, places, history.first)
+    boundary = gone[-1] + 1
+    for literal in literals:
+        boundary = max(boundary, min(literal.position + literal.behind_system, len(body)))
+    parts = [history.digest(body[position]) for position in gone]
+    return Record(
+        key=record_key(scope, wire, [before[index] for index in body], gone),
+        boundary=boundary,
+        kept=tuple(sorted(position for position in kept if position < boundary)),
+        literals=tuple(literals),
+        digest=chain(parts),
+        last=chain(parts[-1:]),
+        folded_user=next((place for place in reversed(gone) if is_user(wire, before[body[place]])), -1),
+    )
 
 
-def record_key(scope: str, wire: Wire, body: Sequence[Message], folded: Sequence[int]) -> str:
-    """The key of a record: one of the lookup keys of every history that it matches.
-
-    ``body`` is the history without system messages, ``folded`` the positions in it that were folded,
-    ascending.
-    """
-    start = folded[0]
-    if start >= _STARTS:
-        return chain([_opening(wire, body[0])], scope)
-    run = _RUN if folded[_RUN - 1 : _RUN] == [start + _RUN - 1] else 1
-    return chain((_opening(wire, message) for message in body[start : start + run]), scope)
-
-
-def _opening(wire: Wire, message: Message) -> bytes:
-    return _bytes(_clipped(wire.content(message)))
-
-
-def _clipped(value: Json) -> Json:
-    if isinstance(value, str):
-        return value if len(value) <= _CLIP else [len(value), value[:_CLIP]]
-    if isinstance(value, dict):
-        return {key: _clipped(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_clipped(inner) for inner in value]
-    return value
-
-
-def _bytes(content: Json) -> bytes:
-    return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+def _literals(
+    wire: Wire,
+    origins: Sequence[int | None],
+    after: Sequence[Message],
+    body: Sequence[int],
+    places: dict[int, int],
+    first: int,
+) -> list[StoredMessage]:
+    found: list[StoredMessage] = []
+    position, behind = 0, False
+    for origin, message in zip(origins, after, strict=True):
+        if origin is None:
+            message_digest(wire, message)
+            found.append(StoredMessage(position, copy.deepcopy(message), behind))
+        elif origin in places:
+            position, behind = places[origin] + 1, False
+        elif origin >= first:
+            position, behind = max(position, bisect_left(body, origin)), True
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,54 +84,6 @@ class Layout:
     """Where the verbatim rest begins."""
     user_stays: bool
     """Whether the last genuine user message up to there, if there is one, stands verbatim."""
-
-
-def record_of(scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> Record | None:
-    """The record that makes ``after`` of ``before``; ``None`` when nothing was folded.
-
-    The messages that were put in are copied: the function they are sent with may change its own.
-    """
-    origins, _ = kept_and_discarded(before, after)
-    body = [index for index, message in enumerate(before) if not is_system(wire, message)]
-    places = {index: position for position, index in enumerate(body)}
-    kept = {places[origin] for origin in origins if origin in places}
-    gone = [position for position in range(len(body)) if position not in kept]
-    if not gone:
-        return None
-    literals = _literals(origins, after, body, places, lead(wire, before))
-    boundary = gone[-1] + 1
-    for literal in literals:
-        boundary = max(boundary, min(literal.position + literal.behind_system, len(body)))
-    spoken = [before[index] for index in body]
-    parts = [encoded(wire, spoken[position]) for position in gone]
-    return Record(
-        key=record_key(scope, wire, spoken, gone),
-        boundary=boundary,
-        kept=tuple(sorted(position for position in kept if position < boundary)),
-        literals=tuple(literals),
-        digest=chain(parts),
-        last=chain(parts[-1:]),
-        folded_user=next((place for place in reversed(gone) if is_user(wire, spoken[place])), -1),
-    )
-
-
-def _literals(
-    origins: Sequence[int | None],
-    after: Sequence[Message],
-    body: Sequence[int],
-    places: dict[int, int],
-    first: int,
-) -> list[StoredMessage]:
-    found: list[StoredMessage] = []
-    position, behind = 0, False
-    for origin, message in zip(origins, after, strict=True):
-        if origin is None:
-            found.append(StoredMessage(position, copy.deepcopy(message), behind))
-        elif origin in places:
-            position, behind = places[origin] + 1, False
-        elif origin >= first:
-            position, behind = max(position, bisect_left(body, origin)), True
-    return found
 
 
 def laid_out(record: Record, wire: Wire, messages: Sequence[Message], first: int) -> Layout:
@@ -225,11 +134,6 @@ def view_of(
     return view
 
 
-def is_user(wire: Wire, message: Message) -> bool:
-    """Whether it is a genuine user message."""
-    return wire.outline([message]).kinds[0] is Kind.USER
-
-
 def _any_user(wire: Wire, messages: Sequence[Message], start: int) -> bool:
     return any(is_user(wire, messages[index]) for index in range(len(messages) - 1, start - 1, -1))
 
@@ -259,195 +163,178 @@ def _joins(layout: Layout, wire: Wire, messages: Sequence[Message], first: int, 
     return not (alternate and following == ends_with != ended_with and following in ("user", "assistant"))
 
 
-_SEEN_BYTES = 64 << 20
-_SEEN_ENTRIES = 1_000
-_PER_MESSAGE = 400
-"""Bytes that the structure of one copied message takes, roughly."""
+class Matcher:
+    """A memory as calls use it: by conversation instead of by key. Thread-safe.
+
+    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None`` where the
+    message format decides. ``on_unencodable`` is called, once, with the reason why a message is neither found nor kept.
+
+    ``view`` and ``remember`` raise what the memory raises, and nothing else; ``aview`` and ``aremember`` are for a
+    memory with ``asynchronous`` set.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        alternate: bool | None = None,
+        on_unencodable: Callable[[str], object] | None = None,
+    ) -> None:
+        self.memory = base_memory(memory)
+        self._alternate = alternate
+        self._on_unencodable = on_unencodable
+        self.nothing_known = self.memory.empty
+        """Whether a call need not look: there is certainly no record."""
+
+    def view(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
+        """The messages with their longest remembered prefix compacted, or ``None``."""
+        history = self._history(scope, wire, messages)
+        return self._chosen(history, self.memory.find(history.keys)) if history else None
+
+    async def aview(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
+        """As ``view``, awaited."""
+        history = self._history(scope, wire, messages)
+        return self._chosen(history, await self.memory.afind(history.keys)) if history else None
+
+    def remember(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
+        """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``."""
+        record = self._record(scope, wire, before, after)
+        if record is not None:
+            try:
+                self.memory.save(record)
+            except Unencodable as error:
+                self._unencodable(error)
+
+    async def aremember(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
+        """As ``remember``, awaited."""
+        record = self._record(scope, wire, before, after)
+        if record is not None:
+            try:
+                await self.memory.asave(record)
+            except Unencodable as error:
+                self._unencodable(error)
+
+    def _history(self, scope: str, wire: Wire, messages: Sequence[Message]) -> Sent | None:
+        if not messages or self.nothing_known():
+            return None
+        try:
+            history = Sent(wire, messages)
+            history.keys = lookup_keys(scope, wire, messages, history.first)
+        except Exception as error:  # noqa: BLE001 - somebody else's class, or more nesting than Python's stack
+            self._unencodable(error)
+            return None
+        return history if history.keys else None
+
+    def _chosen(self, history: Sent, found: Sequence[object]) -> list[Message] | None:
+        records = [
+            record for record in found if isinstance(record, Record) and record.key in history.keys and record.sound()
+        ]
+        # Of two with one boundary, the one that folded more was made when the other's view overflowed.
+        records.sort(key=lambda record: (-record.boundary, -record.folded))
+        wire = history.wire
+        alternate = wire.alternates if self._alternate is None else self._alternate
+        for record in records:
+            try:
+                layout = self._layout(record, history)
+                if layout is not None:
+                    view = view_of(layout, wire, history.messages, history.first, alternate=alternate)
+                    if view is not None:
+                        return view
+            except Exception as error:  # noqa: BLE001 - as above; another record may be of what comes before it
+                self._unencodable(error)
+        return None
+
+    def _record(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> Record | None:
+        try:
+            history = Sent(wire, before)
+            record = record_of(scope, history, after)
+            if record is not None:
+                self._keep(record, laid_out(record, wire, before, history.first), history)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._unencodable(error)
+            return None
+        return record
+
+    def _unencodable(self, error: Exception) -> None:
+        tell, self._on_unencodable = self._on_unencodable, None
+        if tell is not None:
+            tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
+
+    def _layout(self, record: Record, history: Sent) -> Layout | None:
+        """How the record's view lies over this history; ``None`` when the record is not of it."""
+        if len(history.messages) - history.first < record.boundary:
+            return None
+        known = self.memory.attached(_RECOGNISED + record.id)
+        if not isinstance(known, _Recognised):
+            if not history.matches(record):
+                return None
+            layout = laid_out(record, history.wire, history.messages, history.first)
+            self._keep(record, layout, history)
+            return layout
+        match = _compared(known, record, history)
+        if match is None:
+            return None
+        if match == "same" and (known.record is record or known.record == record):
+            return known.layout
+        layout = laid_out(record, history.wire, history.messages, history.first)
+        if match != "verbatim":
+            self._keep(record, layout, history)
+        return layout
+
+    def _keep(self, record: Record, layout: Layout, history: Sent) -> None:
+        """Keep what recognises this history without encoding it once more."""
+        wire, first = history.wire, history.first
+        verbatim = frozenset(item for item in layout.items if isinstance(item, int))
+        prefix: list[Json] = []
+        digests: list[bytes | None] = []
+        for offset, message in enumerate(islice(history.messages, first, first + layout.length)):
+            prefix.append(comparable(message))
+            if offset not in verbatim:
+                digests.append(history.digest(first + offset))
+            else:
+                digests.append(None if is_system(wire, message) else b"")
+        size = record.size + footprint(prefix) + footprint(digests)
+        self.memory.attach(_RECOGNISED + record.id, _Recognised(record, layout, prefix, digests), size)
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Recognised:
     """A history that was recognised once, so that it need not be encoded again."""
 
     record: Record
     layout: Layout
     prefix: list[Json]
-    """Copies of its messages up to the boundary, behind the leading system messages."""
-    verbatim: frozenset[int]
-    """Offsets of those that the record does not fold: whatever they say, it matches."""
-    size: int
+    """Its messages up to the boundary, behind the leading system messages, as what they can be compared with."""
+    digests: list[bytes | None]
+    """Of the same. Empty for those that the record does not fold (whatever they say, it matches), ``None`` for a system
+    message."""
 
 
-class Recall:
-    """Memory as the calls use it: by conversation instead of by key. Thread-safe.
-
-    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None``
-    where the wire format decides.
-    """
-
-    def __init__(self, memory: Memory, *, alternate: bool | None = None) -> None:
-        self.memory = memory
-        self._alternate = alternate
-        self._count = getattr(memory, "__len__", None)
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
-        self._bytes = 0
-        self._most_bytes: int = getattr(memory, "max_bytes", _SEEN_BYTES)
-        self._most_entries: int = getattr(memory, "max_entries", _SEEN_ENTRIES)
-        self._lock = threading.Lock()
-
-    def nothing_known(self) -> bool:
-        """Whether there is no record at all; False where a memory cannot tell without a look."""
-        if self._count is None or self._count():
-            return False
-        if self._seen:
-            with self._lock:
-                self._seen.clear()
-                self._bytes = 0
-        return True
-
-    def view(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
-        """The messages with their longest remembered prefix compacted, or ``None``.
-
-        Raises what the memory raises.
-        """
-        if not messages or self.nothing_known():
-            return None
-        sent = _Sent(wire, messages)
-        if sent.first == len(messages):
-            return None
-        keys = lookup_keys(scope, wire, messages, sent.first)
-        found: Sequence[object] = self.memory.find(keys)
-        records = [record for record in found if isinstance(record, Record) and record.sound()]
-        # Of two with one boundary, the one that folded more was made when the other's view overflowed.
-        records.sort(key=lambda record: (-record.boundary, -record.folded))
-        alternate = wire.alternates if self._alternate is None else self._alternate
-        for record in records:
-            layout = self._layout(record, sent)
-            if layout is not None:
-                view = view_of(layout, wire, messages, sent.first, alternate=alternate)
-                if view is not None:
-                    return view
-        return None
-
-    def remember(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
-        """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``."""
-        record = record_of(scope, wire, before, after)
-        if record is not None:
-            self.memory.save(record)
-            sent = _Sent(wire, before)
-            self._see(record, laid_out(record, wire, before, sent.first), sent)
-
-    def _layout(self, record: Record, sent: _Sent) -> Layout | None:
-        """How the record's view lies over this history; ``None`` when the record is not of it."""
-        if len(sent.messages) - sent.first < record.boundary:
-            return None
-        with self._lock:
-            seen = self._seen.get(record.id)
-            if seen is not None:
-                self._seen.move_to_end(record.id)
-        if seen is None:
-            if not sent.matches(record):
-                return None
-            layout = laid_out(record, sent.wire, sent.messages, sent.first)
-            self._see(record, layout, sent)
-            return layout
-        match = _compared(seen, sent)
-        if match is None:
-            return None
-        if match == "same" and (seen.record is record or seen.record == record):
-            return seen.layout
-        layout = laid_out(record, sent.wire, sent.messages, sent.first)
-        if match != "verbatim":
-            self._see(record, layout, sent)
-        return layout
-
-    def _see(self, record: Record, layout: Layout, sent: _Sent) -> None:
-        messages = list(islice(sent.messages, sent.first, sent.first + layout.length))
-        size = sum(map(sent.wire.size, messages)) + _PER_MESSAGE * len(messages)
-        if size > self._most_bytes:
-            return
-        try:
-            prefix = [_frozen(message) for message in messages]
-        except Exception:  # noqa: BLE001 - an SDK's object that cannot be copied: it is encoded each time instead
-            return
-        verbatim = frozenset(item for item in layout.items if isinstance(item, int))
-        with self._lock:
-            old = self._seen.pop(record.id, None)
-            self._bytes += size - (old.size if old else 0)
-            self._seen[record.id] = _Seen(record, layout, prefix, verbatim, size)
-            while self._bytes > self._most_bytes or len(self._seen) > self._most_entries:
-                _, dropped = self._seen.popitem(last=False)
-                self._bytes -= dropped.size
-
-
-class _Sent:
-    """One history as it was sent; each message is encoded once, however many records are tried."""
-
-    def __init__(self, wire: Wire, messages: Sequence[Message]) -> None:
-        self.wire = wire
-        self.messages = messages
-        self.first = lead(wire, messages)
-        self._body: list[Message] | None = None
-        self._encoded: dict[int, bytes] = {}
-
-    @property
-    def body(self) -> list[Message]:
-        """The messages that are no system messages."""
-        if self._body is None:
-            self._body = [message for message in self.messages if not is_system(self.wire, message)]
-        return self._body
-
-    def matches(self, record: Record) -> bool:
-        """Whether the record folded what this history holds in its place."""
-        if len(self.body) < record.boundary:
-            return False
-        kept = set(record.kept)
-        folded = [position for position in range(record.boundary) if position not in kept]
-        if not folded or chain([self._part(folded[-1])]) != record.last:
-            return False
-        return chain(map(self._part, folded)) == record.digest
-
-    def _part(self, position: int) -> bytes:
-        found = self._encoded.get(position)
-        if found is None:
-            found = self._encoded[position] = encoded(self.wire, self.body[position])
-        return found
-
-
-def _compared(seen: _Seen, sent: _Sent) -> Literal["same", "verbatim", "shifted"] | None:
-    """Whether what was folded is what it was when it was seen, and what else has changed up to the boundary.
+def _compared(known: _Recognised, record: Record, history: Sent) -> Literal["same", "verbatim", "shifted"] | None:
+    """Whether what was folded is what it was when it was recognised, and what else has changed up to the boundary.
 
     ``None`` when something folded has changed; ``"verbatim"`` when only messages have that stand verbatim,
     ``"shifted"`` when system messages came or went.
     """
-    now = list(islice(sent.messages, sent.first, sent.first + len(seen.prefix)))
-    # Comparing copied structures runs in C: nothing that was seen before is encoded again.
-    if now == seen.prefix:
+    first, wire = history.first, history.wire
+    now = list(islice(history.messages, first, first + len(known.prefix)))
+    # Comparing structures runs in C: nothing that was seen before is encoded again.
+    if known.prefix == now:
         return "same"
-    wire, changed = sent.wire, False
-    for offset, (new, old) in enumerate(zip(now, seen.prefix, strict=False)):
-        if new == old:
+    changed = False
+    for offset, new in enumerate(now):
+        if known.prefix[offset] == new:
             continue
-        if is_system(wire, new) != is_system(wire, old):
-            return "shifted" if sent.matches(seen.record) else None
-        if offset in seen.verbatim:
+        digest = known.digests[offset]
+        if is_system(wire, new) != (digest is None):
+            return "shifted" if history.matches(record) else None
+        if not digest:
             changed = True
-        elif wire.content(new) != wire.content(old):
+        elif history.digest(first + offset) != digest:
             return None
         elif type(new) is dict:
             # Only marks have moved; the next comparison is a plain one again.
-            seen.prefix[offset] = _frozen(new)
-    if len(now) < len(seen.prefix):
+            known.prefix[offset] = comparable(new)
+    if len(now) < len(known.prefix):
         return None
     return "verbatim" if changed else "same"
-
-
-def _frozen(value: Json) -> Json:
-    """A copy of a message's structure, by which an edit in place is noticed; strings are shared."""
-    if isinstance(value, dict):
-        return {key: _frozen(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_frozen(inner) for inner in value]
-    if value is None or isinstance(value, (str, int, float, bool, bytes)):
-        return value
-    return copy.deepcopy(value)
