@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
-from tenacity.stop import stop_base
-
 from compacter.call.effects import Flow, adrive, drive
 from compacter.call.recover import pinned
 from compacter.call.state import Engine
@@ -22,8 +20,7 @@ from compacter.memory import Memory
 from compacter.memory.match import conversation_digest
 from compacter.messages.format import WIRE_FORMATS, Message, recognise, wire
 from compacter.models import window
-from compacter.options import Fallback, PlanHook, Summarizer, validated
-from compacter.overflow import TokenLimit
+from compacter.options import Detector, Fallback, PlanHook, Quotes, Stop, Summarizer, validated
 from compacter.result import CompactionResult
 
 F = TypeVar("F")
@@ -34,7 +31,7 @@ class CompacterOptions(TypedDict, total=False):
     """Every option of ``Compacter``; the manual's page "Options" tells each one's meaning and default."""
 
     compact_ratio: float
-    max_retries: int | stop_base
+    max_retries: int | Stop
     summarizer: Summarizer
     summary_prompt: str | None
     max_summary_tokens: int
@@ -48,15 +45,17 @@ class CompacterOptions(TypedDict, total=False):
     adjust_max_tokens: bool
     memory: Memory | None
     timeout: float | None
-    detect: Callable[[BaseException], TokenLimit | bool | None] | None
+    detect: Detector | None
     on_compaction: Callable[[CompactionEvent], object] | Sequence[Callable[[CompactionEvent], object]]
     on_event: Callable[[Any], object] | Sequence[Callable[[Any], object]]
     before_compaction: PlanHook | None
     redact: Callable[[str], str] | Literal["secrets"] | None
+    recall: float | int | Quotes | None
+    rules: Sequence[str]
     logger: Any
     ledger_share: float
     extractors: Callable[[str], object] | Sequence[Callable[[str], object]]
-    summary_request: str
+    summary_request: Literal["transcript", "native"]
     token_counter: Callable[[Sequence[Message]], int] | None
 
 
@@ -116,7 +115,7 @@ class Compacter:
         budget: int | None = None,
     ) -> CompactionPlan:
         """What ``compact`` would fold: no model is asked, nothing changed. A cut of 0 means nothing can be folded."""
-        return plan(self._engine.policy, self._job(messages, model, wire_format, budget))
+        return plan(self._engine.options, self._job(messages, model, wire_format, budget))
 
     def compact(
         self,
@@ -173,28 +172,24 @@ class Compacter:
         job = self._job(messages, model, wire_format, budget)
         if strict:
             check_pairs(job)
-        policy = self._engine.policy
         if summary is not None:
             if not isinstance(summary, str) or not summary.strip():
                 raise ConfigurationError(
                     "summary takes the text of a summary; it is empty. Leave it out to have one made"
                 )
-            policy = replace(policy, settings=replace(policy.settings, summary=summary))
+            job = replace(job, summary=summary)
         elif self._engine.options.summarizer is None and model is None and self._needs_model(job):
             raise ConfigurationError(
                 'nobody can summarise: pass model="..." (a litellm model), summary="...", or set '
                 'Compacter(summarizer=...); summarizer="extractive" needs no model'
             )
-        if job.wire.name != "openai":
-            # By hand there is no call to take the prefix of; litellm takes chat messages only.
-            policy = replace(policy, settings=replace(policy.settings, native=False))
         world = World(self._engine, job.wire, model, None, None, (), {})
-        return world, compact(policy, job)
+        return world, compact(self._engine.options, job)
 
     def _needs_model(self, job: Job) -> bool:
-        policy = self._engine.policy
-        summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(policy.strategies))
-        return summarizes and plan(policy, job).cut > 0
+        options = self._engine.options
+        summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(options.strategy))
+        return summarizes and plan(options, job).cut > 0
 
     def _job(self, messages: Sequence[Message], model: str | None, wire_format: str | None, budget: int | None) -> Job:
         held = _check_messages(messages)
@@ -210,7 +205,7 @@ class Compacter:
             messages=held,
             trigger="manual",
             calibration=calibration,
-            pinned=pinned(self._engine.policy, held, by_history),
+            pinned=pinned(self._engine.options, held, by_history),
             model=model,
             conversation=conversation_digest(form, held),
             target=budget,

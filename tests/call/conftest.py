@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from tenacity import Retrying, stop_after_attempt
 
 from compacter.call.effects import Answer, AskPlan, AskSummarizer, Claim, Clock, Effect, Recall, Remember, Tell
-from compacter.call.policy import Policy, never_sleep
-from compacter.compaction.summarize import Summarize
+from compacter.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,10 +96,12 @@ class Dialogue:
         return [type(event).__name__ for event in self.events]
 
 
-def make_policy(*, attempts: int = 4, **options: Any) -> Policy:
-    retrying = Retrying(stop=stop_after_attempt(attempts), reraise=True, sleep=never_sleep)
-    options.setdefault("strategies", (Summarize(),))
-    return Policy(**{"retrying": retrying, **options})
+def make_options(*, attempts: int = 4, **options: Any) -> Options:
+    retrying = options.pop("retrying", None)
+    made = Options(**{"max_retries": attempts - 1, **options})
+    if retrying is not None:  # With a wait of its own, which no option sets.
+        made.__dict__["retrying"] = retrying
+    return made
 
 
 def make_talk(turns: int = 10, size: int = 100) -> list[Chat]:
@@ -122,9 +122,9 @@ def begin() -> type[Dialogue]:
 
 
 @pytest.fixture
-def policy() -> Callable[..., Policy]:
-    """A policy of these options."""
-    return make_policy
+def options() -> Callable[..., Options]:
+    """Options of a Compacter."""
+    return make_options
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import pytest
 from tenacity import Retrying, stop_after_attempt, stop_never, wait_fixed
 
 from compacter.call.effects import AskSummarizer, Call, Claim, Outcome, Recall, Remember, Sleep
-from compacter.call.policy import Policy, detector, never_sleep
 from compacter.call.recover import Refusal, Request, recover
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.truncate import Truncate
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
 from compacter.messages.format import wire
+from compacter.options import Options, never_sleep
 from compacter.overflow import TokenLimit
 from compacter.summaries import tag
 from compacter.testing import token_limit_error
@@ -42,23 +42,23 @@ def told(error: BaseException) -> TokenLimit | None:
 
 @pytest.fixture
 def recovery(
-    begin: type[Dialogue], policy: Callable[..., Policy], talk: Callable[..., list[Chat]]
+    begin: type[Dialogue], options: Callable[..., Options], talk: Callable[..., list[Chat]]
 ) -> Callable[..., Dialogue]:
-    """A dialogue with a recovery: first the refusal, then options of the policy and the request."""
+    """A dialogue with a recovery: first the refusal, then options of the Compacter and the request."""
 
     def make(
         first: Refusal | None = None,
         *,
         messages: list[Chat] | None = None,
         calibration: Calibration | None = None,
-        **options: Any,
+        **settings: Any,
     ) -> Dialogue:
         names = ("overhead", "output_tokens", "options", "model")
-        asked = {name: options.pop(name) for name in names if name in options}
-        options.setdefault("detect", told)
+        asked = {name: settings.pop(name) for name in names if name in settings}
+        settings.setdefault("detect", told)
         history = talk() if messages is None else messages
         request = Request(wire=OPENAI, original=history, messages=history, **asked)
-        flow = recover(policy(**options), request, calibration or Calibration(), first or refusal())
+        flow = recover(options(**settings), request, calibration or Calibration(), first or refusal())
         return begin(flow)
 
     return make
@@ -144,7 +144,7 @@ def test_a_view_that_is_no_smaller_is_of_no_use(recovery: Callable[..., Dialogue
 
 
 def test_the_second_round_works_on_what_the_first_one_left(recovery: Callable[..., Dialogue], summary: Answer) -> None:
-    dialogue = recovery(ratio=0.5)
+    dialogue = recovery(compact_ratio=0.5)
 
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
@@ -178,7 +178,7 @@ def test_another_error_of_the_retry_passes_through(recovery: Callable[..., Dialo
 
 @pytest.mark.parametrize("attempts", [1, 2, 3])
 def test_the_rounds_are_counted_by_tenacity(attempts: int, recovery: Callable[..., Dialogue]) -> None:
-    dialogue = recovery(attempts=attempts, ratio=0.3, strategies=(Truncate(),))
+    dialogue = recovery(attempts=attempts, compact_ratio=0.3, strategy=(Truncate(),))
     errors = [TooLongError("again") for _ in range(attempts - 1)]
 
     def refuse_each() -> None:
@@ -219,7 +219,7 @@ def test_a_wait_of_tenacitys_is_slept_by_the_world(recovery: Callable[..., Dialo
 
 
 def test_without_an_end_it_stops_where_nothing_can_be_reduced(recovery: Callable[..., Dialogue]) -> None:
-    dialogue = recovery(retrying=Retrying(stop=stop_never, reraise=True, sleep=never_sleep), strategies=(Truncate(),))
+    dialogue = recovery(retrying=Retrying(stop=stop_never, reraise=True, sleep=never_sleep), strategy=(Truncate(),))
     sent: list[list[Chat]] = []
 
     def refuse_for_ever() -> None:
@@ -313,7 +313,7 @@ class TestNumbers:
         # 2,000 characters in 1,000 tokens; 300 are allowed: far more than the ratio has to go.
         history = talk()
         size = sum(map(OPENAI.size, history))
-        dialogue = recovery(refusal(limit=300, requested=1_000), messages=history, ratio=0.1)
+        dialogue = recovery(refusal(limit=300, requested=1_000), messages=history, compact_ratio=0.1)
 
         dialogue.expect(AskSummarizer)
         dialogue.answer(summary)
@@ -347,7 +347,7 @@ class TestNumbers:
             refusal(limit=3 * size // 2, requested=5 * size),
             messages=history,
             calibration=calibration,
-            ratio=0.1,
+            compact_ratio=0.1,
         )
 
         dialogue.expect(AskSummarizer)
@@ -371,7 +371,7 @@ class TestNumbers:
 
     def test_numbers_that_contradict_the_refusal_are_not_trusted(self, recovery: Callable[..., Dialogue]) -> None:
         # By these the request fits: the provider says that it does not, so the ratio decides.
-        dialogue = recovery(refusal(limit=9_000, requested=None), ratio=0.6)
+        dialogue = recovery(refusal(limit=9_000, requested=None), compact_ratio=0.6)
 
         dialogue.expect(AskSummarizer)
 
@@ -379,18 +379,18 @@ class TestNumbers:
 class TestTheUsersDetector:
     @pytest.mark.parametrize("answer", [True, TokenLimit(limit=10, requested=20, kind="input")])
     def test_it_is_asked_first(self, answer: Any) -> None:
-        found = detector(lambda error: answer)(ValueError("mine"))
+        found = Options(detect=lambda error: answer).detector(ValueError("mine"))
         assert isinstance(found, TokenLimit)
 
     def test_its_no_is_final_and_its_none_asks_on(self) -> None:
         error = token_limit_error(limit=10, input_tokens=20)
-        assert detector(lambda error: False)(error) is None
-        assert detector(lambda error: None)(error) is not None
-        assert detector(None)(error) is not None
+        assert Options(detect=lambda error: False).detector(error) is None
+        assert Options(detect=lambda error: None).detector(error) is not None
+        assert Options().detector(error) is not None
 
     def test_one_that_raises_is_passed_over(self) -> None:
         def broken(error: BaseException) -> bool:
             raise KeyError
 
-        assert detector(broken)(token_limit_error(limit=10, input_tokens=20)) is not None
-        assert detector(broken)(ValueError("no")) is None
+        assert Options(detect=broken).detector(token_limit_error(limit=10, input_tokens=20)) is not None
+        assert Options(detect=broken).detector(ValueError("no")) is None

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from compacter import Compacter
 from compacter.call.effects import Answer, AskPlan, AskSummarizer, Clock, Effect, Recall, drive
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.plan import Job
 from compacter.compaction.run import compact
 from compacter.messages.format import wire
+from compacter.options import Options
 
 
 def prompts_for(summarizer_window: int | None) -> list[int]:
     """Characters of each prompt for a history of 40,000 characters whose model has a window of 2,000 tokens."""
-    compacter = Compacter(summarizer=lambda messages, **_: "They spoke.", compact_ratio=1.0)
-    policy = compacter._engine.policy
-    policy = replace(policy, settings=replace(policy.settings, summarizer_window=summarizer_window))
+    options = Options(summarizer=lambda messages, **_: "They spoke.", compact_ratio=1.0)
     messages: list[Any] = [
         {"role": role, "content": f"{role} {number} ".ljust(1_000, "x")}
         for number in range(20)
         for role in ("user", "assistant")
     ]
-    calibration = Calibration()
-    calibration.window = 2_000
+    calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
     job = Job(wire=wire("openai"), messages=tuple(messages), trigger="manual", calibration=calibration, must=True)
     sizes: list[int] = []
 
@@ -42,7 +38,7 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
             case _:
                 return None
 
-    assert drive(compact(policy, job), perform) is not None
+    assert drive(compact(options, job), perform) is not None
     return sizes
 
 

@@ -35,6 +35,7 @@ from compacter.call.request import answer_of, model_of, tokens_of
 from compacter.call.state import Engine
 from compacter.call.streams import is_async_stream, is_sync_stream, joined
 from compacter.compaction.cut import CompactionPlan
+from compacter.memory import Memory
 from compacter.memory.single_flight import LONGEST_WAIT
 from compacter.messages.format import Message, Wire
 from compacter.overflow import detect_in_reply
@@ -80,13 +81,19 @@ class World:
 
     def _give_back(self, key: str) -> None:
         def release() -> None:
-            self._guard("release", lambda: self.engine.options.memory.release(key))
+            self._guard("release", lambda: self._memory.release(key))
 
         try:
             # A memory that waits for a disk or a network must not keep the loop waiting, nor a cancellation.
             _ = asyncio.get_running_loop().run_in_executor(None, release)
         except RuntimeError:
             release()
+
+    @property
+    def _memory(self) -> Memory:
+        memory = self.engine.options.memory
+        assert memory is not None  # noqa: S101 - nothing is claimed where there is none
+        return memory
 
     # -- sync --------------------------------------------------------------------------------------------------------
 
@@ -181,14 +188,14 @@ class World:
 
     def _shared_claim(self, key: str) -> bool:
         """Whether this process now holds the claim among all processes; True too when the memory cannot say."""
-        granted = self._guard("claim", lambda: self.engine.options.memory.claim(key, _CLAIM_SECONDS), otherwise=True)
+        granted = self._guard("claim", lambda: self._memory.claim(key, _CLAIM_SECONDS), otherwise=True)
         if granted:
             with self._lock:
                 if not self._closed:
                     self._claims[-1] = (key, True)
                     return True
             # The call was cancelled while its thread was still asking.
-            self._guard("release", lambda: self.engine.options.memory.release(key))
+            self._guard("release", lambda: self._memory.release(key))
         return bool(granted)
 
     # -- async -------------------------------------------------------------------------------------------------------

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from tenacity import BaseRetrying, DoAttempt, DoSleep, RetryCallState
 
 from compacter.call.effects import Call, Claim, Flow, Recall, Sleep, Tell
-from compacter.call.policy import Policy
 from compacter.compaction.calibration import Calibration, most_tokens
 from compacter.compaction.plan import MARGIN, Job, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.errors import CompactionError
 from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted
 from compacter.messages.format import Message, Wire
+from compacter.options import Options
 from compacter.overflow import NO_ROOM, TokenLimit
 
 _LEAST_OUTPUT = 64
@@ -59,14 +59,14 @@ class Refusal:
     reply: object = None
 
 
-def recover(policy: Policy, request: Request, calibration: Calibration, refusal: Refusal) -> Flow[object]:
+def recover(options: Options, request: Request, calibration: Calibration, refusal: Refusal) -> Flow[object]:
     """Compact and retry until a reply comes, another error, or nothing is left to try.
 
     Raises the provider's own last exception, with a note of what was tried, when the call is given up.
     """
     if not confirmed(request, calibration, refusal.found):
         return refusal.reply
-    retrying = policy.retrying.copy()
+    retrying = options.retrying.copy()
     retrying.begin()
     state = RetryCallState(retrying, fn=None, args=(), kwargs={})
     tried: list[str] = []
@@ -75,7 +75,7 @@ def recover(policy: Policy, request: Request, calibration: Calibration, refusal:
         if (yield from _stopped(retrying, state, refusal)):
             return (yield from _give_up(request, refusal, tried, "no rounds are left" if tried else "max_retries=0"))
         try:
-            smaller = yield from _reduced(policy, request, calibration, refusal.found, state.attempt_number - 1, tried)
+            smaller = yield from _reduced(options, request, calibration, refusal.found, state.attempt_number - 1, tried)
         except CompactionError as error:
             # Without a cause of its own: what the provider said is why a summary was wanted at all.
             raise error from error.__cause__ or refusal.error
@@ -85,7 +85,7 @@ def recover(policy: Policy, request: Request, calibration: Calibration, refusal:
         try:
             outcome = yield from Call(request.messages, request.options)
         except Exception as error:
-            found = policy.detect(error)
+            found = options.detector(error)
             if found is None:
                 raise
             refusal = Refusal(found, error)
@@ -132,7 +132,7 @@ def _stopped(retrying: BaseRetrying, state: RetryCallState, refusal: Refusal) ->
 
 
 def _reduced(
-    policy: Policy,
+    options: Options,
     request: Request,
     calibration: Calibration,
     found: TokenLimit,
@@ -140,7 +140,7 @@ def _reduced(
     tried: list[str],
 ) -> Flow[Request | None]:
     """The request made smaller, or ``None``."""
-    lowered = lower_output(policy, request, found)
+    lowered = lower_output(options, request, found)
     if lowered is not None:
         tokens = int(lowered.options[request.output_option])  # type: ignore[call-overload]
         tried.append(f"{request.output_option} lowered from {request.output_tokens} to {tokens}")
@@ -155,13 +155,13 @@ def _reduced(
             )
         )
         return lowered
-    job = job_of(policy, request, calibration, attempt=attempt, found=found)
-    if policy.remembers:
-        reused = yield from reuse(policy, request, job)
+    job = job_of(options, request, calibration, attempt=attempt, found=found)
+    if options.memory is not None:
+        reused = yield from reuse(options, request, job)
         if reused is not None:
             tried.append("a compaction that another call had just made")
             return reused
-    made = yield from compact(policy, job, original=request.original)
+    made = yield from compact(options, job, original=request.original)
     if made is None:
         return None
     tried.append(
@@ -170,17 +170,17 @@ def _reduced(
     return replace(request, messages=made.messages)
 
 
-def reuse(policy: Policy, request: Request, job: Job) -> Flow[Request | None]:
+def reuse(options: Options, request: Request, job: Job) -> Flow[Request | None]:
     """Wait for another call that folds the same head right now, and use what it made.
 
     Memory is asked in any case: the other one may have finished after this call looked and before it was refused.
     """
-    head = plan(policy, job).head
+    head = plan(options, job).head
     if not head:
         return None
     yield from Claim(head)
     view = yield from Recall(request.original)
-    if view is not None and not keeps_pins(policy, request, view):
+    if view is not None and not keeps_pins(options, request, view):
         view = None
     size = request.wire.size
     if view is None or sum(map(size, view)) >= sum(map(size, request.messages)):
@@ -198,7 +198,7 @@ def reuse(policy: Policy, request: Request, job: Job) -> Flow[Request | None]:
 
 
 def job_of(
-    policy: Policy,
+    options: Options,
     request: Request,
     calibration: Calibration,
     *,
@@ -220,7 +220,7 @@ def job_of(
         messages=messages,
         trigger=trigger,  # type: ignore[arg-type]
         calibration=calibration,
-        pinned=pinned(policy, messages, request.pinned_by_history),
+        pinned=pinned(options, messages, request.pinned_by_history),
         model=request.model,
         attempt=attempt,
         conversation=request.conversation,
@@ -240,17 +240,17 @@ def _in_proportion(request: Request, found: TokenLimit | None, size: int) -> int
     return target if 0 < target < size else None
 
 
-def pinned(policy: Policy, messages: Sequence[Message], by_history: frozenset[int] = frozenset()) -> tuple[int, ...]:
+def pinned(options: Options, messages: Sequence[Message], by_history: frozenset[int] = frozenset()) -> tuple[int, ...]:
     """Indexes of pinned messages. A predicate that raises pins what it was asked about: losing a pin is worse."""
-    if policy.pin is None and not by_history:
+    if options.pin is None and not by_history:
         return ()
     found = []
     for index, message in enumerate(messages):
         if id(message) in by_history:
             found.append(index)
-        elif policy.pin is not None:
+        elif options.pin is not None:
             try:
-                wanted = bool(policy.pin(message))
+                wanted = bool(options.pin(message))
             except Exception:  # noqa: BLE001
                 wanted = True
             if wanted:
@@ -258,19 +258,19 @@ def pinned(policy: Policy, messages: Sequence[Message], by_history: frozenset[in
     return tuple(found)
 
 
-def keeps_pins(policy: Policy, request: Request, view: Sequence[Message]) -> bool:
+def keeps_pins(options: Options, request: Request, view: Sequence[Message]) -> bool:
     """Whether a remembered view holds all that is pinned now: it may have been made before something was."""
-    wanted = pinned(policy, request.original, request.pinned_by_history)
+    wanted = pinned(options, request.original, request.pinned_by_history)
     if not wanted:
         return True
     present = set(map(id, view))
     return all(id(request.original[index]) in present for index in wanted)
 
 
-def lower_output(policy: Policy, request: Request, found: TokenLimit) -> Request | None:
+def lower_output(options: Options, request: Request, found: TokenLimit) -> Request | None:
     """The request with a lower output limit, where the input alone fits; ``None`` where that does not help."""
     if (
-        not policy.adjust_max_tokens
+        not options.adjust_max_tokens
         or found.kind != "input_plus_output"
         or not found.limit
         or not request.output_tokens

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tenacity import Retrying, stop_after_attempt
-
-from compacter.call.policy import Policy, detector, never_sleep
 from compacter.call.trigger import Pulse
 from compacter.compaction.calibration import Calibration
-from compacter.compaction.task import Settings
 from compacter.events import CompactionEvent, CompactionSkipped, Event, Ledger
 from compacter.memory.match import Recall, chain_digest
 from compacter.memory.single_flight import Flights
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, Wire
 from compacter.models import window
-from compacter.options import Options, default_logger
+from compacter.options import Options
 from compacter.summaries import tag
 
 _MOST_MODELS = 256
@@ -31,8 +28,7 @@ class Engine:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.policy = policy_of(options)
-        self.detect = self.policy.detect
+        self.detect = options.detector
         self.ledger = Ledger()
         self.count_call = self.ledger.count_call
         # Several Compacters that share an in-process memory share what is under way too.
@@ -46,7 +42,6 @@ class Engine:
         self.proactive = options.trigger_tokens is not None
         self.last_reply: tuple[tuple[object, ...], dict[str, object], object] | None = None
         """The last quiet call; its usage calibrates, if the next thing is a token limit."""
-        self._settings = options.settings()
         self._pulses: OrderedDict[str, Pulse] = OrderedDict()
         self._learnt: OrderedDict[str, Calibration] = OrderedDict()
         self._lock = threading.Lock()
@@ -61,7 +56,10 @@ class Engine:
         with self._lock:
             found = self._learnt.get(name)
             if found is None:
-                found = self._learnt[name] = Calibration()
+                summarizer = self.options.summarizer
+                found = self._learnt[name] = Calibration(
+                    summarizer_window=window(summarizer) if isinstance(summarizer, str) else None
+                )
                 if len(self._learnt) > _MOST_MODELS:
                     self._learnt.popitem(last=False)
             else:
@@ -81,7 +79,7 @@ class Engine:
 
     def scope(self, model: str | None, wire: Wire) -> str:
         """Calls that may share a summary have the same scope."""
-        return f"{model}\0{wire.name}\0{self._settings}"
+        return f"{model}\0{wire.name}\0{self.options.memory_scope}"
 
     def view(self, model: str | None, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
         """The remembered view of these messages. A memory that fails is logged and skipped."""
@@ -170,37 +168,19 @@ class Engine:
             pass
 
 
-def policy_of(options: Options) -> Policy:
-    """The flow's view of the options."""
-    retries = options.max_retries
-    stop = stop_after_attempt(1 + retries) if isinstance(retries, int) else retries
-    detect = detector(options.detect)
-    return Policy(
-        ratio=options.compact_ratio,
-        retrying=Retrying(stop=stop, reraise=True, sleep=never_sleep),
-        strategies=options.strategy,
-        settings=Settings(
-            max_summary_tokens=options.max_summary_tokens,
-            summary_prompt=options.summary_prompt,
-            fallback=options.fallback,
-            ledger_share=options.ledger_share,
-            extractors=options.extractors,
-            redact=options.redact,
-            detect=detect,
-            summarizer_window=window(options.summarizer) if isinstance(options.summarizer, str) else None,
-            extractive=options.summarizer == "extractive",
-            native=options.summary_request == "native" and options.redact is None and options.summarizer is None,
-        ),
-        keep_turns=options.preserve_recent_turns,
-        pin=options.pin,
-        alternate=options.alternate_roles,
-        adjust_max_tokens=options.adjust_max_tokens,
-        asks_plan=options.before_compaction is not None,
-        remembers=options.memory is not None,
-        detect=detect,
-        trigger=options.trigger_tokens,
-        min_calls_between=options.min_calls_between,
-        token_counter=options.token_counter,
+def default_logger() -> Any:
+    """The program's structlog where it has configured one, else the standard library's logger ``compacter``.
+
+    Never structlog's own default, which prints to standard output.
+    """
+    import structlog  # With its console renderer it takes longer to import than the rest of the package.
+
+    if structlog.is_configured():
+        return structlog.get_logger("compacter")
+    return structlog.wrap_logger(
+        logging.getLogger("compacter"),
+        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+        wrapper_class=structlog.stdlib.BoundLogger,
     )
 
 

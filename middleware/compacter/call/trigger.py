@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from compacter.call.effects import Call, Flow, Outcome, Tell, Usage
-from compacter.call.policy import Policy
 from compacter.call.recover import Refusal, Request, confirmed, job_of, recover, reuse
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.run import compact
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
+from compacter.options import Options
 
 _FAR_OVER = 1.5
 """Times the threshold at which the cool-down no longer holds back."""
@@ -42,23 +42,23 @@ class Pulse:
     """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
 
 
-def converse(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[object]:
+def converse(options: Options, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[object]:
     """One call: the trigger, the request itself, and recovery from a token limit."""
     pulse.calls += 1
-    if policy.trigger is not None:
-        request = yield from _ahead(policy, request, calibration, pulse)
+    if options.trigger_tokens is not None:
+        request = yield from _ahead(options, request, calibration, pulse)
     try:
         outcome: Outcome = yield from Call(request.messages, request.options)
     except Exception as error:
-        found = policy.detect(error)
+        found = options.detector(error)
         if found is None:
             raise
         pulse.tried = pulse.calls
-        return (yield from recover(policy, request, calibration, Refusal(found, error)))
+        return (yield from recover(options, request, calibration, Refusal(found, error)))
     if outcome.found is not None and confirmed(request, calibration, outcome.found):
         pulse.tried = pulse.calls
-        return (yield from recover(policy, request, calibration, Refusal(outcome.found, None, outcome.reply)))
-    return (yield from _checked(policy, request, calibration, pulse, outcome))
+        return (yield from recover(options, request, calibration, Refusal(outcome.found, None, outcome.reply)))
+    return (yield from _checked(options, request, calibration, pulse, outcome))
 
 
 def cut_silently(request: Request, calibration: Calibration, tokens: int) -> int | None:
@@ -85,9 +85,9 @@ def truncated(request: Request, expected: int, tokens: int) -> Tell:
     )
 
 
-def threshold_of(policy: Policy, calibration: Calibration, output_tokens: int | None) -> int | None:
+def threshold_of(options: Options, calibration: Calibration, output_tokens: int | None) -> int | None:
     """Input tokens at which the trigger fires; room for the output is left. ``None``: no window is known."""
-    trigger, window = policy.trigger, calibration.window
+    trigger, window = options.trigger_tokens, calibration.window
     if trigger is None or (isinstance(trigger, float) and not window):
         return None
     if not window:
@@ -96,23 +96,23 @@ def threshold_of(policy: Policy, calibration: Calibration, output_tokens: int | 
     return max(1, min(int(trigger * window) if isinstance(trigger, float) else trigger, room))
 
 
-def estimate(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> int:
+def estimate(options: Options, request: Request, calibration: Calibration, pulse: Pulse) -> int:
     """Input tokens of this request, with all that is sent beside the messages.
 
     What the last usage stated and what was added since; or the user's own counter's word for the messages.
     Raises what that counter raises.
     """
-    if policy.token_counter is not None:
-        return policy.token_counter(list(request.messages)) + calibration.tokens(request.overhead)
+    if options.token_counter is not None:
+        return options.token_counter(list(request.messages)) + calibration.tokens(request.overhead)
     size = _size(request)
     if pulse.tokens and size >= pulse.characters:
         return pulse.tokens + calibration.tokens(size - pulse.characters)
     return calibration.tokens(size)
 
 
-def _estimated(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[int]:
+def _estimated(options: Options, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[int]:
     try:
-        return estimate(policy, request, calibration, pulse)
+        return estimate(options, request, calibration, pulse)
     except Exception as error:  # noqa: BLE001 - a counter that raises must not break the call
         yield from Tell(
             CompactionFailed(
@@ -123,11 +123,11 @@ def _estimated(policy: Policy, request: Request, calibration: Calibration, pulse
                 error=type(error).__name__,
             )
         )
-        return estimate(replace(policy, token_counter=None), request, calibration, pulse)
+        return estimate(options.model_copy(update={"token_counter": None}), request, calibration, pulse)
 
 
-def _ahead(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[Request]:
-    threshold = threshold_of(policy, calibration, request.output_tokens)
+def _ahead(options: Options, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[Request]:
+    threshold = threshold_of(options, calibration, request.output_tokens)
     if threshold is None:
         if not calibration.warned:
             calibration.warned = True
@@ -135,36 +135,38 @@ def _ahead(policy: Policy, request: Request, calibration: Calibration, pulse: Pu
         return request
     if pulse.calls == 1:
         return request
-    tokens = yield from _estimated(policy, request, calibration, pulse)
+    tokens = yield from _estimated(options, request, calibration, pulse)
     size = _size(request)
     if tokens < threshold or (pulse.stuck and size <= pulse.stuck * _GROWN):
         return request
-    held_back = pulse.tried is not None and pulse.calls - pulse.tried <= policy.min_calls_between
+    held_back = pulse.tried is not None and pulse.calls - pulse.tried <= options.min_calls_between
     if held_back and tokens < threshold * _FAR_OVER:
         yield from _skip(request, "cool_down")
         return request
     target = max(1, int(size * threshold * _TARGET_SHARE / tokens) - request.overhead)
-    smaller = yield from _compacted(policy, request, calibration, pulse, target)
+    smaller = yield from _compacted(options, request, calibration, pulse, target)
     if smaller is not request and not pulse.stuck:
-        left = yield from _estimated(policy, smaller, calibration, pulse)
+        left = yield from _estimated(options, smaller, calibration, pulse)
         pulse.stuck = _size(smaller) if left >= threshold else 0
     return smaller
 
 
-def _compacted(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse, target: int) -> Flow[Request]:
+def _compacted(
+    options: Options, request: Request, calibration: Calibration, pulse: Pulse, target: int
+) -> Flow[Request]:
     """The request compacted, or as it was when that did not succeed."""
     job = replace(
-        job_of(policy, request, calibration, attempt=1, found=None, trigger="threshold", target=target),
+        job_of(options, request, calibration, attempt=1, found=None, trigger="threshold", target=target),
         must=False,
     )
     pulse.tried = pulse.calls
-    if policy.remembers:
-        reused = yield from reuse(policy, request, job)
+    if options.memory is not None:
+        reused = yield from reuse(options, request, job)
         if reused is not None:
             pulse.tokens = pulse.stuck = 0
             return reused
     try:
-        made = yield from compact(policy, job, original=request.original)
+        made = yield from compact(options, job, original=request.original)
     except CompactionError as error:
         yield from Tell(
             CompactionFailed(
@@ -184,7 +186,7 @@ def _compacted(policy: Policy, request: Request, calibration: Calibration, pulse
 
 
 def _checked(
-    policy: Policy, request: Request, calibration: Calibration, pulse: Pulse, outcome: Outcome
+    options: Options, request: Request, calibration: Calibration, pulse: Pulse, outcome: Outcome
 ) -> Flow[object]:
     """Take in the reply's usage; a prompt that the server cut silently is compacted and sent once more."""
     tokens = yield from Usage(outcome.reply)
@@ -196,10 +198,10 @@ def _checked(
         _learn(calibration, pulse, size, tokens)
         return outcome.reply
     yield from truncated(request, expected, tokens)
-    if policy.trigger is None:
+    if options.trigger_tokens is None:
         return outcome.reply
     target = max(1, int(tokens * _TARGET_SHARE * calibration.chars_per_token) - request.overhead)
-    smaller = yield from _compacted(policy, request, calibration, pulse, target)
+    smaller = yield from _compacted(options, request, calibration, pulse, target)
     if smaller is request:
         return outcome.reply
     try:

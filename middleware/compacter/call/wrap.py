@@ -132,7 +132,7 @@ class Calls:
         try:
             session.request = self._recalled(session)
             reply = drive(
-                converse(self.engine.policy, session.request, session.calibration, session.pulse),
+                converse(self.engine.options, session.request, session.calibration, session.pulse),
                 world.perform,
             )
         except HandOver as handing:
@@ -165,7 +165,7 @@ class Calls:
             else:
                 session.request = self._recalled(session)
             reply = await adrive(
-                converse(self.engine.policy, session.request, session.calibration, session.pulse),
+                converse(self.engine.options, session.request, session.calibration, session.pulse),
                 world.aperform,
             )
         finally:
@@ -179,7 +179,7 @@ class Calls:
         session.world.refused = refusal.reply
         try:
             return drive(
-                recover(self.engine.policy, session.request, session.calibration, refusal),
+                recover(self.engine.options, session.request, session.calibration, refusal),
                 session.world.perform,
             )
         except HandOver as handing:
@@ -194,7 +194,7 @@ class Calls:
         session.world.refused = refusal.reply
         try:
             return await adrive(
-                recover(self.engine.policy, session.request, session.calibration, refusal),
+                recover(self.engine.options, session.request, session.calibration, refusal),
                 session.world.aperform,
             )
         finally:
@@ -326,7 +326,7 @@ class Calls:
     def _recalled(self, session: Session) -> Request:
         request = session.request
         view = self.engine.view(session.world.model, request.wire, request.original)
-        if view is None or not keeps_pins(self.engine.policy, request, view):
+        if view is None or not keeps_pins(self.engine.options, request, view):
             return request
         # A History that is sent as it was compacted before becomes that, too, once the call has succeeded.
         session.world.made = view

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from compacter.call.policy import Policy
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.chain import Chain
 from compacter.compaction.cut import CompactionPlan, choose_cut, free_size, protect
@@ -15,6 +15,9 @@ from compacter.messages.format import Message, Wire
 from compacter.messages.steps import Kind, Outline
 from compacter.overflow import TokenLimit
 from compacter.summaries import tag
+
+if TYPE_CHECKING:
+    from compacter.options import Options
 
 _WORTH_FOLDING = 2 * tag.FRAME
 """A head smaller than this cannot become smaller by a summary message."""
@@ -42,63 +45,65 @@ class Job:
     target: int | None = None
     """What the messages may weigh afterwards."""
     found: TokenLimit | None = None
+    summary: str | None = None
+    """A summary that the caller has made; it replaces the model's."""
     must: bool = False
     """Whether something has to be folded, ``preserve_recent_turns`` or not."""
 
 
-def plan(policy: Policy, job: Job) -> CompactionPlan:
+def plan(options: Options, job: Job) -> CompactionPlan:
     """What would be folded. Pure; a cut of 0 means nothing can be."""
     history = job.wire.outline(job.messages)
     prior = prior_summary(job.wire, job.messages, history)
     protected = protect(history, job.pinned, prior=prior)
     total = sum(history.sizes)
-    if satisfied(policy, job, total):
-        return describe(policy, job, history, protected, cut=0, prior=prior)
+    if satisfied(job, total):
+        return describe(options, job, history, protected, cut=0, prior=prior)
     free = free_size(history, protected)
     need = 0
     if job.target is not None:
-        need = max(0, free - (room := max(job.target - (total - free), 0)) + _for_summary(policy, job, free, room))
+        need = max(0, free - (room := max(job.target - (total - free), 0)) + _for_summary(options, job, free, room))
     turns = [index for index, kind in enumerate(history.kinds) if kind is Kind.USER and index != prior]
     worth = min(max(need, _WORTH_FOLDING), free)
     cut = choose_cut(
         history,
         protected,
-        ratio=policy.ratio,
+        ratio=options.compact_ratio,
         need=worth,
         turns=turns,
-        keep_turns=policy.keep_turns,
+        keep_turns=options.preserve_recent_turns,
         keep_need=worth if job.must else min(need, free),
         prior=prior,
         must=job.must,
     )
-    return describe(policy, job, history, protected, cut=cut, prior=prior)
+    return describe(options, job, history, protected, cut=cut, prior=prior)
 
 
-def satisfied(policy: Policy, job: Job, size: int) -> bool:
+def satisfied(job: Job, size: int) -> bool:
     """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
-    by_hand = job.trigger == "manual" and policy.settings.summary is None
+    by_hand = job.trigger == "manual" and job.summary is None
     return by_hand and job.target is not None and size <= job.target
 
 
-def _for_summary(policy: Policy, job: Job, free: int, room: int) -> int:
+def _for_summary(options: Options, job: Job, free: int, room: int) -> int:
     """Characters of ``room`` that a cut leaves to the summary; the rest is for what stays verbatim."""
-    settings, calibration = policy.settings, job.calibration
+    calibration = job.calibration
     most = max(int(room * _SUMMARY_SHARE), tag.FRAME)
-    if settings.extractive and job.trigger == "manual":
+    if options.extractive and job.trigger == "manual":
         return most
-    wanted = reserve(settings, calibration.window, free, calibration.chars_per_token)
-    if settings.fills and job.trigger == "manual" and _summarizes(policy):
+    wanted = reserve(options, calibration.window, free, calibration.chars_per_token)
+    if job.summary is None and options.ledger_share and job.trigger == "manual" and _summarizes(options):
         return min(wanted, most)
     return min(wanted, max(room // 2, tag.FRAME))
 
 
-def _summarizes(policy: Policy) -> bool:
-    links = (link for one in policy.strategies for link in (one if isinstance(one, Chain) else [one]))
+def _summarizes(options: Options) -> bool:
+    links = (link for one in options.strategy for link in (one if isinstance(one, Chain) else [one]))
     return any(isinstance(link, Summarize) for link in links)
 
 
 def describe(
-    policy: Policy,
+    options: Options,
     job: Job,
     history: Outline,
     protected: Sequence[bool],
@@ -123,7 +128,7 @@ def describe(
         tail_size=total - head,
         ratio=round(head / free, 4) if free else 0.0,
         trigger=job.trigger,
-        strategy="+".join(strategy.name for strategy in policy.strategies),
+        strategy="+".join(strategy.name for strategy in options.strategy),
         model=job.model,
     )
 

@@ -6,10 +6,9 @@ import copy
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from compacter.call.effects import AskPlan, Clock, Flow, Remember, Tell
-from compacter.call.policy import Policy
 from compacter.compaction.chain import Chain
 from compacter.compaction.check import kept_and_discarded, violations
 from compacter.compaction.clear import ClearToolResults
@@ -23,6 +22,9 @@ from compacter.errors import CompactionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
 from compacter.messages.steps import Outline
+
+if TYPE_CHECKING:
+    from compacter.options import Options
 
 
 class Untouched:
@@ -52,7 +54,7 @@ _OURS = (ClearToolResults, Shorten, Summarize, Truncate)
 
 
 def carry_out(
-    policy: Policy, job: Job, approved: CompactionPlan, tally: Tally, *, chosen: bool
+    options: Options, job: Job, approved: CompactionPlan, tally: Tally, *, chosen: bool
 ) -> Flow[list[Message] | None]:
     """Run the strategies until the request fits; ``None`` when none of them could reduce anything.
 
@@ -62,13 +64,13 @@ def carry_out(
     """
 
     def left() -> CompactionPlan:
-        fresh = plan(policy, replace(job, messages=tuple(messages), pinned=_moved(job, messages)))
+        fresh = plan(options, replace(job, messages=tuple(messages), pinned=_moved(job, messages)))
         return replace(fresh, cut=_followed(job, approved.cut, messages)) if chosen else fresh
 
-    links = links_of(policy.strategies)
+    links = links_of(options.strategy)
     goal = job.target
     if goal is None and len(links) > 1:
-        goal = _usual_size(policy, job, approved)
+        goal = _usual_size(options, job, approved)
     enough = goal if goal is None or job.trigger == "manual" else int(goal * _ROOM)
     current, messages, changed = approved, list(job.messages), False
     for number, strategy in enumerate(links, 1):
@@ -76,12 +78,12 @@ def carry_out(
             if enough is None or _size(job, messages) <= enough:
                 return messages
             current = left()
-        result = yield from _apply(policy, job, strategy, current, goal=goal, tally=tally, last=number == len(links))
+        result = yield from _apply(options, job, strategy, current, goal=goal, tally=tally, last=number == len(links))
         if result is not None:
             messages, changed = result, True
     if job.must and (not changed or (job.target is not None and _size(job, messages) > job.target)):
         current = left() if changed else current
-        result = yield from _apply(policy, job, Shorten(), current, goal=goal, tally=tally, last=False)
+        result = yield from _apply(options, job, Shorten(), current, goal=goal, tally=tally, last=False)
         if result is not None:
             return result
     return messages if changed else None
@@ -95,11 +97,11 @@ def links_of(strategies: Sequence[CompactionStrategy]) -> tuple[CompactionStrate
     return tuple(flat)
 
 
-def _usual_size(policy: Policy, job: Job, approved: CompactionPlan) -> int:
+def _usual_size(options: Options, job: Job, approved: CompactionPlan) -> int:
     free = approved.head_size / approved.ratio if approved.ratio else approved.head_size
     calibration = job.calibration
-    summary = reserve(policy.settings, calibration.window, approved.head_size, calibration.chars_per_token)
-    return int(approved.original_data_size - policy.ratio * free + summary)
+    summary = reserve(options, calibration.window, approved.head_size, calibration.chars_per_token)
+    return int(approved.original_data_size - options.compact_ratio * free + summary)
 
 
 def _followed(job: Job, cut: int, messages: Sequence[Message]) -> int:
@@ -112,7 +114,7 @@ def _followed(job: Job, cut: int, messages: Sequence[Message]) -> int:
 
 
 def _apply(
-    policy: Policy,
+    options: Options,
     job: Job,
     strategy: CompactionStrategy,
     current: CompactionPlan,
@@ -127,8 +129,8 @@ def _apply(
     pinned = job.pinned if current.messages is job.messages else _moved(job, current.messages)
     prior = prior_summary(wire, current.messages, history)
     protected = protect(history, pinned, prior=prior)
-    current = _aligned(policy, job, current, history, protected)
-    alternate = wire.alternates if policy.alternate is None else policy.alternate
+    current = _aligned(options, job, current, history, protected)
+    alternate = wire.alternates if options.alternate_roles is None else options.alternate_roles
     task = CompactionTask(
         plan=current,
         wire=wire,
@@ -137,7 +139,9 @@ def _apply(
         target=goal,
         chars_per_token=job.calibration.chars_per_token,
         window=job.calibration.window,
-        settings=policy.settings,
+        options=options,
+        summary=job.summary,
+        summarizer_window=job.calibration.summarizer_window,
         tally=tally,
     )
     mark = len(tally.names)
@@ -189,7 +193,7 @@ def _asked(strategy: CompactionStrategy, task: CompactionTask) -> Flow[list[Mess
 
 
 def _aligned(
-    policy: Policy, job: Job, current: CompactionPlan, history: Outline, protected: Sequence[bool]
+    options: Options, job: Job, current: CompactionPlan, history: Outline, protected: Sequence[bool]
 ) -> CompactionPlan:
     """A plan that a hook changed, brought back to what holds: the cut at a step, what stays held."""
     cut = max(0, min(current.cut, len(history.sizes)))
@@ -198,7 +202,7 @@ def _aligned(
     if history.open is not None:
         cut = min(cut, history.open)
     prior = prior_summary(job.wire, current.messages, history)
-    return describe(policy, replace(job, messages=current.messages), history, protected, cut=cut, prior=prior)
+    return describe(options, replace(job, messages=current.messages), history, protected, cut=cut, prior=prior)
 
 
 def _moved(job: Job, messages: Sequence[Message]) -> tuple[int, ...]:
@@ -225,18 +229,18 @@ class Compaction:
     fits: bool
 
 
-def compact(policy: Policy, job: Job, *, original: Sequence[Message] | None = None) -> Flow[Compaction | None]:
+def compact(options: Options, job: Job, *, original: Sequence[Message] | None = None) -> Flow[Compaction | None]:
     """Make one compaction; ``None`` when nothing could be reduced or the plan was vetoed.
 
     It is remembered as the view of ``original`` before hooks are told: one that makes the call again finds it.
     Raises ``CompactionError`` when no summary can be had and there is no fallback.
     """
     started = yield from Clock()
-    planned = plan(policy, job)
-    if satisfied(policy, job, planned.original_data_size):
+    planned = plan(options, job)
+    if satisfied(job, planned.original_data_size):
         return None
     approved = planned
-    if policy.asks_plan and (planned.cut or job.must or _edits(policy)):
+    if options.before_compaction is not None and (planned.cut or job.must or _edits(options)):
         answer = yield from AskPlan(planned)
         if answer is None:
             yield from _skipped(job, "vetoed")
@@ -248,7 +252,7 @@ def compact(policy: Policy, job: Job, *, original: Sequence[Message] | None = No
     if approved.cut or job.must:
         yield from Tell(_started(job, approved))
     tally = Tally()
-    messages = yield from carry_out(policy, job, approved, tally, chosen=approved is not planned)
+    messages = yield from carry_out(options, job, approved, tally, chosen=approved is not planned)
     if messages is None:
         yield from _skipped(job, "nothing_to_fold")
         return None
@@ -291,9 +295,9 @@ def compact(policy: Policy, job: Job, *, original: Sequence[Message] | None = No
     return Compaction(messages, discarded, event, job.target is None or after <= job.target)
 
 
-def _edits(policy: Policy) -> bool:
+def _edits(options: Options) -> bool:
     """Whether a strategy may change messages where there is no head to fold."""
-    return any(getattr(strategy, "edits", False) for strategy in links_of(policy.strategies))
+    return any(getattr(strategy, "edits", False) for strategy in links_of(options.strategy))
 
 
 def _share(job: Job, positions: Sequence[int | None]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -12,11 +12,11 @@ from compacter.compaction.cut import CompactionPlan
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message, Wire
 from compacter.messages.parts import Entry
-from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.summaries import tag
 
 if TYPE_CHECKING:
     from compacter.call.effects import Effect
+    from compacter.options import Options
 
 
 _NOTED = "[note] "
@@ -25,32 +25,6 @@ _NOTE = re.compile(r"\A\[note\] [^\n]*(?:\n\n|\Z)")
 
 Steps = Generator["Effect[Any]", Any, "list[Message]"]
 """A strategy that needs a model is a generator of effects that returns the compacted list."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How summaries are made: the options a strategy may need."""
-
-    max_summary_tokens: int = 4096
-    summary_prompt: str | None = None
-    fallback: tuple[str, ...] = ("truncate",)
-    ledger_share: float = 0.25
-    extractors: tuple[Callable[[str], Any], ...] = ()
-    redact: Callable[[str], str] | None = None
-    detect: Callable[[BaseException], TokenLimit | None] = detect_token_limit
-    summarizer_window: int | None = None
-    """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
-    extractive: bool = False
-    """Whether summaries are made without any model."""
-    native: bool = False
-    """Whether the summarizer gets the messages themselves instead of a transcript."""
-    summary: str | None = None
-    """A summary that the host has made; it replaces the model's."""
-
-    @property
-    def fills(self) -> bool:
-        """Whether passages fill what a model's summary leaves of a size that was asked for by hand."""
-        return self.summary is None and self.ledger_share > 0
 
 
 @dataclass(slots=True)
@@ -83,7 +57,11 @@ class CompactionTask:
     chars_per_token: float = 4.0
     window: int | None = None
     """The model's context window in tokens, where it is known."""
-    settings: Settings = field(default_factory=Settings)
+    options: Options
+    summary: str | None = None
+    """A summary that the caller has made; it replaces the model's."""
+    summarizer_window: int | None = None
+    """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
     tally: Tally = field(default_factory=Tally, repr=False)
 
     @property
@@ -106,7 +84,7 @@ class CompactionTask:
 
     def entries(self, messages: Sequence[Message] | None = None) -> list[Entry]:
         """What can be read in the head, or in ``messages``; no reasoning, no prior summary, secrets redacted."""
-        redact = self.settings.redact
+        redact = self.options.redact
         chosen = self.plan.folded if messages is None else range(len(messages))
         source = self.plan.messages if messages is None else messages
         found: list[Entry] = []
@@ -121,7 +99,7 @@ class CompactionTask:
         if self.plan.prior is None:
             return None
         found = tag.parse(self.wire.plain_text(self.plan.messages[self.plan.prior]) or "")
-        redact = self.settings.redact
+        redact = self.options.redact
         if found is None or redact is None:
             return found
         # It may have been made by a Compacter that redacted nothing, or less.
