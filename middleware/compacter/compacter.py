@@ -9,11 +9,12 @@ from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 from compacter.call.effects import Flow, adrive, drive
 from compacter.call.recover import pinned
 from compacter.call.state import Engine
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.plan import Job, plan
-from compacter.compaction.run import Compaction, compact, links_of
+from compacter.compaction.run import Compaction, compact
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionStrategy
+from compacter.compaction.task import CompactionStrategy, links_of
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
@@ -183,7 +184,7 @@ class Compacter:
                 'nobody can summarise: pass model="..." (a litellm model), summary="...", or set '
                 'Compacter(summarizer=...); summarizer="extractive" needs no model'
             )
-        world = World(self._engine, job.wire, model, None, None, (), {})
+        world = World(self._engine, job.conversation.format, model, None, None, (), {})
         return world, compact(self._engine.options, job)
 
     def _needs_model(self, job: Job) -> bool:
@@ -201,13 +202,11 @@ class Compacter:
             calibration.window = window(model)
         by_history = _pinned_by(messages)
         return Job(
-            wire=form,
-            messages=held,
+            conversation=Conversation.of(held, form, pinned=pinned(self._engine.options, held, by_history)),
             trigger="manual",
             calibration=calibration,
-            pinned=pinned(self._engine.options, held, by_history),
             model=model,
-            conversation=conversation_digest(form, held),
+            digest=conversation_digest(form, held),
             target=budget,
             must=budget is not None,
         )
@@ -228,7 +227,7 @@ class Compacter:
 
 def check_pairs(job: Job) -> None:
     """Raises ``InvalidHistoryError`` for the first half of a tool pair; calls of an open last step are no fault."""
-    for half in job.wire.outline(job.messages).broken:
+    for half in job.conversation.broken:
         raise InvalidHistoryError(
             f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
             call_id=half.call_id,

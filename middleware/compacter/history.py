@@ -10,7 +10,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
 from compacter.compaction.check import kept_and_discarded
-from compacter.compaction.plan import prior_summary
+from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, recognise, wire
@@ -306,7 +306,7 @@ class History(MutableSequence[Message]):
                 "wire_format": self._wire_format,
                 "messages": [plain(message) for message in messages],
                 "pins": pins,
-                "summary": prior_summary(form, messages, form.outline(messages)),
+                "summary": Conversation.of(messages, form).prior,
             },
             default=_stored,
         )
@@ -346,7 +346,7 @@ class History(MutableSequence[Message]):
             form = wire(named or self._wire_format or recognise(messages))
         except ValueError as error:
             raise InvalidHistoryError(f"the snapshot is mangled: {error}") from None
-        if data.get("summary") != prior_summary(form, messages, form.outline(messages)):
+        if data.get("summary") != Conversation.of(messages, form).prior:
             raise InvalidHistoryError("the snapshot is mangled: its summary message is not where it was, or was edited")
 
     def _set(self, messages: list[Message], pins: list[bool]) -> None:

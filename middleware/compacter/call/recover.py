@@ -9,6 +9,7 @@ from tenacity import BaseRetrying, DoAttempt, DoSleep, RetryCallState
 
 from compacter.call.effects import Call, Claim, Flow, Recall, Sleep, Tell
 from compacter.compaction.calibration import Calibration, most_tokens
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import MARGIN, Job, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.errors import CompactionError
@@ -209,21 +210,22 @@ def job_of(
 ) -> Job:
     """The compaction that this request needs."""
     messages = tuple(request.messages)
+    conversation = Conversation.of(
+        messages, request.wire, pinned=pinned(options, messages, request.pinned_by_history)
+    )
     if target is None:
         target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
-    size = sum(map(request.wire.size, messages))
+    size = conversation.size
     if target is not None and target >= size:
         # By its characters it fits, the provider says that it does not: then only the proportion of its numbers counts.
         target = _in_proportion(request, found, size)
     return Job(
-        wire=request.wire,
-        messages=messages,
+        conversation=conversation,
         trigger=trigger,  # type: ignore[arg-type]
         calibration=calibration,
-        pinned=pinned(options, messages, request.pinned_by_history),
         model=request.model,
         attempt=attempt,
-        conversation=request.conversation,
+        digest=request.conversation,
         target=target,
         found=found,
         must=True,

@@ -109,6 +109,8 @@ class MessageFormat:
             outline = outlined(kind, self._parts(message, _SPEAKERS.get(kind, "assistant"), 0))
             if kind is Kind.USER and outline[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
                 return Kind.INSERTED, *outline[1:]
+            if kind is Kind.ASSISTANT and self.compacted(message) is not None:
+                return Kind.COMPACTED, *outline[1:]
             return outline
         except Exception:  # noqa: BLE001 - somebody else's object: whatever it raises, it is not folded
             return Kind.UNKNOWN, _weight(message), (), ()
@@ -131,12 +133,15 @@ class MessageFormat:
 
         Empty parts are left out, a call never is. ``index`` is the message's position in the caller's list.
         """
+        for part in self._all_parts(message, index):
+            if part.kind == "call" or (part.text and part.kind != "reasoning"):
+                yield part
+
+    def _all_parts(self, message: Message, index: int) -> Sequence[Part]:
         try:
-            role = _SPEAKERS.get(self.kind(message), "assistant")
-            found = [part for part in self._parts(message, role, index) if part.kind != "reasoning"]
+            return list(self._parts(message, _SPEAKERS.get(self.kind(message), "assistant"), index))
         except Exception:  # noqa: BLE001 - as in ``read``
-            found = [text_part("assistant", f"[a message of type {type(message).__name__}]", index)]
-        return (part for part in found if part.text or part.kind == "call")
+            return [text_part("assistant", f"[a message of type {type(message).__name__}]", index)]
 
     entries = parts  # As the aliases at the end of this file.
 
@@ -155,11 +160,7 @@ class MessageFormat:
         found: dict[int, tuple[str, ...]] = {}
         for index, message in enumerate(messages):
             names: list[str] = []
-            try:
-                parts = list(self._parts(message, "assistant", index))
-            except Exception:  # noqa: BLE001 - as in ``read``
-                continue
-            for part in parts:
+            for part in self._all_parts(message, index):
                 if part.call_id is not None and part.kind == "call":
                     called[part.call_id] = part.name
                 elif part.call_id is not None:
@@ -298,8 +299,9 @@ def _refuse_foreign(messages: Sequence[Message]) -> None:
         index = next(index for index, message in enumerate(messages) if type(message) is kind)
         if foreign(messages[index]):
             raise UnknownFormatError(
-                f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a message of any provider's "
-                'API; pass messages as that API takes them, such as {"role": "user", "content": "..."}'
+                f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a message of any "
+                "provider's API; "
+                'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
                 + _CONVERTERS.get(kind.__module__.partition(".")[0], "")
             )
     heads = list(islice(messages, _LOOK_AT))

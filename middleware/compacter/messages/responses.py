@@ -31,10 +31,10 @@ _TYPES = {
     "reasoning": Kind.OTHER,
     "item_reference": Kind.OTHER,
     "mcp_list_tools": Kind.OTHER,
-    # What OpenAI made of the past stands for it from here on, and so does a late list of tools: never folded.
-    "compaction": Kind.SYSTEM,
-    "compaction_summary": Kind.SYSTEM,
-    "context_compaction": Kind.SYSTEM,
+    # What OpenAI made of the past stands for it from here on. A late list of tools is never folded.
+    "compaction": Kind.COMPACTED,
+    "compaction_summary": Kind.COMPACTED,
+    "context_compaction": Kind.COMPACTED,
     "additional_tools": Kind.SYSTEM,
     "mcp_approval_request": Kind.ASSISTANT,
     "mcp_approval_response": Kind.RESULT,
@@ -172,7 +172,12 @@ class ResponsesFormat(MessageFormat):
         return ""
 
 
-_SPEAKERS: dict[Kind, Speaker] = {Kind.USER: "user", Kind.SYSTEM: "system", Kind.RESULT: "tool"}
+_SPEAKERS: dict[Kind, Speaker] = {
+    Kind.USER: "user",
+    Kind.SYSTEM: "system",
+    Kind.COMPACTED: "system",
+    Kind.RESULT: "tool",
+}
 
 
 def _type(item: Message) -> str:

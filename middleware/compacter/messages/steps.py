@@ -26,6 +26,8 @@ class Kind(IntEnum):
     """Not a message of its format; never folded."""
     INSERTED = 6
     """Put in by compacter where turns must alternate; no user said it."""
+    COMPACTED = 7
+    """Carries a compaction that the provider made; what stands before the newest is not in the model's context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def group(outlines: Iterable[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]]
     broken: list[Broken] = []
     waiting: list[str] = []
     caller = 0
-    speaking = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED)
+    speaking = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
     for index, (kind, size, calls, results) in enumerate(outlines):
         kinds.append(kind)
         sizes.append(size)
