@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from compacter.call.effects import AskPlan, Clock, Flow, Remember, Tell
 from compacter.compaction.chain import Chain
 from compacter.compaction.check import kept_and_discarded, violations
 from compacter.compaction.clear import ClearToolResults
@@ -18,6 +17,7 @@ from compacter.compaction.shorten import Shorten
 from compacter.compaction.summarize import Summarize, fall_back, reserve
 from compacter.compaction.task import CompactionStrategy, CompactionTask, Tally
 from compacter.compaction.truncate import Truncate
+from compacter.effects import Flow, Remember, Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
@@ -235,13 +235,13 @@ def compact(options: Options, job: Job, *, original: Sequence[Message] | None = 
     It is remembered as the view of ``original`` before hooks are told: one that makes the call again finds it.
     Raises ``CompactionError`` when no summary can be had and there is no fallback.
     """
-    started = yield from Clock()
     planned = plan(options, job)
     if satisfied(job, planned.original_data_size):
         return None
     approved = planned
     if options.before_compaction is not None and (planned.cut or job.must or _edits(options)):
-        answer = yield from AskPlan(planned)
+        question: Tell[CompactionPlan | None] = Tell(planned)
+        answer = yield from question
         if answer is None:
             yield from _skipped(job, "vetoed")
             return None
@@ -261,7 +261,6 @@ def compact(options: Options, job: Job, *, original: Sequence[Message] | None = 
     if after >= before or not discarded:
         yield from _skipped(job, "no_progress")
         return None
-    finished = yield from Clock()
     event = CompactionEvent(
         model=job.model,
         attempt=job.attempt,
@@ -284,14 +283,13 @@ def compact(options: Options, job: Job, *, original: Sequence[Message] | None = 
         requested=job.found.requested if job.found else None,
         summarizer_calls=tally.calls,
         cost=tally.cost if tally.calls else 0.0,
-        duration=finished - started,
         retention=tally.retention,
         repaired=tally.repaired,
         discarded=discarded,
     )
     if original is not None:
         yield from Remember(original, messages)
-    yield from Tell(event)
+    event = yield from Tell(event)
     return Compaction(messages, discarded, event, job.target is None or after <= job.target)
 
 

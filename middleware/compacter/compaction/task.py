@@ -15,7 +15,7 @@ from compacter.messages.parts import Entry
 from compacter.summaries import tag
 
 if TYPE_CHECKING:
-    from compacter.call.effects import Effect
+    from compacter.effects import Effect
     from compacter.options import Options
 
 
