@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,12 +191,10 @@ class _SlowToClaim(InProcessMemory):
         super().__init__()
         self.asked, self.go_on, self.released = threading.Event(), threading.Event(), threading.Event()
 
-    def claim(self, key: str, seconds: float) -> bool:
+    def claim(self, key: str, seconds: float) -> Any:
         self.asked.set()
-        return self.go_on.wait(30)
-
-    def release(self, key: str) -> None:
-        self.released.set()
+        self.go_on.wait(30)
+        return SimpleNamespace(release=self.released.set)
 
 
 async def test_a_claim_that_is_granted_after_the_cancellation_is_given_back(history: list[Any]) -> None:

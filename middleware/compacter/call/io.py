@@ -32,14 +32,14 @@ class SyncIO:
 
     async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
         """What a function of the user's returns, sync or async."""
-        return _resolved(function(*args))
+        return resolved(function, *args)
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:  # noqa: ARG002
         """The result of a request for a summary. Raises ``TimeoutError`` after ``seconds``."""
         if seconds is None:
-            return _resolved(action())
+            return resolved(action)
         # A sync call cannot be interrupted: it is left alone in its thread, and the call goes on without it.
-        return _begun(lambda: _resolved(action())).result(seconds)
+        return _begun(lambda: resolved(action)).result(seconds)
 
     async def thread(self, action: Callable[[], T]) -> T:
         """The result of an action that may take long, without blocking an event loop."""
@@ -53,9 +53,6 @@ class SyncIO:
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)  # noqa: ASYNC251 - nothing else runs
-
-    async def join(self, flights: Any, key: str, seconds: float) -> Any:  # noqa: D102
-        return flights.claim(key, seconds)
 
 
 class AsyncIO:
@@ -126,9 +123,6 @@ class AsyncIO:
         trio = _trio()
         await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
 
-    async def join(self, flights: Any, key: str, seconds: float) -> Any:  # noqa: D102
-        return await flights.aclaim(key, seconds)
-
 
 IO = SyncIO | AsyncIO
 SYNC, ASYNC = SyncIO(), AsyncIO()
@@ -155,12 +149,22 @@ def on_trio() -> bool:
     return _trio() is not None
 
 
+_TASKS: set[asyncio.Task[Any]] = set()
+
+
 def beside(action: Callable[[], object], io: IO) -> None:
-    """Do something short that nobody waits for: at once in a sync program, in a thread in an async one."""
-    if io.asynchronous:
-        _begun(action)
+    """Do something short that nobody waits for and that raises nothing: at once in a sync program.
+
+    In an async one in a thread, or as a task where it is a coroutine function.
+    """
+    if not io.asynchronous:
+        resolved(action)
+    elif inspect.iscoroutinefunction(action) and not on_trio():
+        task = asyncio.get_running_loop().create_task(action())
+        _TASKS.add(task)  # The loop itself keeps weak references only.
+        task.add_done_callback(_TASKS.discard)
     else:
-        action()
+        _begun(lambda: resolved(action))
 
 
 def _trio() -> Any:
@@ -184,8 +188,9 @@ async def _timeout(seconds: float | None) -> AsyncIterator[None]:
             raise TimeoutError
 
 
-def _resolved(outcome: Any) -> Any:
-    """The result of what may be a coroutine or a stream, whether or not a loop runs in this thread."""
+def resolved(function: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function, sync or async, in a sync program; whether or not a loop runs in this thread."""
+    outcome = function(*args)
     if not inspect.isawaitable(outcome):
         return outcome
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import secrets
+import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +22,9 @@ from compacter.call.state import State
 from compacter.compaction.cut import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Remember, Remembered, Reply, Sleep, Tell
 from compacter.events import CompactionEvent, CompactionStarted, Event, RetriesExhausted
-from compacter.memory.single_flight import LONGEST_WAIT
+from compacter.memory.base import AsyncClaim, BaseMemory, Claim
+from compacter.memory.match import flight_key
+from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
 from compacter.messages.format import Message, Wire, wire
 from compacter.overflow import detect_in_reply
 
@@ -112,11 +116,15 @@ class Performer:
         self._spent = 0.0
         """Seconds that compacting has taken so far; the provider's own time is not among them."""
         self._held: list[Callable[[], object]] = []
+        """What gives back what this call holds: its flight and its claim."""
+        self._closed = False
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         """Release what this call holds, so that nobody waits for it."""
-        held, self._held = self._held, []
-        for release in reversed(held):
+        with self._lock:
+            held, self._held, self._closed = self._held, [], True
+        for release in held:
             self._state.safely("memory", release)
 
     async def perform(self, effect: Effect[Any]) -> Any:
@@ -133,9 +141,9 @@ class Performer:
             case Remembered():
                 if effect.head:
                     await self._lead(effect.head)
-                return await self._memory(lambda: self._state.view(self._scope, self._wire, effect.messages))
+                return await self._viewed(effect.messages)
             case Remember():
-                await self._memory(lambda: self._state.remember(self._scope, self._wire, effect.before, effect.after))
+                await self._remember(effect)
             case Sleep():
                 await self.io.sleep(effect.seconds)
             case _:
@@ -243,45 +251,105 @@ class Performer:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
+    async def _viewed(self, messages: Sequence[Message]) -> Sequence[Message] | None:
+        memory, matcher = self._state.memory, self._state.matcher
+        if memory is None or matcher is None:
+            return None
+        if memory.asynchronous and self.io.asynchronous:
+            found: Sequence[Message] | None = await self._safely(
+                "memory", lambda: matcher.aview(self._scope, self._wire, messages)
+            )
+            return found
+        return await self._use(memory, lambda: matcher.view(self._scope, self._wire, messages))
+
+    async def _remember(self, effect: Remember) -> None:
+        memory, matcher = self._state.memory, self._state.matcher
+        if memory is None or matcher is None or self._state.holds_secrets(self._wire, effect.before, effect.after):
+            return
+        arguments = (self._scope, self._wire, effect.before, effect.after)
+        if memory.asynchronous and self.io.asynchronous:
+            await self._safely("memory", lambda: matcher.aremember(*arguments))
+        else:
+            await self._use(memory, lambda: matcher.remember(*arguments))
+
     async def _lead(self, head: Sequence[Message]) -> None:
         """Become the call that folds this head, or wait for the one that does."""
         state, io = self._state, self.io
-        key = state.safely("memory", lambda: state.flight_key(self._scope, self._wire, head))
-        if key is None:
+        key = state.safely("memory", lambda: flight_key(self._scope, self._wire, head))
+        flight = None if key is None else state.flights.join(key, blocks=not io.asynchronous)
+        if key is None or flight is None:
+            return
+        if flight.leads:
+            self._held.append(flight.release)
+            if state.memory is not None and state.memory.blocking:
+                await self._claim(state.memory, key)
             return
         with self._budget() as left:
-            waited = await io.join(state.flights, key, LONGEST_WAIT if left is None else min(LONGEST_WAIT, left))
-        if waited is not False:
-            return
-        self._held.append(lambda: state.flights.release(key))
-        memory = state.options.memory
-        if memory is None or not state.blocking:
-            return
+            end = time.monotonic() + (LONGEST_WAIT if left is None else min(LONGEST_WAIT, left))
+            while not flight.over() and (remaining := end - time.monotonic()) > 0:
+                await io.wait(flight.done, min(LOOK_AGAIN, remaining))
+
+    async def _claim(self, memory: BaseMemory, key: str) -> None:
+        """Claim the compaction among all processes, or wait for the one that has it."""
         with self._budget() as left:
             end = time.monotonic() + (_CLAIM_SECONDS if left is None else min(_CLAIM_SECONDS, left))
-            while not await io.thread(
-                lambda: state.safely("memory", lambda: memory.claim(key, _CLAIM_SECONDS), otherwise=True)
-            ):
-                if time.monotonic() > end:
+            while not await self._granted(memory, key):
+                # A memory that grants nobody anything is not waited for.
+                if self._state.grants is None:
+                    self._state.grants = await self._granted(memory, f"probe {secrets.token_hex(8)}")
+                if not self._state.grants or time.monotonic() > end:
                     return
-                await io.sleep(_CLAIM_POLL)
-        self._held.append(lambda: beside(lambda: state.safely("memory", lambda: memory.release(key)), io))
+                await self.io.sleep(_CLAIM_POLL)
+            self._state.grants = True
 
-    async def _memory(self, action: Callable[[], T]) -> T | None:
+    async def _granted(self, memory: BaseMemory, key: str) -> bool:
+        """Whether this call now holds the claim; True too when the memory cannot say."""
+        if memory.asynchronous and self.io.asynchronous:
+            claimed = await self._safely("memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True)
+            return self._hold(claimed)
+        # In the thread: a claim that is granted after a cancellation is given back all the same.
+        return bool(
+            await self.io.thread(
+                lambda: self._hold(
+                    self._state.safely("memory", lambda: memory.claim(key, _CLAIM_SECONDS), otherwise=True)
+                )
+            )
+        )
+
+    def _hold(self, claim: Any) -> bool:
+        if claim is None or isinstance(claim, bool):
+            return bool(claim)
+        with self._lock:
+            if not self._closed:
+                self._held.append(partial(self._give_back, claim))
+                return True
+        self._give_back(claim)
+        return True
+
+    def _give_back(self, claim: Claim | AsyncClaim) -> None:
+        async def release() -> None:
+            await self._safely("memory", partial(self.io.hook, claim.release))
+
+        if inspect.iscoroutinefunction(claim.release):
+            beside(release, self.io)
+        else:
+            beside(lambda: self._state.safely("memory", claim.release), self.io)
+
+    async def _use(self, memory: BaseMemory, action: Callable[[], T]) -> T | None:
         """Use the memory; one that waits for a disk or a network does so in a thread."""
-        if self._state.blocking or self.large:
+        if memory.blocking or self.large:
             return await self.io.thread(lambda: self._state.safely("memory", action))
         return self._state.safely("memory", action)
 
     # -- both ----------------------------------------------------------------------------------------------------------
 
-    async def _safely(self, what: str, action: Callable[[], Awaitable[Any]]) -> Any:
-        """The result of something of the user's; ``None`` when it raises, which is logged."""
+    async def _safely(self, what: str, action: Callable[[], Awaitable[Any]], otherwise: object = None) -> Any:
+        """The result of something of the user's; ``otherwise`` when it raises, which is logged."""
         try:
             return await action()
         except Exception as error:  # noqa: BLE001 - nothing that compacter does for itself may raise into a call
             self._state.complain(f"{what}_failed", error)
-            return None
+            return otherwise
 
     @contextlib.contextmanager
     def _budget(self) -> Generator[float | None]:

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from compacter.call.trigger import ConversationState
 from compacter.compaction.calibration import Calibration
 from compacter.events import CompactionEvent, CompactionSkipped, Event, Ledger
-from compacter.memory.match import Recall, chain_digest
-from compacter.memory.single_flight import Flights
+from compacter.memory.base import BaseMemory, base_memory
+from compacter.memory.match import Matcher
+from compacter.memory.single_flight import SingleFlight
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, Wire
 from compacter.models import window
@@ -32,11 +33,15 @@ class State:
         self.detect = options.detector
         self.ledger = Ledger()
         self.count_call = self.ledger.count_call
-        # Several Compacters that share an in-process memory share what is under way too.
-        shared = getattr(options.memory, "flights", None)
-        self.flights = shared if isinstance(shared, Flights) else Flights()
-        self.recall = Recall(options.memory, alternate=options.alternate_roles) if options.memory is not None else None
-        self.blocking = bool(getattr(options.memory, "blocking", False))
+        memory = options.memory
+        self.memory: BaseMemory | None = None if memory is None else base_memory(memory)
+        # Several Compacters that share a memory share what is under way too.
+        self.flights = SingleFlight() if self.memory is None else self.memory.flights
+        self.matcher: Matcher | None = None
+        if self.memory is not None:
+            self.matcher = Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._log_unencodable)
+        self.grants: bool | None = None
+        """Whether the memory was seen to grant a claim; ``None`` before it was asked for one."""
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.proactive = options.trigger_tokens is not None
@@ -53,7 +58,7 @@ class State:
 
     def idle(self) -> bool:
         """Whether a call has nothing to do before the wrapped function: no record to look up and no trigger."""
-        return not self.proactive and (self.recall is None or self.recall.nothing_known())
+        return not self.proactive and (self.memory is None or self.memory.empty())
 
     def calibration(self, model: str | None) -> Calibration:
         """What was learnt of this model, the least recently used ones forgotten. Looks its window up."""
@@ -90,16 +95,7 @@ class State:
         """Calls that may share a summary have the same scope."""
         return f"{model}\0{wire.name}\0{endpoint}\0{self.options.memory_scope}"
 
-    def view(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
-        """The remembered view of these messages."""
-        return None if self.recall is None else self.recall.view(scope, wire, messages)
-
-    def remember(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
-        """Keep a view."""
-        if self.recall is not None and not self._holds_secrets(wire, before, after):
-            self.recall.remember(scope, wire, before, after)
-
-    def _holds_secrets(self, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> bool:
+    def holds_secrets(self, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> bool:
         """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.
 
         Summaries are redacted already; messages that stay as they are are stored by their position alone.
@@ -118,10 +114,6 @@ class State:
             except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
                 return True
         return False
-
-    def flight_key(self, scope: str, wire: Wire, head: Sequence[Message]) -> str:
-        """Names the compaction of this head among those under way."""
-        return chain_digest(scope, wire, head)
 
     # -- telling -------------------------------------------------------------------------------------------------------
 
@@ -156,6 +148,9 @@ class State:
     def complain(self, what: str, error: BaseException, **facts: object) -> None:
         """Log something that failed, by its type only."""
         self._write("warning", f"compacter.{what}", {"error": type(error).__name__, **facts})
+
+    def _log_unencodable(self, reason: str) -> None:
+        self._write("debug", "compacter.not_remembered", {"reason": reason})
 
     def _log(self, event: Event) -> None:
         """Sizes and counts of an event; never text of messages."""

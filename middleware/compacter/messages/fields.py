@@ -15,6 +15,10 @@ Json: TypeAlias = Any
 """JSON-like data: dicts, lists, strings, numbers, and bytes where an SDK holds them."""
 
 
+class Unencodable(Exception):  # noqa: N818 - the name that the memory knows it by
+    """A message's content cannot be encoded so that it is told apart from every other content."""
+
+
 def field(item: Message, name: str) -> Json:
     """The field ``name`` of ``item``, or ``None`` where it has no such field."""
     if type(item) is dict or isinstance(item, Mapping):
