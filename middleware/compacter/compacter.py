@@ -11,16 +11,17 @@ from compacter.call.io import ASYNC, IO, SYNC, run
 from compacter.call.perform import Performer, adrive
 from compacter.call.request import is_large, pinned
 from compacter.call.state import State
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.plan import Job, plan
-from compacter.compaction.run import compact, links_of
+from compacter.compaction.run import compact
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionStrategy
+from compacter.compaction.task import CompactionStrategy, links_of
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
 from compacter.memory.match import conversation_digest
-from compacter.messages.format import WIRE_FORMATS, Message, recognise, wire
+from compacter.messages.format import FORMATS, Message, get_format, recognise
 from compacter.options import Detector, Fallback, Options, PlanHook, Quotes, Stop, Summarizer, validated
 from compacter.result import CompactionResult
 
@@ -125,7 +126,7 @@ class Compacter:
         counter = self._state.options.token_counter
         if counter is not None:
             return counter(list(messages))
-        size = wire(wire_format or recognise(messages)).size
+        size = get_format(wire_format or recognise(messages)).size
         return self._state.calibration(model).tokens(sum(map(size, messages)))
 
     def tell_history_changed(self, event: CompactionEvent | None) -> None:
@@ -204,15 +205,15 @@ class Compacter:
                 'nobody can summarise: pass model="..." (a litellm model), summary="...", or set '
                 'Compacter(summarizer=...); summarizer="extractive" needs no model'
             )
-        performer = Performer(self._state, io, job.wire, model=model, large=large)
+        performer = Performer(self._state, io, job.conversation.format, model=model, large=large)
         try:
             made = await adrive(compact(self._state.options, job), performer)
         finally:
             performer.close()
         if made is not None:
             return CompactionResult(made.messages, made.discarded, made.event, made.fits)
-        size = sum(map(job.wire.size, job.messages))
-        return CompactionResult(list(messages), fits=budget is None or size <= budget)
+        fits = budget is None or job.conversation.size <= budget
+        return CompactionResult(list(messages), fits=fits)
 
     def _needs_model(self, job: Job) -> bool:
         options = self._state.options
@@ -223,17 +224,15 @@ class Compacter:
         held = _check_messages(messages)
         _check_budget(budget)
         _check_wire_format(wire_format)
-        form = wire(wire_format or recognise(held))
+        form = get_format(wire_format or recognise(held))
         calibration = self._state.calibration(model)
         by_history = _pinned_by(messages)
         return Job(
-            wire=form,
-            messages=held,
+            conversation=Conversation.of(held, form, pinned=pinned(self._state.options.pin, held, by_history)),
             trigger="manual",
             calibration=calibration,
-            pinned=pinned(self._state.options, held, by_history),
             model=model,
-            conversation=conversation_digest(form, held),
+            digest=conversation_digest(form, held),
             target=budget,
             must=budget is not None,
         )
@@ -241,7 +240,7 @@ class Compacter:
 
 def check_pairs(job: Job) -> None:
     """Raises ``InvalidHistoryError`` for the first half of a tool pair; calls of an open last step are no fault."""
-    for half in job.wire.outline(job.messages).broken:
+    for half in job.conversation.broken:
         raise InvalidHistoryError(
             f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
             call_id=half.call_id,
@@ -277,8 +276,8 @@ def _check_hook(hook: object) -> None:
 
 
 def _check_wire_format(name: str | None) -> None:
-    if name is not None and name not in WIRE_FORMATS:
-        raise ConfigurationError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, WIRE_FORMATS))}")
+    if name is not None and name not in FORMATS:
+        raise ConfigurationError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}")
 
 
 class _Decorator(Protocol):

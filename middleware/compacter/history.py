@@ -10,10 +10,10 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
 from compacter.compaction.check import kept_and_discarded
-from compacter.compaction.plan import prior_summary
+from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
 from compacter.messages.fields import plain
-from compacter.messages.format import Message, recognise, wire
+from compacter.messages.format import Message, get_format, recognise
 from compacter.result import CompactionResult
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class History(MutableSequence[Message]):
         return result
 
     def _size(self) -> int:
-        form = wire(self._wire_format or recognise(self._messages))
+        form = get_format(self._wire_format or recognise(self._messages))
         return sum(map(form.size, self._messages))
 
     def _budget(self) -> int | None:
@@ -294,14 +294,14 @@ class History(MutableSequence[Message]):
         """The messages, the pins and the fold state as versioned JSON text; SDK objects become dicts."""
         with _CHANGES:
             messages, pins = list(self._messages), list(self._pins)
-        form = wire(self._wire_format or recognise(messages))
+        form = get_format(self._wire_format or recognise(messages))
         return json.dumps(
             {
                 "version": SNAPSHOT_VERSION,
                 "wire_format": self._wire_format,
                 "messages": [plain(message) for message in messages],
                 "pins": pins,
-                "summary": prior_summary(form, messages, form.outline(messages)),
+                "summary": Conversation.of(messages, form).prior,
             },
             default=_stored,
         )
@@ -338,10 +338,10 @@ class History(MutableSequence[Message]):
         if named is not None and not isinstance(named, str):
             raise InvalidHistoryError("the snapshot is mangled: wire_format is no name")
         try:
-            form = wire(named or self._wire_format or recognise(messages))
+            form = get_format(named or self._wire_format or recognise(messages))
         except ValueError as error:
             raise InvalidHistoryError(f"the snapshot is mangled: {error}") from None
-        if data.get("summary") != prior_summary(form, messages, form.outline(messages)):
+        if data.get("summary") != Conversation.of(messages, form).prior:
             raise InvalidHistoryError("the snapshot is mangled: its summary message is not where it was, or was edited")
 
     def _set(self, messages: list[Message], pins: list[bool]) -> None:

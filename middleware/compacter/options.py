@@ -20,7 +20,7 @@ from tenacity.stop import stop_base
 
 from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionStrategy
+from compacter.compaction.task import CompactionStrategy, as_strategy
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
@@ -60,11 +60,9 @@ def _summarizer(value: object) -> object:
 
 def _strategy(value: object) -> object:
     parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if not parts or not all(isinstance(part, CompactionStrategy) and not isinstance(part, type) for part in parts):
-        raise ValueError(
-            "takes a strategy such as Summarize(), or a sequence of them; one has a `name` and `compact(task)`"
-        )
-    return parts
+    if not parts:
+        raise ValueError("takes a strategy such as Summarize(), a function of a task, or a sequence of them")
+    return tuple(map(as_strategy, parts))
 
 
 def _fallback(value: object) -> object:

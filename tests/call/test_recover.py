@@ -13,7 +13,7 @@ from compacter.compaction.calibration import Calibration
 from compacter.compaction.truncate import Truncate
 from compacter.effects import AskSummarizer, Call, Remember, Remembered, Reply, Sleep
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.options import Options, never_sleep
 from compacter.overflow import TokenLimit
 from compacter.summaries import tag
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.call.conftest import Chat, Dialogue
 
 
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 
 
 class TooLongError(Exception):
@@ -57,7 +57,7 @@ def recovery(
         asked = {name: settings.pop(name) for name in names if name in settings}
         settings.setdefault("detect", told)
         history = talk() if messages is None else messages
-        request = Request(wire=OPENAI, original=history, messages=history, **asked)
+        request = Request(format=OPENAI, original=history, messages=history, **asked)
         flow = recover(options(**settings), request, calibration or Calibration(), first or refusal())
         return begin(flow)
 

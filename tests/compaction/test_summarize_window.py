@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from compacter.compaction.calibration import Calibration
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job
 from compacter.compaction.run import compact
 from compacter.effects import AskSummarizer, Effect, Reply, Tell
@@ -22,7 +23,8 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
         for role in ("user", "assistant")
     ]
     calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
-    job = Job(wire=wire("openai"), messages=tuple(messages), trigger="manual", calibration=calibration, must=True)
+    conversation = Conversation.of(messages, wire("openai"))
+    job = Job(conversation=conversation, trigger="manual", calibration=calibration, must=True)
     sizes: list[int] = []
 
     def perform(effect: Effect[Any]) -> Any:

@@ -25,7 +25,7 @@ from compacter.events import CompactionEvent, CompactionStarted, Event, RetriesE
 from compacter.memory.base import AsyncClaim, BaseMemory, Claim
 from compacter.memory.match import flight_key
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
-from compacter.messages.format import Message, Wire, wire
+from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.overflow import detect_in_reply
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ class Performer:
         self,
         state: State,
         io: IO,
-        wire: Wire,
+        format: MessageFormat,  # noqa: A002 - that is what it is
         *,
         scope: str = "",
         model: str | None = None,
@@ -108,7 +108,7 @@ class Performer:
         self.gave_up = False
         """Whether compacting and retrying was in vain."""
         self._state = state
-        self._wire = wire
+        self._format = format
         self._scope = scope
         self._model = model
         self._call = call
@@ -220,10 +220,10 @@ class Performer:
         binding = call.binding
         if effect.prefix is not None:
             args, kwargs = binding.native_call(
-                call.args, call.kwargs, self._wire, effect.prefix, messages[0]["content"], effect.max_tokens
+                call.args, call.kwargs, self._format, effect.prefix, messages[0]["content"], effect.max_tokens
             )
         else:
-            args, kwargs = binding.summary_call(call.args, call.kwargs, self._wire, messages, effect.max_tokens)
+            args, kwargs = binding.summary_call(call.args, call.kwargs, self._format, messages, effect.max_tokens)
         return binding.asks or call.function, args, kwargs, False
 
     # -- events --------------------------------------------------------------------------------------------------------
@@ -257,16 +257,16 @@ class Performer:
             return None
         if memory.asynchronous and self.io.asynchronous:
             found: Sequence[Message] | None = await self._safely(
-                "memory", lambda: matcher.aview(self._scope, self._wire, messages)
+                "memory", lambda: matcher.aview(self._scope, self._format, messages)
             )
             return found
-        return await self._use(memory, lambda: matcher.view(self._scope, self._wire, messages))
+        return await self._use(memory, lambda: matcher.view(self._scope, self._format, messages))
 
     async def _remember(self, effect: Remember) -> None:
         memory, matcher = self._state.memory, self._state.matcher
-        if memory is None or matcher is None or self._state.holds_secrets(self._wire, effect.before, effect.after):
+        if memory is None or matcher is None or self._state.holds_secrets(self._format, effect.before, effect.after):
             return
-        arguments = (self._scope, self._wire, effect.before, effect.after)
+        arguments = (self._scope, self._format, effect.before, effect.after)
         if memory.asynchronous and self.io.asynchronous:
             await self._safely("memory", lambda: matcher.aremember(*arguments))
         else:
@@ -275,7 +275,7 @@ class Performer:
     async def _lead(self, head: Sequence[Message]) -> None:
         """Become the call that folds this head, or wait for the one that does."""
         state, io = self._state, self.io
-        key = state.safely("memory", lambda: flight_key(self._scope, self._wire, head))
+        key = state.safely("memory", lambda: flight_key(self._scope, self._format, head))
         flight = None if key is None else state.flights.join(key, blocks=not io.asynchronous)
         if key is None or flight is None:
             return
@@ -363,7 +363,7 @@ class Performer:
 
 async def tell(state: State, io: IO, event: Event) -> None:
     """Tell totals, log and hooks of an event."""
-    await Performer(state, io, wire("openai")).perform(Tell(event))
+    await Performer(state, io, get_format("openai")).perform(Tell(event))
 
 
 class _GiveUps:

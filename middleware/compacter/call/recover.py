@@ -9,6 +9,7 @@ from tenacity import BaseRetrying, DoAttempt, DoSleep, RetryCallState
 
 from compacter.call.request import Request, pinned
 from compacter.compaction.calibration import Calibration, most_tokens
+from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.plan import MARGIN, Job, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.effects import Call, Flow, Remembered, Reply, Sleep, Tell
@@ -122,56 +123,53 @@ def _reduced(
             MaxTokensAdjusted(
                 model=request.model,
                 attempt=attempt,
-                conversation=request.conversation,
+                conversation=request.digest,
                 before=request.output_tokens or 0,
                 after=lowered.output_tokens or 0,
                 limit=found.limit,
             )
         )
         return lowered
-    job = job_of(options, request, calibration, attempt=attempt, found=found)
-    reused = yield from reuse(options, request, job)
+    job = job_of(request, calibration, attempt=attempt, found=found)
+    planned = plan(options, job)
+    reused = yield from reuse(options, request, job, planned)
     if reused is not None:
         tried.append("a compaction that another call had just made")
         return reused
-    made = yield from compact(options, job, original=request.original)
+    made = yield from compact(options, job, original=request.original, planned=planned)
     if made is None:
         return None
     before, after = made.event.original_data_size, made.event.compacted_data_size
     tried.append(f"{before:,} to {after:,} characters ({made.event.strategy})")
-    return replace(request, messages=made.messages)
+    return replace(request, messages=made.messages, read=made.conversation)
 
 
-def reuse(options: Options, request: Request, job: Job) -> Flow[Request | None]:
+def reuse(options: Options, request: Request, job: Job, planned: CompactionPlan) -> Flow[Request | None]:
     """Wait for another call that folds the same head right now, and use what it made.
 
     Memory is asked in any case: the other one may have finished after this call looked and before it was refused.
     """
-    head = plan(options, job).head if options.memory is not None else ()
-    if not head:
+    if options.memory is None or not planned.head:
         return None
-    view = yield from Remembered(request.original, head)
-    size = request.wire.size
-    if (
-        view is None
-        or not keeps_pins(options, request, view)
-        or sum(map(size, view)) >= sum(map(size, request.messages))
-    ):
+    view = yield from Remembered(request.original, planned.head)
+    if view is None or not keeps_pins(request, view):
+        return None
+    smaller = replace(request, messages=tuple(view), read=None)
+    if smaller.size >= request.size:
         return None
     yield from Tell(
         CompactionReused(
             model=request.model,
             attempt=job.attempt,
-            conversation=request.conversation,
+            conversation=request.digest,
             messages_before=len(request.messages),
-            messages_after=len(view),
+            messages_after=len(smaller.messages),
         )
     )
-    return replace(request, messages=view)
+    return smaller
 
 
 def job_of(
-    options: Options,
     request: Request,
     calibration: Calibration,
     *,
@@ -181,22 +179,19 @@ def job_of(
     target: int | None = None,
 ) -> Job:
     """The compaction that this request needs."""
-    messages = tuple(request.messages)
     if target is None:
         target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
-    size = sum(map(request.wire.size, messages))
+    size = request.conversation.size
     if target is not None and target >= size:
         # By its characters it fits, the provider says that it does not: then only the proportion of its numbers counts.
         target = _in_proportion(request, found, size)
     return Job(
-        wire=request.wire,
-        messages=messages,
+        conversation=request.conversation,
         trigger=trigger,
         calibration=calibration,
-        pinned=pinned(options, messages, request.pinned_by_history),
         model=request.model,
         attempt=attempt,
-        conversation=request.conversation,
+        digest=request.digest,
         target=target,
         found=found,
         must=trigger == "token_limit",
@@ -213,9 +208,9 @@ def _in_proportion(request: Request, found: TokenLimit | None, size: int) -> int
     return target if 0 < target < size else None
 
 
-def keeps_pins(options: Options, request: Request, view: Sequence[object]) -> bool:
+def keeps_pins(request: Request, view: Sequence[object]) -> bool:
     """Whether a remembered view holds all that is pinned now: it may have been made before something was."""
-    wanted = pinned(options, request.original, request.pinned_by_history)
+    wanted = pinned(request.pin, request.original, request.pinned_by_history)
     present = set(map(id, view)) if wanted else ()
     return all(id(request.original[index]) in present for index in wanted)
 
@@ -255,11 +250,12 @@ def _input_stated(request: Request, found: TokenLimit) -> int | None:
 
 def _most_tokens(request: Request, size: int) -> int:
     """Upper bound on the messages' tokens. A larger stated size also counts something else, and is ignored."""
+    conversation = request.conversation
     texts = [
-        entry.text
-        for index, message in enumerate(request.messages)
-        for entry in request.wire.entries(message, index)
-        if entry.kind != "media"
+        part.text
+        for index in range(conversation.start, len(conversation.messages))
+        for part in conversation.parts(index)
+        if part.kind != "media"
     ]
     return most_tokens(texts) + max(0, size - sum(map(len, texts)))
 
@@ -270,7 +266,7 @@ def _give_up(request: Request, refused: Reply, tried: Sequence[str], reason: str
         RetriesExhausted(
             model=request.model,
             attempt=len(tried),
-            conversation=request.conversation,
+            conversation=request.digest,
             rounds=len(tried),
             reason=reason,
             limit=found.limit if found else None,

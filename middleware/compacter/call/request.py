@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as member
+from functools import cached_property
 from typing import Any
 
+from compacter.compaction.conversation import Conversation
 from compacter.effects import Reply
 from compacter.messages.fields import field
-from compacter.messages.format import Message, Wire
-from compacter.options import Options
+from compacter.messages.format import Message, MessageFormat
 
 _LARGE = 200_000
 """Characters of a history from which on an event loop does not wait for what is worked out about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """One call of the wrapped function, as the policy sees it. Sizes in characters, limits in tokens."""
 
-    wire: Wire
+    format: MessageFormat
     original: Sequence[Message]
     """The caller's own messages."""
     messages: Sequence[Message]
@@ -34,27 +35,41 @@ class Request:
     options: Mapping[str, object] = member(default_factory=dict)
     """Options changed so far."""
     model: str | None = None
-    conversation: str = ""
-    """Digest that is the same for every call of one conversation."""
+    digest: str = ""
+    """Digest of the conversation that is the same for every call of one conversation."""
+    pin: Callable[[Message], object] | None = None
+    """The option ``pin``."""
     pinned_by_history: frozenset[int] = frozenset()
     """``id`` of messages that a ``History`` has pinned."""
+    read: Conversation | None = None
+    """``messages``, where they were read already."""
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        """What is sent, read once."""
+        if self.read is not None:
+            return self.read
+        pins = pinned(self.pin, self.messages, self.pinned_by_history)
+        return Conversation.of(self.messages, self.format, pinned=pins)
 
     @property
     def size(self) -> int:
         """Size of what is sent, the overhead included."""
-        return sum(map(self.wire.size, self.messages)) + self.overhead
+        return self.conversation.size + self.overhead
 
 
-def pinned(options: Options, messages: Sequence[Message], by_history: frozenset[int] = frozenset()) -> tuple[int, ...]:
+def pinned(
+    pin: Callable[[Message], object] | None, messages: Sequence[Message], by_history: frozenset[int] = frozenset()
+) -> tuple[int, ...]:
     """Indexes of pinned messages. A predicate that raises pins what it was asked about: losing a pin is worse."""
-    if options.pin is None and not by_history:
+    if pin is None and not by_history:
         return ()
     found = []
     for index, message in enumerate(messages):
         wanted = id(message) in by_history
-        if not wanted and options.pin is not None:
+        if not wanted and pin is not None:
             try:
-                wanted = bool(options.pin(message))
+                wanted = bool(pin(message))
             except Exception:  # noqa: BLE001
                 wanted = True
         if wanted:

@@ -15,7 +15,7 @@ from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
 from compacter.memory.single_flight import SingleFlight
 from compacter.messages.fields import json_text
-from compacter.messages.format import Message, Wire
+from compacter.messages.format import Message, MessageFormat
 from compacter.models import window
 from compacter.options import Options
 from compacter.summaries import tag
@@ -91,11 +91,11 @@ class State:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    def scope(self, model: str | None, wire: Wire, endpoint: str) -> str:
+    def scope(self, model: str | None, form: MessageFormat, endpoint: str) -> str:
         """Calls that may share a summary have the same scope."""
-        return f"{model}\0{wire.name}\0{endpoint}\0{self.options.memory_scope}"
+        return f"{model}\0{form.name}\0{endpoint}\0{self.options.memory_scope}"
 
-    def holds_secrets(self, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> bool:
+    def holds_secrets(self, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> bool:
         """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.
 
         Summaries are redacted already; messages that stay as they are are stored by their position alone.
@@ -105,9 +105,9 @@ class State:
             return False
         verbatim = set(map(id, before))
         for message in after:
-            if id(message) in verbatim or tag.parse(wire.plain_text(message) or "") is not None:
+            if id(message) in verbatim or tag.parse(form.plain_text(message) or "") is not None:
                 continue
-            text = json_text(wire.content(message))
+            text = json_text(form.content(message))
             try:
                 if redact(text) != text:
                     return True

@@ -8,6 +8,7 @@ from typing import Literal
 from compacter.call.recover import Completed, called, job_of, keeps_pins, recover, reuse
 from compacter.call.request import Request
 from compacter.compaction.calibration import Calibration
+from compacter.compaction.plan import plan
 from compacter.compaction.run import compact
 from compacter.effects import Flow, Remembered, Reply, Tell
 from compacter.errors import CompactionError
@@ -48,8 +49,8 @@ def complete(options: Options, request: Request, calibration: Calibration, state
     state.calls += 1
     if options.memory is not None:
         view = yield from Remembered(request.original)
-        if view is not None and keeps_pins(options, request, view):
-            request = replace(request, messages=view)
+        if view is not None and keeps_pins(request, view):
+            request = replace(request, messages=tuple(view), read=None)
     if options.trigger_tokens is not None:
         request = yield from _ahead(options, request, calibration, state)
     reply = yield from called(options, request, calibration)
@@ -73,7 +74,7 @@ def silently_cut(request: Request, size: int, calibration: Calibration, tokens: 
     return Tell(
         SilentTruncation(
             model=request.model,
-            conversation=request.conversation,
+            conversation=request.digest,
             expected_tokens=expected,
             prompt_tokens=tokens,
         )
@@ -112,7 +113,7 @@ def _estimated(options: Options, request: Request, calibration: Calibration, sta
         yield from Tell(
             CompactionFailed(
                 model=request.model,
-                conversation=request.conversation,
+                conversation=request.digest,
                 trigger="threshold",
                 reason="token_counter raised",
                 error=type(error).__name__,
@@ -150,19 +151,20 @@ def _compacted(
     options: Options, request: Request, calibration: Calibration, state: ConversationState, target: int
 ) -> Flow[Request]:
     """The request compacted, or as it was when that did not succeed."""
-    job = job_of(options, request, calibration, trigger="threshold", target=target)
+    job = job_of(request, calibration, trigger="threshold", target=target)
     state.tried = state.calls
-    reused = yield from reuse(options, request, job)
+    planned = plan(options, job)
+    reused = yield from reuse(options, request, job, planned)
     if reused is not None:
         state.tokens = state.stuck = 0
         return reused
     try:
-        made = yield from compact(options, job, original=request.original)
+        made = yield from compact(options, job, original=request.original, planned=planned)
     except CompactionError as error:
         yield from Tell(
             CompactionFailed(
                 model=request.model,
-                conversation=request.conversation,
+                conversation=request.digest,
                 trigger="threshold",
                 reason="no summary could be had",
                 error=type(error.__cause__).__name__ if error.__cause__ else "",
@@ -173,7 +175,7 @@ def _compacted(
         state.stuck = request.size
         return request
     state.tokens = state.stuck = 0
-    return replace(request, messages=made.messages)
+    return replace(request, messages=made.messages, read=made.conversation)
 
 
 def _checked(
@@ -220,13 +222,17 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
 
 def _skip(request: Request, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
     yield from Tell(
-        CompactionSkipped(model=request.model, conversation=request.conversation, trigger="threshold", reason=reason)
+        CompactionSkipped(model=request.model, conversation=request.digest, trigger="threshold", reason=reason)
     )
 
 
 def _readable(request: Request) -> int:
     """Size of what is sent, in characters, without media and reasoning."""
-    entries = (
-        entry for index, message in enumerate(request.messages) for entry in request.wire.entries(message, index)
+    conversation = request.conversation
+    parts = (
+        part
+        for index in range(conversation.start, len(conversation.messages))
+        for part in conversation.parts(index)
+        if part.kind != "media"
     )
-    return sum(len(entry.text) for entry in entries if entry.kind != "media") + request.overhead
+    return sum(len(part.text) for part in parts) + request.overhead

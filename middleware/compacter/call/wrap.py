@@ -20,7 +20,7 @@ from compacter.compaction.calibration import Calibration
 from compacter.effects import Reply
 from compacter.errors import CompactionError
 from compacter.memory.match import conversation_digest
-from compacter.messages.format import Message, recognise, wire
+from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
 from compacter.overflow import detect_in_reply
 
 Function = Callable[..., Any]
@@ -196,10 +196,10 @@ class WrappedFunction:
         """
         state = self.state
         read = await self._read_safely(io, args, kwargs)
-        if read is None:
-            return await self._unchanged(io, args, kwargs, refused)
+        if isinstance(read, str):
+            return await self._unchanged(io, args, kwargs, refused, read)
         performer = Performer(
-            state, io, read.request.wire, scope=read.scope, model=read.request.model or _name(self.function),
+            state, io, read.request.format, scope=read.scope, model=read.request.model or _name(self.function),
             call=WrappedCall(self.function, self.binding, args, kwargs), large=read.large,
         )  # fmt: skip
         if refused is None:
@@ -224,7 +224,9 @@ class WrappedFunction:
         finally:
             performer.close()
         answered = self._after_failure(performer, failure)
-        return await self._unchanged(io, args, kwargs, refused) if answered is None else answered.raw
+        if answered is not None:
+            return answered.raw
+        return await self._unchanged(io, args, kwargs, refused, f"it raised {type(failure).__name__}")
 
     def _after_failure(self, performer: Performer, failure: Exception) -> Reply | None:
         """The reply that was there already when something of compacter's failed; ``None`` where there is none.
@@ -258,57 +260,64 @@ class WrappedFunction:
         install()
         return raw
 
-    async def _unchanged(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None) -> Any:
-        """The call as it would have been without compacter."""
+    async def _unchanged(
+        self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None, reason: str
+    ) -> Any:
+        """The call as it would have been without compacter; a token limit has a note with the reason."""
         if refused is None:
             args, kwargs = self.binding.as_list(args, kwargs)
             return await io.call(self.function, *args, **kwargs)
         if refused.error is None:
             return refused.raw
-        reason = self.binding.held_elsewhere(kwargs) or (
-            f"the call has no messages in its argument {self.binding.messages_param!r}"
-        )
         refused.error.add_note(f"compacter did nothing: {reason}")
         raise refused.error
 
     async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Tell the hooks when the server has cut the prompt silently; only looked for where somebody listens."""
         tokens, _ = usage_of(raw)
-        read = await self._read_safely(io, args, kwargs) if tokens else None
-        if read is not None:
+        read = await self._read_safely(io, args, kwargs) if tokens else ""
+        if not isinstance(read, str):
             found = silently_cut(read.request, read.request.size, read.calibration, tokens)
             if found is not None:
-                await Performer(self.state, io, read.request.wire).perform(found)
+                await Performer(self.state, io, read.request.format).perform(found)
 
     # -- reading a call ------------------------------------------------------------------------------------------------
 
-    async def _read_safely(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Read | None:
-        """What the flow needs to know of this call; ``None`` when it holds no messages that could be compacted."""
+    async def _read_safely(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Read | str:
+        """What the flow needs to know of this call; why, in words, when it holds nothing that could be compacted."""
         state = self.state
-        large = state.safely("reading", lambda: self._is_large(args, kwargs), otherwise=False)
-        if large and io.asynchronous:
-            return await io.thread(lambda: state.safely("reading", lambda: self._read(args, kwargs, large=True)))
-        return state.safely("reading", lambda: self._read(args, kwargs, large=False))
+        large = io.asynchronous and state.safely("reading", lambda: self._is_large(args, kwargs))
 
-    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> _Read | None:
+        def read() -> _Read | str:
+            found = state.safely("reading", lambda: self._read(args, kwargs, large=bool(large)))
+            return "its messages could not be read" if found is None else found
+
+        return await io.thread(read) if large else read()
+
+    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> _Read | str:
         binding, state = self.binding, self.state
-        if binding.held_elsewhere(kwargs):
-            return None
+        elsewhere = binding.held_elsewhere(kwargs)
+        if elsewhere:
+            return elsewhere
         history, messages = as_messages(binding.messages(args, kwargs))
         if not messages:
-            return None
-        form = wire(binding.wire_format or recognise(messages, param=binding.messages_param))
+            return f"the call has no messages in its argument {binding.messages_param!r}"
+        try:
+            name = binding.wire_format or recognise(messages, param=binding.messages_param)
+        except UnknownFormatError as error:
+            return str(error)
+        form = get_format(name)
         model = binding.model(args, kwargs)
-        name = model or _name(self.function)
+        called = model or _name(self.function)
         option, limit = binding.output_limit(kwargs)
         conversation = conversation_digest(form, messages)
         request = Request(
-            wire=form, original=messages, messages=messages, overhead=binding.overhead(kwargs),
-            output_tokens=limit, output_option=option, model=model, conversation=conversation,
+            format=form, original=messages, messages=messages, overhead=binding.overhead(kwargs),
+            output_tokens=limit, output_option=option, model=model, digest=conversation, pin=state.options.pin,
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
         )  # fmt: skip
         read = _Read(
-            request, state.scope(name, form, ""), state.calibration(name), state.conversation(conversation),
+            request, state.scope(called, form, ""), state.calibration(called), state.conversation(conversation),
             history, history.version if history is not None else 0, large,
         )  # fmt: skip
         if not state.proactive:
@@ -338,7 +347,7 @@ class WrappedFunction:
         request = read.request
         if not tokens or count > len(request.original) or id(request.original[count - 1]) != last:
             return
-        size = sum(map(request.wire.size, request.original[:count])) + request.overhead
+        size = sum(map(request.format.size, request.original[:count])) + request.overhead
         # A prompt that the server has cut says nothing about its characters.
         if expected_tokens(size, tokens, read.calibration) is None:
             read.calibration.learn(size, tokens)

@@ -219,7 +219,7 @@ def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[
 
 def _by_hand_elsewhere(task: CompactionTask) -> bool:
     """Whether there is no call to take the prefix of: by hand litellm is asked, which takes chat messages only."""
-    return task.plan.trigger == "manual" and task.wire.name != "openai"
+    return task.plan.trigger == "manual" and task.plan.wire_format != "openai"
 
 
 def _natively(

@@ -1,10 +1,10 @@
-"""The outline of a history: what each message is, how large it is, and which messages must stay together."""
+"""What each message of a history is, how large it is, and which messages must stay together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,15 +22,12 @@ class Kind(IntEnum):
     """Carries tool results and nothing else."""
     OTHER = 4
     """An item without a speaker, such as a reasoning item."""
-
-
-class Reading(NamedTuple):
-    """One message, read: kind, data size in characters, the ids it calls with, the ids it answers."""
-
-    kind: Kind
-    size: int
-    calls: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
+    UNKNOWN = 5
+    """Not a message of its format; never folded."""
+    INSERTED = 6
+    """Put in by compacter where turns must alternate; no user said it."""
+    COMPACTED = 7
+    """Carries a compaction that the provider made; what stands before the newest is not in the model's context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,8 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
-    """Parallel lists, one element a message; ``steps`` holds where each step begins."""
+class Steps:
+    """A history in short: kinds and sizes are parallel lists, one element a message."""
 
     kinds: list[Kind]
     sizes: list[int]
@@ -62,18 +59,8 @@ class Outline:
         """Data size of all messages in characters."""
         return sum(self.sizes)
 
-    def last_user(self, *, but: int | None = None) -> int | None:
-        """Index of the last genuine user message; ``but`` is the summary message's, which is none."""
-        kinds = self.kinds
-        for index in range(len(kinds) - 1, -1, -1):
-            if kinds[index] is Kind.USER and index != but:
-                return index
-        return None
 
-
-def outline(
-    readings: Iterable[Reading | tuple[Kind, int, tuple[str, ...], tuple[str, ...]]],
-) -> Outline:
+def group(outlines: Iterable[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]]) -> Steps:
     """Group messages into steps, pairing calls with results by position.
 
     Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
@@ -86,8 +73,8 @@ def outline(
     broken: list[Broken] = []
     waiting: list[str] = []
     caller = 0
-    user, assistant = Kind.USER, Kind.ASSISTANT
-    for index, (kind, size, calls, results) in enumerate(readings):
+    speaking = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
+    for index, (kind, size, calls, results) in enumerate(outlines):
         kinds.append(kind)
         sizes.append(size)
         answers = False
@@ -97,7 +84,7 @@ def outline(
                 answers = True
             else:
                 broken.append(Broken(index, result, "orphan result"))
-        if not (answers or (waiting and kind is not user and kind is not assistant)):
+        if not (answers or (waiting and kind not in speaking)):
             if waiting:
                 broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
                 waiting = []
@@ -107,4 +94,4 @@ def outline(
             waiting = list(calls)
             caller = index
     broken.sort(key=lambda half: half.index)
-    return Outline(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+    return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
