@@ -153,7 +153,7 @@ class Performer:
     # -- the wrapped function ------------------------------------------------------------------------------------------
 
     async def _called(self, effect: Call) -> Reply:
-        call, before = self._call, give_ups()
+        call, before = self._call, GiveUps.count
         assert call is not None  # noqa: S101 - by hand nothing is called
         if self.refused is not None:
             await streams.close(self.io, self.refused)
@@ -366,34 +366,31 @@ async def tell(state: State, io: IO, event: Event) -> None:
     await Performer(state, io, get_format("openai")).perform(Tell(event))
 
 
-class _GiveUps:
+class GiveUps:
+    """How many calls of this process were given up after compacting and retrying in vain."""
+
     count = 0
 
 
 _GAVE_UP = "_compacter_gave_up"
 
 
-def give_ups() -> int:
-    """How many calls of this process were given up after compacting and retrying in vain."""
-    return _GiveUps.count
-
-
 def mark_given_up(error: Exception) -> None:
     """Mark an exception with which a call is given up."""
-    _GiveUps.count += 1
+    GiveUps.count += 1
     with contextlib.suppress(AttributeError, TypeError):  # Some take no attributes.
-        setattr(error, _GAVE_UP, _GiveUps.count)
+        setattr(error, _GAVE_UP, GiveUps.count)
 
 
 def gave_up_since(before: int, error: BaseException) -> bool:
     """Whether a Compacter inside the wrapped function has given up with this exception, or with one behind it.
 
     Then the one around it does not begin again: it would send the same refused requests. ``before`` is what
-    ``give_ups()`` was when the call began: a program may raise one exception object several times.
+    ``GiveUps.count`` was when the call began: a program may raise one exception object several times.
     """
     cause: BaseException | None = error
     for _ in range(10):
-        if cause is None or _GiveUps.count == before:
+        if cause is None or GiveUps.count == before:
             return False
         if getattr(cause, _GAVE_UP, 0) > before:
             return True

@@ -56,10 +56,6 @@ class State:
 
     # -- what was learnt -----------------------------------------------------------------------------------------------
 
-    def idle(self) -> bool:
-        """Whether a call has nothing to do before the wrapped function: no record to look up and no trigger."""
-        return not self.proactive and (self.memory is None or self.memory.empty())
-
     def calibration(self, model: str | None) -> Calibration:
         """What was learnt of this model, the least recently used ones forgotten. Looks its window up."""
         name = model or ""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from compacter.call.io import IO
 from compacter.effects import Reply
@@ -33,34 +33,35 @@ class Opening:
     """Called when the stream has been read to its end, and not when it is dropped or fails."""
 
 
-def _streams(kind: type) -> bool:
-    return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+Shape = Literal["stream", "async stream", "awaitable"]
 
 
-streams: Callable[[type], bool] = lru_cache(256)(_streams)
-"""Whether objects of this type are streams: iterators, not mere collections."""
+def _shape(kind: type) -> Shape | None:
+    if hasattr(kind, "__next__"):
+        return "stream"
+    if hasattr(kind, "__anext__"):
+        return "async stream"
+    return "awaitable" if hasattr(kind, "__await__") else None
 
 
-def is_sync_stream(reply: object) -> bool:
-    """Whether a reply is a stream that a sync program can look into; generators are handled where they are made."""
-    return streams(type(reply)) and hasattr(type(reply), "__next__")
+shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)
+"""What objects of a type are: streams are iterators, not mere collections; ``None``: a reply."""
 
 
 def joined(reply: object) -> object:
     """A stream that a summarizer answered with, read to its end; any other reply as it is."""
-    return list(reply) if is_sync_stream(reply) and not isinstance(reply, str) else reply  # type: ignore[call-overload]
+    return list(reply) if shape(type(reply)) == "stream" else reply  # type: ignore[call-overload]
 
 
 def core(stream: Any) -> Any:
     """The stream of the provider's own events: a helper stream adds them up and must not get ahead of its reader."""
     inner = getattr(stream, "_raw_stream", None)
-    return inner if inner is not None and streams(type(inner)) else stream
+    return inner if inner is not None and shape(type(inner)) is not None else stream
 
 
 def can_be_opened(io: IO, reply: object) -> bool:
     """Whether a reply is a stream that can be looked into here: a sync program cannot look into an async one."""
-    kind = type(reply)
-    return hasattr(kind, "__anext__") if io.asynchronous else streams(kind) and hasattr(kind, "__next__")
+    return hasattr(type(reply), "__anext__") if io.asynchronous else shape(type(reply)) == "stream"
 
 
 async def opened(io: IO, stream: Any, detect: Callable[[BaseException], TokenLimit | None]) -> Reply:

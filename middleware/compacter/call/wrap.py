@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC, IO, SYNC, run
-from compacter.call.perform import Performer, WrappedCall, adrive, gave_up_since, give_ups, mark_given_up
+from compacter.call.perform import GiveUps, Performer, WrappedCall, adrive, gave_up_since, mark_given_up
 from compacter.call.recover import recover
 from compacter.call.request import Request, is_large, usage_of
 from compacter.call.state import State
@@ -68,19 +68,20 @@ class WrappedFunction:
 
     # -- the shapes: nothing is made on a call on which nothing happens ------------------------------------------------
 
-    def synchronous(self) -> Function:  # noqa: C901 - one frame between the caller and the function
+    def synchronous(self) -> Function:
         """A function for a function."""
         function, state, binding = self.function, self.state, self.binding
-        count_call, idle, detect, messages = state.count_call, state.idle, state.detect, binding.messages
+        count_call, busy, detect, messages = state.count_call, self._busy(), state.detect, binding.messages
+        param = self._param()
 
-        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901
+        def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
-            given = messages(args, kwargs)
-            if not idle() or hasattr(given, "pinned_ids"):
+            given = kwargs[param] if param in kwargs else messages(args, kwargs)
+            if busy() or (type(given) is not list and hasattr(given, "pinned_ids")):
                 if self.returns_awaitable:
                     return self._handle(ASYNC, args, kwargs)
                 return run(self._handle(SYNC, args, kwargs))
-            before = give_ups()
+            before = GiveUps.count
             try:
                 raw = function(*args, **kwargs)
             except Exception as error:
@@ -89,13 +90,9 @@ class WrappedFunction:
                     raise
                 refused = Reply(token_limit=found, error=error)
             else:
-                if streams.streams(type(raw)):
-                    if streams.can_be_opened(SYNC, raw):
-                        return run(self._opened(SYNC, raw, args, kwargs))
-                    return self._later(raw, args, kwargs)
-                if hasattr(raw, "__await__"):
-                    self.returns_awaitable = True
-                    return self._awaited(raw, given, args, kwargs)
+                shape = streams.shape(type(raw))
+                if shape is not None:
+                    return self._shaped(shape, raw, given, args, kwargs)
                 found = detect_in_reply(raw)
                 if found is None:
                     if state.event_hooks:
@@ -110,16 +107,39 @@ class WrappedFunction:
     def asynchronous(self) -> Function:
         """A coroutine function for a coroutine function."""
         function, state, binding = self.function, self.state, self.binding
-        count_call, idle, messages = state.count_call, state.idle, binding.messages
+        count_call, busy, messages, param = state.count_call, self._busy(), binding.messages, self._param()
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
-            given = messages(args, kwargs)
-            if not idle() or hasattr(given, "pinned_ids"):
+            given = kwargs[param] if param in kwargs else messages(args, kwargs)
+            if busy() or (type(given) is not list and hasattr(given, "pinned_ids")):
                 return await self._handle(ASYNC, args, kwargs)
             return await self._awaited(function(*args, **kwargs), given, args, kwargs)
 
         return call
+
+    def _busy(self) -> Callable[[], bool]:
+        """Whether a call has something to do before the wrapped function: a record to look up, or a trigger."""
+        memory = self.state.memory
+        if self.state.proactive or memory is None:
+            proactive = self.state.proactive
+            return lambda: proactive
+        empty = memory.empty
+        return lambda: not empty()
+
+    def _param(self) -> str:
+        """The keyword that messages are passed by; empty where only the binding can tell."""
+        plain = type(self.binding).messages is Binding.messages
+        return self.binding.messages_param if plain else ""
+
+    def _shaped(self, shape: streams.Shape, raw: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a plain function returned, where it is more than a reply."""
+        if shape == "awaitable":
+            self.returns_awaitable = True
+            return self._awaited(raw, given, args, kwargs)
+        if shape == "stream":
+            return run(self._opened(SYNC, raw, args, kwargs))
+        return self._later(raw, args, kwargs)
 
     def generator(self) -> Function:
         """A generator function for a generator function: nothing is called before its first chunk is asked for."""
@@ -154,7 +174,7 @@ class WrappedFunction:
         self, awaitable: Awaitable[Any], given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """A quiet call's awaitable: what ``synchronous`` does with a reply."""
-        before = give_ups()
+        before = GiveUps.count
         try:
             raw = await awaitable
         except Exception as error:
@@ -217,9 +237,8 @@ class WrappedFunction:
         except Exception as error:  # noqa: BLE001 - told apart below, where no exception is being handled
             failure = error
         else:
-            if not io.asynchronous and hasattr(raw, "__await__"):
-                self.returns_awaitable = True
-                return self._awaited(raw, None, args, kwargs)
+            if not io.asynchronous and streams.shape(type(raw)) == "awaitable":
+                return self._shaped("awaitable", raw, None, args, kwargs)
             return self._installed(read, raw, request)
         finally:
             performer.close()
@@ -255,7 +274,7 @@ class WrappedFunction:
             if not history.install(read.version, request.messages):
                 self.state.history_changed(None)
 
-        if streams.streams(type(raw)):
+        if streams.shape(type(raw)) is not None:
             return streams.when_done(raw, install)
         install()
         return raw
@@ -334,11 +353,12 @@ class WrappedFunction:
         """Remember three integers of a quiet call."""
         if type(given) is list and given:
             try:
-                tokens = getattr(getattr(raw, "usage", None), "prompt_tokens", None)
-                if type(tokens) is not int:
-                    tokens, _ = usage_of(raw)
-            except Exception:  # noqa: BLE001 - an unknown type of reply
-                return
+                usage = raw["usage"] if type(raw) is dict else raw.usage
+                tokens = usage["prompt_tokens"] if type(usage) is dict else usage.prompt_tokens
+            except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
+                tokens = None
+            if type(tokens) is not int:
+                tokens, _ = self.state.safely("reading", lambda: usage_of(raw), otherwise=(0, 0)) or (0, 0)
             self.state.last_reply = tokens, len(given), id(given[-1])
 
     def _learn_from_last(self, read: _Read) -> None:
