@@ -294,10 +294,9 @@ class Broken(InProcessMemory):
         self._break("save")
         super().save(record)
 
-    def claim(self, key: str, seconds: float) -> bool:
+    def claim(self, key: str, seconds: float) -> Any:
         self._break("claim")
-        return super().claim(key, seconds)
+        return self
 
-    def release(self, key: str) -> None:
+    def release(self) -> None:
         self._break("release")
-        super().release(key)

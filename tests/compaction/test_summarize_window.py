@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
-from compacter.call.effects import Answer, AskPlan, AskSummarizer, Clock, Effect, Recall, drive
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job
 from compacter.compaction.run import compact
+from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.messages.format import wire
 from compacter.options import Options
 
@@ -30,17 +31,17 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
         match effect:
             case AskSummarizer():
                 sizes.append(sum(len(message["content"]) for message in effect.messages))
-                return Answer("They spoke.")
-            case Clock():
-                return 0.0
-            case AskPlan():
-                return effect.plan
-            case Recall():
-                return None
+                return Reply("They spoke.")
+            case Tell():
+                return effect.what
             case _:
                 return None
 
-    assert drive(compact(options, job), perform) is not None
+    flow = compact(options, job)
+    outcome: Any = None
+    with contextlib.suppress(StopIteration):
+        while True:
+            outcome = perform(flow.send(outcome))
     return sizes
 
 

@@ -47,7 +47,7 @@ def redis_url() -> Iterator[str]:
 @pytest.fixture
 def namespace(request: pytest.FixtureRequest) -> str:
     """A part of the server for one test."""
-    return f"{os.getpid()}:{request.node.name}"
+    return f"{os.getpid()}:{request.node.nodeid}"
 
 
 @pytest.fixture

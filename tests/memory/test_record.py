@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from litellm import Message as LitellmMessage
 
 from compacter.memory import Record
 from compacter.memory.record import VERSION, StoredMessage
+from compacter.messages.fields import Unencodable
 
 SUMMARY = {"role": "user", "content": "So far: naïve 旅行 \ud83d, and a tab\t."}
 RECORD = Record(
@@ -41,13 +43,19 @@ def test_an_sdks_object_comes_back_as_a_dict() -> None:
     assert found.literals[0].message["content"] == "Cut short."
 
 
-GOOD = json.loads(RECORD.to_json())
+def sealed(data: object) -> str:
+    """A text with a seal that fits."""
+    body = json.dumps(data)
+    seal = blake2b(body.encode(), digest_size=16, person=b"compacter record").hexdigest()
+    return f"{VERSION} {seal} {body}"
+
+
+GOOD = json.loads(RECORD.to_json().split(" ", 2)[2])
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"version": VERSION + 1},
         {"boundary": 0},
         {"boundary": True},
         {"boundary": "7"},
@@ -70,24 +78,78 @@ GOOD = json.loads(RECORD.to_json())
     ids=str,
 )
 def test_a_record_that_makes_no_sense_is_none(change: dict[str, Any]) -> None:
-    assert Record.from_json(json.dumps({**GOOD, **change})) is None
+    assert Record.from_json(sealed(GOOD)) == RECORD
+    assert Record.from_json(sealed({**GOOD, **change})) is None
 
 
 @pytest.mark.parametrize("name", list(GOOD))
 def test_a_record_that_lacks_a_field_is_none(name: str) -> None:
-    assert Record.from_json(json.dumps({key: value for key, value in GOOD.items() if key != name})) is None
+    assert Record.from_json(sealed({key: value for key, value in GOOD.items() if key != name})) is None
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "null", "[]", "7", '"text"', b"\xff\xfe\x00", b"", "[" * 100_000, RECORD.to_json()[:-20]],
-    ids=lambda text: repr(text[:10]),
+    [
+        *("", "{", "null", "[]", "7", '"text"', b"\xff\xfe\x00", b"", "[" * 100_000, RECORD.to_json()[:-20]),
+        *(sealed(None), sealed([]), sealed("text"), sealed(GOOD).replace(" ", "", 1)),
+        RECORD.to_json().replace(str(VERSION), str(VERSION + 1), 1),
+    ],
+    ids=lambda text: repr(text[:1]),
 )
 def test_what_is_no_record_is_none(text: str | bytes) -> None:
     assert Record.from_json(text) is None
 
 
-def test_the_size_counts_the_text() -> None:
+def test_no_changed_byte_goes_unnoticed() -> None:
+    text = RECORD.to_json().encode()
+    for place in range(len(text)):
+        for bit in (0, 3, 6):
+            altered = bytearray(text)
+            altered[place] ^= 1 << bit
+            assert Record.from_json(bytes(altered)) is None, altered
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": object()},
+        {"role": "user", 7: "seven"},
+        {"role": "user", "content": {"compacter:bytes": "YWJj"}},
+        {"role": "user", "content": {"text": {1, 2}}},
+        ["not a dict", {"role": "user"}],
+    ],
+    ids=["object", "number as key", "marked bytes", "set", "list"],
+)
+def test_a_message_that_would_not_come_back_has_no_text(message: Any) -> None:
+    record = replace(RECORD, literals=(StoredMessage(0, message),))
+    try:
+        text = record.to_json()
+    except Unencodable:
+        return
+    assert Record.from_json(text) in (record, None)
+
+
+def test_a_message_nested_without_end_has_no_text() -> None:
+    message: dict[str, Any] = {"role": "user"}
+    message["content"] = message
+    with pytest.raises(Unencodable):
+        replace(RECORD, literals=(StoredMessage(0, message),)).to_json()
+
+
+@pytest.mark.parametrize(
+    ("content", "least"),
+    [
+        ("x" * 100_000, 100_000),
+        ("旅" * 100_000, 200_000),
+        ("🙂" * 100_000, 400_000),
+        ([{"image": {"source": {"bytes": b"\x89PNG" * 25_000}}}], 100_000),
+        (["x"] * 10_000, 80_000),
+        ({f"key {number}": number for number in range(1_000)}, 80_000),
+        (LitellmMessage(role="assistant", content="x" * 100_000), 100_000),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, int) else "",
+)
+def test_the_size_counts_what_is_kept_alive(content: Any, least: int) -> None:
     small = replace(RECORD, literals=(StoredMessage(0, {"role": "user", "content": ""}),))
-    large = replace(RECORD, literals=(StoredMessage(0, {"role": "user", "content": "x" * 10_000}),))
-    assert large.size - small.size == 2 * 10_000
+    large = replace(RECORD, literals=(StoredMessage(0, {"role": "user", "content": content}),))
+    assert least <= large.size - small.size <= 1.5 * least + 10_000

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compacter.errors import ConfigurationError
-from compacter.memory import Record, SQLiteMemory
+from compacter.memory import MemoryUnavailable, Record, SQLiteMemory
 from compacter.memory.record import StoredMessage
 
 
@@ -120,12 +120,15 @@ def test_corrupt_rows_are_left_out(path: Path) -> None:
 
 def test_what_breaks_later_raises_and_mends_when_it_can(path: Path) -> None:
     memory = SQLiteMemory(path)
+    memory.find(["k"])
     sql(path, "DROP TABLE records")
     with pytest.raises(sqlite3.Error):
         memory.find(["k"])
+    with pytest.raises(MemoryUnavailable, match="a moment ago"):
+        memory.find(["k"])
     memory.close()
-    path.unlink()
-    assert list(memory.find(["k"])) == []
+    memory.save(record())
+    assert list(memory.find(["k"])) == [record()]
 
 
 def test_a_record_that_nobody_used_is_forgotten(path: Path) -> None:

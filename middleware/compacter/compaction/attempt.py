@@ -6,7 +6,6 @@ import copy
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compacter.call.effects import Tell
 from compacter.compaction.check import violations
 from compacter.compaction.clear import ClearToolResults
 from compacter.compaction.conversation import Conversation
@@ -14,12 +13,13 @@ from compacter.compaction.shorten import Shorten
 from compacter.compaction.summarize import Summarize, fall_back
 from compacter.compaction.task import CompactionStrategy, CompactionTask, edits
 from compacter.compaction.truncate import Truncate
+from compacter.effects import Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
 
 if TYPE_CHECKING:
-    from compacter.call.effects import Flow
+    from compacter.effects import Flow
 
 _OURS = (ClearToolResults, Shorten, Summarize, Truncate)
 

@@ -15,7 +15,7 @@ from compacter.compaction.task import Compacting, CompactionStrategy, Compaction
 from compacter.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from compacter.call.effects import Flow
+    from compacter.effects import Flow
 
 _ROOM = 0.9
 """Share of the window that counts as fitting between two strategies: what just fits is too long a message later."""

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from compacter.call.effects import AskPlan, Clock, Flow, Remember, Tell
 from compacter.compaction.attempt import attempt
 from compacter.compaction.chain import Chain, onward
 from compacter.compaction.check import kept_and_discarded
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.plan import Job, moved, plan, satisfied
 from compacter.compaction.shorten import Shorten
 from compacter.compaction.task import CompactionTask
+from compacter.effects import Flow, Remember, Tell
 from compacter.events import CompactionEvent, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 class Compaction:
     """A compaction that was made."""
 
+    conversation: Conversation
     messages: list[Message]
     discarded: tuple[Message, ...]
     event: CompactionEvent
@@ -40,7 +42,6 @@ def compact(
     before hooks are told: one that makes the call again finds it. Raises ``CompactionError`` when no summary can be had
     and there is no fallback.
     """
-    started = yield from Clock()
     before = job.conversation
     if satisfied(job, before.size):
         return None
@@ -48,7 +49,8 @@ def compact(
     approved = planned or plan(options, job)
     chosen = False
     if options.before_compaction is not None and (approved.cut or job.must or chain.edits):
-        answer = yield from AskPlan(approved)
+        question: Tell[CompactionPlan | None] = Tell(approved)
+        answer = yield from question
         if answer is None:
             yield from _skipped(job, "vetoed")
             return None
@@ -82,7 +84,6 @@ def compact(
     messages, tally = list(after.messages), task.tally
     kept = set(positions)
     gone = sum(size for index, size in enumerate(before.sizes) if index not in kept)
-    finished = yield from Clock()
     event = CompactionEvent(
         model=job.model,
         attempt=job.attempt,
@@ -105,15 +106,14 @@ def compact(
         requested=job.found.requested if job.found else None,
         summarizer_calls=tally.calls,
         cost=tally.cost if tally.calls else 0.0,
-        duration=finished - started,
         retention=tally.retention,
         repaired=tally.repaired,
         discarded=discarded,
     )
     if original is not None:
         yield from Remember(original, messages)
-    yield from Tell(event)
-    return Compaction(messages, discarded, event, job.target is None or after.size <= job.target)
+    event = yield from Tell(event)
+    return Compaction(after, messages, discarded, event, job.target is None or after.size <= job.target)
 
 
 def _started(job: Job, approved: CompactionPlan) -> CompactionStarted:

@@ -6,9 +6,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from compacter.call.effects import Answer, AskSummarizer, Effect, Tell
 from compacter.compaction.task import CompactionTask
 from compacter.compaction.truncate import Truncate
+from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
@@ -251,7 +251,7 @@ def _ask(
     tokens: int,
     *,
     words: int | None = None,
-) -> Generator[Effect[Any], Any, Answer]:
+) -> Generator[Effect[Any], Any, Reply]:
     """Ask by a transcript. A second try asks for fewer ``words`` (in tokens), as the first may have been cut off."""
     messages = prompts.build(
         chunk,
@@ -262,9 +262,9 @@ def _ask(
     return (yield from _sent(task, AskSummarizer(messages, tokens)))
 
 
-def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any], Any, Answer]:
+def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any], Any, Reply]:
     task.tally.calls += 1
-    answer: Answer = yield from request
+    answer: Reply = yield from request
     task.tally.input_tokens += answer.input_tokens
     task.tally.output_tokens += answer.output_tokens
     if task.tally.cost is not None:
@@ -274,7 +274,7 @@ def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any]
 
 def _judged(
     task: CompactionTask,
-    answer: Answer,
+    answer: Reply,
     chunk: Sequence[Entry],
     prose: str,
     kept: str,

@@ -17,9 +17,9 @@ from compacter.messages.steps import Kind
 from compacter.summaries import tag
 
 if TYPE_CHECKING:
-    from compacter.call.effects import Effect
     from compacter.compaction.conversation import Conversation
     from compacter.compaction.plan import Job
+    from compacter.effects import Effect
     from compacter.options import Options
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compacter.memory.base import Memory
+from compacter.memory.base import AsyncClaim, BaseMemory, Claim, Memory, MemoryUnavailable
 from compacter.memory.inprocess import InProcessMemory
 from compacter.memory.record import Record
 
@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
 
-__all__ = ["InProcessMemory", "Memory", "Record", "RedisMemory", "SQLiteMemory"]
+__all__ = [
+    "AsyncClaim",
+    "BaseMemory",
+    "Claim",
+    "InProcessMemory",
+    "Memory",
+    "MemoryUnavailable",
+    "Record",
+    "RedisMemory",
+    "SQLiteMemory",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -1,41 +1,303 @@
-"""What a memory has to do, and the limits and claims that several share."""
+"""What a memory has to do (``Memory``), and what the memories here have in common (``BaseMemory``)."""
 
 from __future__ import annotations
 
-import secrets
+import contextvars
+import os
 import threading
-from collections import deque
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as WaitTimeoutError
+from typing import Protocol, TypeVar, runtime_checkable
 
-from compacter.errors import ConfigurationError
+from cachetools import LRUCache
+
+from compacter.errors import CompacterError, ConfigurationError
+from compacter.fork import Lock
 from compacter.memory.record import Record
+from compacter.memory.single_flight import SingleFlight
+
+T = TypeVar("T")
+
+DEADLINE = 1.0
+"""Seconds that one operation of a memory may take, unless the user says otherwise."""
+LEASE = 2.0
+"""Seconds for which a claim is granted at a time. While its owner lives it is renewed, so that a process which dies
+holds others up no longer than this."""
+_RENEWAL = LEASE / 4
+_PAUSE = 5.0
+"""Seconds for which a memory that failed is left alone."""
+_LONG_PAUSE = 60.0
+"""The same, while an operation that was given up is still waiting."""
+_MEGABYTE = 1 << 20
+
+
+class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
+    """A memory did not answer within its deadline, or failed a moment ago and is left alone for some seconds."""
+
+
+class Claim(Protocol):
+    """The right to make one summary, as long as it is neither given back nor run out."""
+
+    def release(self) -> None:
+        """Give the claim back.
+
+        * Without effect when it has run out, even if another one holds a claim on the same key by now.
+        * Without effect a second time, and in a forked child of the process that got it.
+        * Whatever it raises is logged and ignored: the claim runs out by itself.
+        """
+        ...
+
+
+class AsyncClaim(Protocol):
+    """As :class:`Claim`, for a memory that is awaited."""
+
+    async def release(self) -> None:
+        """Give the claim back, as :meth:`Claim.release` does."""
+        ...
 
 
 @runtime_checkable
 class Memory(Protocol):
-    """Four methods. Whatever they raise is logged and skipped; the call goes on without the memory.
+    """What ``Compacter(memory=...)`` takes: any object with these three methods.
 
-    A memory that waits for a disk or a network sets ``blocking = True``: async calls then use it from a
-    thread, and calls of other processes are waited for. One that has ``__len__`` is not asked while it is 0.
+    All of them may be called from several threads at once, and from a forked child. Whatever they raise is logged
+    (``compacter.memory_failed``) and skipped: the call goes on without the memory. A call waits for them, so they
+    should give up by themselves after about a second. Async calls use them from a thread.
+
+    ``compacter.memory.BaseMemory`` is a base class with more to declare. ``tests/memory/conformance.py`` is the suite
+    that the memories here pass.
     """
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these keys, in any order."""
-        ...
+        """All records that were saved with ``record.key`` among ``keys``, in any order.
 
-    def save(self, record: Record) -> None:
-        """Keep a record; one with the same ``id`` is replaced."""
-
-    def claim(self, key: str, seconds: float) -> bool:
-        """Whether the caller may now do the work named by ``key``.
-
-        False while another one holds it, which is for ``seconds`` at most.
+        * ``keys`` are texts of hexadecimal digits, at most eight; none of them may be known.
+        * Returns an empty sequence, not ``None``, when nothing is found.
+        * A stored record that cannot be read (``Record.from_json`` gives ``None``) is left out and hides no other one.
+        * What is returned may be shared between callers: a record never changes.
+        * Asked on every call, so it should be one round trip.
         """
         ...
 
-    def release(self, key: str) -> None:
-        """Give a claim back."""
+    def save(self, record: Record) -> None:
+        """Keep a record.
+
+        * One with the same ``record.id`` is replaced.
+        * Found by the next ``find`` of this process; by other processes when they can see it.
+        * May drop older records, the least recently used first. Losing one costs a summary, nothing else.
+        * May decline what is too large, without an error.
+        * Raises ``compacter.messages.fields.Unencodable`` (through ``record.to_json()``) for what has no faithful text
+          form; nothing is kept then.
+        """
+
+    def claim(self, key: str, seconds: float) -> Claim | None:
+        """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
+
+        * Never waits for the other one; the caller asks again.
+        * Granted for ``seconds`` at most. It should end earlier where the owner's process has died.
+        * Not re-entrant: a second claim of the same process gets ``None`` too.
+        * A memory that is used by one process alone may always grant it: within a process calls wait for each other
+          anyway.
+        * What it raises counts as granted: two summaries are better than none.
+        """
+        ...
+
+
+class BaseMemory:
+    """Base class of the memories here, and of your own where ``Memory``'s three methods are not enough.
+
+    ``max_bytes`` bounds what is attached (see :meth:`attach`).
+    """
+
+    blocking: bool = True
+    """Whether the methods may wait for a disk or a network. Async calls then use them from a thread, and calls of other
+    processes are waited for by ``claim``."""
+    asynchronous: bool = False
+    """Whether async calls use ``afind``, ``asave`` and ``aclaim``, in the event loop and without a thread."""
+
+    def __init__(self, max_bytes: int = 64 * _MEGABYTE) -> None:
+        self.max_bytes = whole_number("max_bytes", max_bytes)
+        self.flights = SingleFlight()
+        """Compactions under way in this process, for all that share this memory."""
+        self._attached: LRUCache[str, tuple[object, int]] = LRUCache(self.max_bytes, getsizeof=_size)
+        self._lock = Lock()
+
+    def find(self, keys: Sequence[str]) -> Sequence[Record]:
+        """As :meth:`Memory.find`."""
+        raise NotImplementedError
+
+    def save(self, record: Record) -> None:
+        """As :meth:`Memory.save`."""
+        raise NotImplementedError
+
+    def claim(self, key: str, seconds: float) -> Claim | None:
+        """As :meth:`Memory.claim`."""
+        raise NotImplementedError
+
+    async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
+        """As ``find``, awaited; only where ``asynchronous`` is set."""
+        raise NotImplementedError
+
+    async def asave(self, record: Record) -> None:
+        """As ``save``, awaited; only where ``asynchronous`` is set."""
+        raise NotImplementedError
+
+    async def aclaim(self, key: str, seconds: float) -> AsyncClaim | None:
+        """As ``claim``, awaited; only where ``asynchronous`` is set."""
+        raise NotImplementedError
+
+    def empty(self) -> bool:
+        """Whether there is certainly no record, told without waiting. A call does nothing for an empty memory."""
+        return False
+
+    def attach(self, key: str, value: object, size: int) -> None:
+        """Keep an object beside the records, in this process only: something that is quicker found than made again.
+
+        ``size`` is what it keeps alive, in bytes. The least recently used are dropped where all of them together would
+        take more than the memory's bytes; one that is too large by itself is not kept. ``key`` replaces what it named.
+        """
+        with self._lock:
+            self._attached.pop(key, None)
+            if size <= self._room():
+                self._attached[key] = value, size
+                self._fit()
+
+    def attached(self, key: str) -> object | None:
+        """What was attached under this key; ``None`` when it was dropped, or never was."""
+        with self._lock:
+            found = self._attached.get(key)
+            return found[0] if found is not None else None
+
+    def _room(self) -> int:
+        """Bytes that all attached objects together may take."""
+        return self.max_bytes
+
+    def _fit(self) -> None:
+        while self._attached.currsize > self._room():
+            self._attached.popitem()
+
+
+class OwnMemory(BaseMemory):
+    """A user's own memory that declares the three methods of ``Memory`` only."""
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__()
+        self.memory = memory
+        self.find = memory.find  # type: ignore[method-assign]
+        self.save = memory.save  # type: ignore[method-assign]
+        self.claim = memory.claim  # type: ignore[method-assign]
+
+
+def base_memory(memory: Memory) -> BaseMemory:
+    """``memory`` with all that a ``BaseMemory`` declares."""
+    return memory if isinstance(memory, BaseMemory) else OwnMemory(memory)
+
+
+class Circuit:
+    """Leaves a memory alone for some seconds after it failed, so that not every call waits for it.
+
+    After the pause one operation tries; the others wait for its outcome by failing at once.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every failure."""
+        self._failed: float | None = None
+        self._stuck: set[object] = set()
+
+    def check(self, since: float | None = None) -> float:
+        """Raise ``MemoryUnavailable`` while the memory is left alone; the present time otherwise.
+
+        With ``since``, the time of an earlier check, raise only if it has failed after that.
+        """
+        now, failed = time.monotonic(), self._failed
+        if failed is not None:
+            if since is None and now - failed >= (_LONG_PAUSE if self._stuck else _PAUSE):
+                self._failed = now
+            elif since is None or failed > since:
+                raise MemoryUnavailable(f"{self._name} failed a moment ago and is left alone for some seconds")
+        return now
+
+    def failed(self) -> None:
+        """Begin the pause."""
+        self._failed = time.monotonic()
+
+    def succeeded(self) -> None:
+        """End the pause."""
+        self._failed = None
+
+    def within(self, seconds: float, action: Callable[[], T]) -> T:
+        """What ``action`` returns or raises, run in a thread of its own.
+
+        Raises ``MemoryUnavailable`` after ``seconds``. The thread is left alone then; until it has ended the pause is
+        a minute, so that few of them pile up.
+        """
+        done: Future[T] = Future()
+        context = contextvars.copy_context()
+        stuck = self._stuck
+
+        def run() -> None:
+            try:
+                done.set_result(context.run(action))
+            except BaseException as error:  # noqa: BLE001 - handed to the caller
+                done.set_exception(error)
+            finally:
+                stuck.discard(done)
+
+        threading.Thread(target=run, daemon=True, name="compacter-memory").start()
+        try:
+            return done.result(seconds)
+        except WaitTimeoutError:
+            if done.done():
+                raise
+            stuck.add(done)
+            if done.done():
+                stuck.discard(done)
+            self.failed()
+            raise MemoryUnavailable(f"{self._name} did not answer within {seconds:g} seconds") from None
+
+
+class Lease:
+    """A claim that is renewed for as long as it is held, by a thread.
+
+    ``renew`` extends it in the store for another ``LEASE`` seconds, and returns whether it was still this owner's;
+    ``give_back`` ends it there. A lease that is lost, or whose process has died, runs out.
+    """
+
+    def __init__(self, seconds: float, renew: Callable[[], bool], give_back: Callable[[], None]) -> None:
+        self._give_back = give_back
+        self._process = os.getpid()
+        self._ended = threading.Event()
+        if seconds > LEASE:
+            arguments = (self._ended, renew, time.monotonic() + seconds)
+            threading.Thread(target=_keep, args=arguments, daemon=True, name="compacter-claim").start()
+
+    def release(self) -> None:
+        """Give the claim back, as :meth:`Claim.release` promises."""
+        if not self._ended.is_set() and self._process == os.getpid():
+            self._ended.set()
+            self._give_back()
+
+    def __del__(self) -> None:
+        self._ended.set()
+
+
+def _keep(ended: threading.Event, renew: Callable[[], bool], until: float) -> None:
+    while not ended.wait(_RENEWAL) and time.monotonic() + LEASE < until:
+        try:
+            if not renew():
+                return
+        except Exception:  # noqa: BLE001, S112 - the store may be busy: the lease lasts for some more tries
+            continue
+
+
+def _size(entry: tuple[object, int]) -> int:
+    return entry[1]
 
 
 def whole_number(name: str, value: object) -> int:
@@ -50,35 +312,3 @@ def seconds(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
         raise ConfigurationError(f"{name} takes a number of seconds above 0, not {value!r}")
     return float(value)
-
-
-class Tokens:
-    """One token for each claim granted, so that a claim which ran out is never taken from its next owner.
-
-    Tokens of one key are given back oldest first: it is the oldest one whose claim may have run out.
-    """
-
-    def __init__(self) -> None:
-        self._held: dict[str, deque[str]] = {}
-        self._lock = threading.Lock()
-
-    @staticmethod
-    def new() -> str:
-        """A token that nobody else has."""
-        return secrets.token_hex(16)
-
-    def hold(self, key: str, token: str) -> None:
-        """Remember a claim that was granted."""
-        with self._lock:
-            self._held.setdefault(key, deque()).append(token)
-
-    def give_back(self, key: str) -> str | None:
-        """The token to release ``key`` with; ``None`` when this process holds no claim on it."""
-        with self._lock:
-            tokens = self._held.get(key)
-            if tokens is None:
-                return None
-            token = tokens.popleft()
-            if not tokens:
-                del self._held[key]
-            return token

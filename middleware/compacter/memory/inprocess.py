@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 
-from compacter.memory.base import whole_number
+from cachetools import LRUCache
+
+from compacter.memory.base import BaseMemory, whole_number
 from compacter.memory.record import Record
-from compacter.memory.single_flight import Flights
 
 _MEGABYTE = 1 << 20
 
 
-class InProcessMemory:
-    """Keeps the most recently used records, at most ``max_entries`` and ``max_bytes`` (estimated) of them.
+class InProcessMemory(BaseMemory):
+    """Keeps the most recently used records of this process.
 
-    Recognising a long history quickly takes copies of its messages' structure (the strings are shared with
-    the caller); these are bounded by ``max_entries`` and ``max_bytes`` once more. Thread-safe; may be shared
-    by several ``Compacter``. Raises ``ConfigurationError`` for a bound that is no whole number from 1 on.
+    ``max_entries`` bounds their number, ``max_bytes`` all that the memory keeps alive, in bytes: the records and, in
+    the room that they leave, what recognises a long history quickly. Thread-safe; may be shared by several
+    ``Compacter``; a forked child goes on with a copy of its own. Raises ``ConfigurationError`` for a bound that is no
+    whole number from 1 on. Its methods raise nothing.
     """
 
     blocking = False
 
     def __init__(self, max_entries: int = 1_000, max_bytes: int = 64 * _MEGABYTE) -> None:
         self.max_entries = whole_number("max_entries", max_entries)
-        self.max_bytes = whole_number("max_bytes", max_bytes)
-        self.flights = Flights()
-        """Compactions under way, for all that share this memory."""
-        self._records: OrderedDict[str, tuple[Record, int]] = OrderedDict()
-        self._keys: dict[str, dict[str, None]] = {}
-        self._bytes = 0
-        self._lock = threading.Lock()
+        super().__init__(max_bytes)
+        self._records: LRUCache[str, Record] = LRUCache(self.max_bytes, getsizeof=_size)
+        self._ids: dict[str, dict[str, None]] = {}
+        """The ids of the records under each key, in the order in which they came."""
 
     def __len__(self) -> int:
         return len(self._records)
@@ -46,12 +43,7 @@ class InProcessMemory:
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these keys."""
         with self._lock:
-            found = []
-            for key in keys:
-                for name in self._keys.get(key, ()):
-                    self._records.move_to_end(name)
-                    found.append(self._records[name][0])
-            return found
+            return [self._records[name] for key in keys for name in self._ids.get(key, ())]
 
     def save(self, record: Record) -> None:
         """Keep a record, and drop the least recently used where there are too many.
@@ -60,36 +52,49 @@ class InProcessMemory:
         """
         size = record.size
         with self._lock:
-            self._drop(record.id)
+            if record.id in self._records:
+                self._forget(record.id, self._records.pop(record.id))
             if size > self.max_bytes:
                 return
-            self._records[record.id] = record, size
-            self._keys.setdefault(record.key, {})[record.id] = None
-            self._bytes += size
-            while len(self._records) > self.max_entries or self._bytes > self.max_bytes:
-                self._drop(next(iter(self._records)))
+            while self._records and (
+                len(self._records) >= self.max_entries or self._records.currsize + size > self.max_bytes
+            ):
+                self._forget(*self._records.popitem())
+            self._records[record.id] = record
+            self._ids.setdefault(record.key, {})[record.id] = None
+            self._fit()
 
-    def claim(self, key: str, seconds: float) -> bool:  # noqa: ARG002
-        """Always granted: threads and tasks of this process are kept apart by ``flights``."""
-        return True
-
-    def release(self, key: str) -> None:
-        """Nothing to give back."""
+    def claim(self, key: str, seconds: float) -> Granted:  # noqa: ARG002
+        """Always granted: threads and tasks of this process wait for each other by ``flights``."""
+        return Granted()
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._records.clear()
-            self._keys.clear()
-            self._bytes = 0
+            self._ids.clear()
+            self._attached.clear()
 
-    def _drop(self, name: str) -> None:
-        held = self._records.pop(name, None)
-        if held is None:
-            return
-        record, size = held
-        self._bytes -= size
-        names = self._keys[record.key]
+    def empty(self) -> bool:
+        """Whether there is no record."""
+        return not self._ids
+
+    def _room(self) -> int:
+        return self.max_bytes - int(self._records.currsize)
+
+    def _forget(self, name: str, record: Record) -> None:
+        names = self._ids[record.key]
         del names[name]
         if not names:
-            del self._keys[record.key]
+            del self._ids[record.key]
+
+
+class Granted:
+    """A claim in a memory that only this process uses."""
+
+    def release(self) -> None:
+        """Nothing to give back."""
+
+
+def _size(record: Record) -> int:
+    return record.size

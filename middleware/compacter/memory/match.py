@@ -1,22 +1,27 @@
-"""Finding the longest stored prefix of a history, and laying out what stands for it."""
+"""Finding the longest stored prefix of a history, and laying out what stands for it.
+
+A record is found by a key (where the folded messages begin) and recognised by digests of what was folded. System
+messages stay verbatim and may change with every call, so they are in neither.
+"""
 
 from __future__ import annotations
 
 import copy
 import json
-import threading
 from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from typing import Literal
+from uuid import uuid4
+
+from pydantic import BaseModel
 
 from compacter.compaction.check import kept_and_discarded
-from compacter.memory.base import Memory
-from compacter.memory.record import Record, StoredMessage
-from compacter.messages.fields import Json
+from compacter.memory.base import Memory, base_memory
+from compacter.memory.record import Record, StoredMessage, footprint
+from compacter.messages.fields import Json, Unencodable
 from compacter.messages.format import Message, Wire
 from compacter.messages.steps import Kind
 
@@ -29,34 +34,59 @@ _CLIP = 8_192
 _LOOK_AT = 64
 """Messages among which the beginning is looked for."""
 
-
-def encoded(wire: Wire, message: Message) -> bytes:
-    """The content of one message; no encoding is the beginning of another one."""
-    return _bytes(wire.content(message))
+# -- digests -----------------------------------------------------------------------------------------------------------
 
 
-def chain(parts: Iterable[bytes], start: str = "") -> str:
-    """Digest of encoded messages, in order."""
-    digest = blake2b(start.encode("utf-8", "surrogatepass"), digest_size=16)
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
+def message_digest(wire: Wire, message: Message, *, clipped: bool = False) -> bytes:
+    """Digest of the content of one message; of the beginnings of its texts only when ``clipped``.
+
+    Raises ``Unencodable``, and nothing else, for a message that cannot be told apart from every other one.
+    """
+    try:
+        content = wire.content(message)
+        text = json.dumps(_clipped(content) if clipped else content, ensure_ascii=False, sort_keys=True)
+    except Unencodable:
+        raise
+    except Exception as error:  # whatever somebody else's class does when it is read
+        raise Unencodable(f"{type(message).__name__} cannot be encoded: {type(error).__name__}") from error
+    return _digest(text.encode("utf-8", "surrogatepass"))
 
 
-def chain_digest(scope: str, wire: Wire, messages: Sequence[Message]) -> str:
-    """Digest of the content of these messages, in order, for calls of this scope."""
-    return chain((encoded(wire, message) for message in messages), scope)
+def chain(parts: Iterable[bytes], scope: str = "") -> str:
+    """Digest of message digests, in order, for calls of this scope."""
+    return _digest(b"".join((_digest(scope.encode("utf-8", "surrogatepass")), *parts))).hex()
+
+
+def flight_key(scope: str, wire: Wire, messages: Sequence[Message]) -> str:
+    """Names the compaction of these messages among those under way; unique for what cannot be encoded."""
+    try:
+        return chain([message_digest(wire, message) for message in messages], scope)
+    except Unencodable:
+        return uuid4().hex
 
 
 def conversation_digest(wire: Wire, messages: Sequence[Message]) -> str:
-    """What names a conversation in events: a digest of its first message that is no system message."""
+    """What names a conversation in events: a digest of its first message that is no system message.
+
+    Empty where there is none, and for one that cannot be encoded.
+    """
     first = lead(wire, messages)
-    return chain([_opening(wire, messages[first])])[:16] if first < len(messages) else ""
+    if first == len(messages):
+        return ""
+    try:
+        return chain([message_digest(wire, messages[first], clipped=True)])[:16]
+    except Unencodable:
+        return ""
 
 
 def is_system(wire: Wire, message: Message) -> bool:
     """Whether a message stands outside what is folded and counted."""
     return wire.speaker(message) == "system"
+
+
+def is_user(wire: Wire, message: Message) -> bool:
+    """Whether it is a genuine user message."""
+    return wire.outline([message]).kinds[0] is Kind.USER
 
 
 def lead(wire: Wire, messages: Sequence[Message]) -> int:
@@ -70,34 +100,41 @@ def lead(wire: Wire, messages: Sequence[Message]) -> int:
 def lookup_keys(scope: str, wire: Wire, messages: Sequence[Message], first: int) -> list[str]:
     """The keys under which records of this history may be.
 
-    ``first`` is where its leading system messages end.
+    ``first`` is where its leading system messages end. Messages that cannot be encoded begin nothing.
     """
     window = islice(messages, first, first + _LOOK_AT)
-    spoken = (message for message in window if not is_system(wire, message))
-    openings = [_opening(wire, message) for message in islice(spoken, _STARTS + _RUN - 1)]
+    spoken = [message for message in window if not is_system(wire, message)]
+    openings: list[bytes] = []
+    for message in islice(spoken, _STARTS + _RUN - 1):
+        try:
+            openings.append(message_digest(wire, message, clipped=True))
+        except Unencodable:
+            openings.append(b"")
     keys: dict[str, None] = {}
     for start in range(min(_STARTS, len(openings))):
-        keys[chain(openings[start : start + 1], scope)] = None
-        if start + _RUN <= len(openings):
-            keys[chain(openings[start : start + _RUN], scope)] = None
+        for run in (1, _RUN):
+            parts = openings[start : start + run]
+            if len(parts) == run and all(parts):
+                keys[chain(parts, scope)] = None
     return list(keys)
 
 
 def record_key(scope: str, wire: Wire, body: Sequence[Message], folded: Sequence[int]) -> str:
     """The key of a record: one of the lookup keys of every history that it matches.
 
-    ``body`` is the history without system messages, ``folded`` the positions in it that were folded,
-    ascending.
+    ``body`` is the history without system messages, ``folded`` the positions in it that were folded, ascending.
+    Raises ``Unencodable``.
     """
-    start = folded[0]
+    start, run = folded[0], 1
     if start >= _STARTS:
-        return chain([_opening(wire, body[0])], scope)
-    run = _RUN if folded[_RUN - 1 : _RUN] == [start + _RUN - 1] else 1
-    return chain((_opening(wire, message) for message in body[start : start + run]), scope)
+        start = 0
+    elif folded[_RUN - 1 : _RUN] == [start + _RUN - 1]:
+        run = _RUN
+    return chain([message_digest(wire, message, clipped=True) for message in body[start : start + run]], scope)
 
 
-def _opening(wire: Wire, message: Message) -> bytes:
-    return _bytes(_clipped(wire.content(message)))
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
 
 
 def _clipped(value: Json) -> Json:
@@ -110,8 +147,58 @@ def _clipped(value: Json) -> Json:
     return value
 
 
-def _bytes(content: Json) -> bytes:
-    return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+# -- what a record holds, and the view that it stands for ----------------------------------------------------------
+
+
+def record_of(scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> Record | None:
+    """The record that makes ``after`` of ``before``; ``None`` when nothing was folded.
+
+    The messages that were put in are copied: the function they are sent with may change its own. Raises
+    ``Unencodable`` where something that was folded or put in cannot be encoded.
+    """
+    origins, _ = kept_and_discarded(before, after)
+    body = [index for index, message in enumerate(before) if not is_system(wire, message)]
+    places = {index: position for position, index in enumerate(body)}
+    kept = {places[origin] for origin in origins if origin in places}
+    gone = [position for position in range(len(body)) if position not in kept]
+    if not gone:
+        return None
+    literals = _literals(wire, origins, after, body, places, lead(wire, before))
+    boundary = gone[-1] + 1
+    for literal in literals:
+        boundary = max(boundary, min(literal.position + literal.behind_system, len(body)))
+    spoken = [before[index] for index in body]
+    parts = [message_digest(wire, spoken[position]) for position in gone]
+    return Record(
+        key=record_key(scope, wire, spoken, gone),
+        boundary=boundary,
+        kept=tuple(sorted(position for position in kept if position < boundary)),
+        literals=tuple(literals),
+        digest=chain(parts),
+        last=chain(parts[-1:]),
+        folded_user=next((place for place in reversed(gone) if is_user(wire, spoken[place])), -1),
+    )
+
+
+def _literals(
+    wire: Wire,
+    origins: Sequence[int | None],
+    after: Sequence[Message],
+    body: Sequence[int],
+    places: dict[int, int],
+    first: int,
+) -> list[StoredMessage]:
+    found: list[StoredMessage] = []
+    position, behind = 0, False
+    for origin, message in zip(origins, after, strict=True):
+        if origin is None:
+            message_digest(wire, message)
+            found.append(StoredMessage(position, copy.deepcopy(message), behind))
+        elif origin in places:
+            position, behind = places[origin] + 1, False
+        elif origin >= first:
+            position, behind = max(position, bisect_left(body, origin)), True
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,54 +214,6 @@ class Layout:
     """Where the verbatim rest begins."""
     user_stays: bool
     """Whether the last genuine user message up to there, if there is one, stands verbatim."""
-
-
-def record_of(scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> Record | None:
-    """The record that makes ``after`` of ``before``; ``None`` when nothing was folded.
-
-    The messages that were put in are copied: the function they are sent with may change its own.
-    """
-    origins, _ = kept_and_discarded(before, after)
-    body = [index for index, message in enumerate(before) if not is_system(wire, message)]
-    places = {index: position for position, index in enumerate(body)}
-    kept = {places[origin] for origin in origins if origin in places}
-    gone = [position for position in range(len(body)) if position not in kept]
-    if not gone:
-        return None
-    literals = _literals(origins, after, body, places, lead(wire, before))
-    boundary = gone[-1] + 1
-    for literal in literals:
-        boundary = max(boundary, min(literal.position + literal.behind_system, len(body)))
-    spoken = [before[index] for index in body]
-    parts = [encoded(wire, spoken[position]) for position in gone]
-    return Record(
-        key=record_key(scope, wire, spoken, gone),
-        boundary=boundary,
-        kept=tuple(sorted(position for position in kept if position < boundary)),
-        literals=tuple(literals),
-        digest=chain(parts),
-        last=chain(parts[-1:]),
-        folded_user=next((place for place in reversed(gone) if is_user(wire, spoken[place])), -1),
-    )
-
-
-def _literals(
-    origins: Sequence[int | None],
-    after: Sequence[Message],
-    body: Sequence[int],
-    places: dict[int, int],
-    first: int,
-) -> list[StoredMessage]:
-    found: list[StoredMessage] = []
-    position, behind = 0, False
-    for origin, message in zip(origins, after, strict=True):
-        if origin is None:
-            found.append(StoredMessage(position, copy.deepcopy(message), behind))
-        elif origin in places:
-            position, behind = places[origin] + 1, False
-        elif origin >= first:
-            position, behind = max(position, bisect_left(body, origin)), True
-    return found
 
 
 def laid_out(record: Record, wire: Wire, messages: Sequence[Message], first: int) -> Layout:
@@ -225,11 +264,6 @@ def view_of(
     return view
 
 
-def is_user(wire: Wire, message: Message) -> bool:
-    """Whether it is a genuine user message."""
-    return wire.outline([message]).kinds[0] is Kind.USER
-
-
 def _any_user(wire: Wire, messages: Sequence[Message], start: int) -> bool:
     return any(is_user(wire, messages[index]) for index in range(len(messages) - 1, start - 1, -1))
 
@@ -259,195 +293,317 @@ def _joins(layout: Layout, wire: Wire, messages: Sequence[Message], first: int, 
     return not (alternate and following == ends_with != ended_with and following in ("user", "assistant"))
 
 
-_SEEN_BYTES = 64 << 20
-_SEEN_ENTRIES = 1_000
-_PER_MESSAGE = 400
-"""Bytes that the structure of one copied message takes, roughly."""
+# -- looking up ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A history that was recognised once, so that it need not be encoded again."""
+class Matcher:
+    """A memory as calls use it: by conversation instead of by key. Thread-safe.
 
-    record: Record
-    layout: Layout
-    prefix: list[Json]
-    """Copies of its messages up to the boundary, behind the leading system messages."""
-    verbatim: frozenset[int]
-    """Offsets of those that the record does not fold: whatever they say, it matches."""
-    size: int
+    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None`` where the
+    message format decides. ``on_unencodable`` is called, once, with the reason why a message is neither found nor kept.
 
-
-class Recall:
-    """Memory as the calls use it: by conversation instead of by key. Thread-safe.
-
-    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None``
-    where the wire format decides.
+    ``view`` and ``remember`` raise what the memory raises, and nothing else; ``aview`` and ``aremember`` are for a
+    memory with ``asynchronous`` set.
     """
 
-    def __init__(self, memory: Memory, *, alternate: bool | None = None) -> None:
-        self.memory = memory
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        alternate: bool | None = None,
+        on_unencodable: Callable[[str], object] | None = None,
+    ) -> None:
+        self.memory = base_memory(memory)
         self._alternate = alternate
-        self._count = getattr(memory, "__len__", None)
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
-        self._bytes = 0
-        self._most_bytes: int = getattr(memory, "max_bytes", _SEEN_BYTES)
-        self._most_entries: int = getattr(memory, "max_entries", _SEEN_ENTRIES)
-        self._lock = threading.Lock()
-
-    def nothing_known(self) -> bool:
-        """Whether there is no record at all; False where a memory cannot tell without a look."""
-        if self._count is None or self._count():
-            return False
-        if self._seen:
-            with self._lock:
-                self._seen.clear()
-                self._bytes = 0
-        return True
+        self._on_unencodable = on_unencodable
+        self.nothing_known = self.memory.empty
+        """Whether a call need not look: there is certainly no record."""
 
     def view(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
-        """The messages with their longest remembered prefix compacted, or ``None``.
+        """The messages with their longest remembered prefix compacted, or ``None``."""
+        history = self._history(scope, wire, messages)
+        return self._chosen(history, self.memory.find(history.keys)) if history else None
 
-        Raises what the memory raises.
-        """
-        if not messages or self.nothing_known():
-            return None
-        sent = _Sent(wire, messages)
-        if sent.first == len(messages):
-            return None
-        keys = lookup_keys(scope, wire, messages, sent.first)
-        found: Sequence[object] = self.memory.find(keys)
-        records = [record for record in found if isinstance(record, Record) and record.sound()]
-        # Of two with one boundary, the one that folded more was made when the other's view overflowed.
-        records.sort(key=lambda record: (-record.boundary, -record.folded))
-        alternate = wire.alternates if self._alternate is None else self._alternate
-        for record in records:
-            layout = self._layout(record, sent)
-            if layout is not None:
-                view = view_of(layout, wire, messages, sent.first, alternate=alternate)
-                if view is not None:
-                    return view
-        return None
+    async def aview(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
+        """As ``view``, awaited."""
+        history = self._history(scope, wire, messages)
+        return self._chosen(history, await self.memory.afind(history.keys)) if history else None
 
     def remember(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
         """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``."""
-        record = record_of(scope, wire, before, after)
+        record = self._record(scope, wire, before, after)
         if record is not None:
-            self.memory.save(record)
-            sent = _Sent(wire, before)
-            self._see(record, laid_out(record, wire, before, sent.first), sent)
+            try:
+                self.memory.save(record)
+            except Unencodable as error:
+                self._unencodable(error)
 
-    def _layout(self, record: Record, sent: _Sent) -> Layout | None:
-        """How the record's view lies over this history; ``None`` when the record is not of it."""
-        if len(sent.messages) - sent.first < record.boundary:
+    async def aremember(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
+        """As ``remember``, awaited."""
+        record = self._record(scope, wire, before, after)
+        if record is not None:
+            try:
+                await self.memory.asave(record)
+            except Unencodable as error:
+                self._unencodable(error)
+
+    def _history(self, scope: str, wire: Wire, messages: Sequence[Message]) -> _History | None:
+        if not messages or self.nothing_known():
             return None
-        with self._lock:
-            seen = self._seen.get(record.id)
-            if seen is not None:
-                self._seen.move_to_end(record.id)
-        if seen is None:
-            if not sent.matches(record):
+        try:
+            history = _History(wire, messages)
+            history.keys = lookup_keys(scope, wire, messages, history.first)
+        except Exception as error:  # noqa: BLE001 - somebody else's class, or more nesting than Python's stack
+            self._unencodable(error)
+            return None
+        return history if history.keys else None
+
+    def _chosen(self, history: _History, found: Sequence[object]) -> list[Message] | None:
+        records = [
+            record for record in found if isinstance(record, Record) and record.key in history.keys and record.sound()
+        ]
+        # Of two with one boundary, the one that folded more was made when the other's view overflowed.
+        records.sort(key=lambda record: (-record.boundary, -record.folded))
+        wire = history.wire
+        alternate = wire.alternates if self._alternate is None else self._alternate
+        for record in records:
+            try:
+                layout = self._layout(record, history)
+                if layout is not None:
+                    view = view_of(layout, wire, history.messages, history.first, alternate=alternate)
+                    if view is not None:
+                        return view
+            except Exception as error:  # noqa: BLE001 - as above; another record may be of what comes before it
+                self._unencodable(error)
+        return None
+
+    def _record(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> Record | None:
+        try:
+            record = record_of(scope, wire, before, after)
+            if record is not None:
+                history = _History(wire, before)
+                self._keep(record, laid_out(record, wire, before, history.first), history)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._unencodable(error)
+            return None
+        return record
+
+    def _unencodable(self, error: Exception) -> None:
+        tell, self._on_unencodable = self._on_unencodable, None
+        if tell is not None:
+            tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
+
+    def _layout(self, record: Record, history: _History) -> Layout | None:
+        """How the record's view lies over this history; ``None`` when the record is not of it."""
+        if len(history.messages) - history.first < record.boundary:
+            return None
+        known = self.memory.attached(_RECOGNISED + record.id)
+        if not isinstance(known, _Recognised):
+            if not history.matches(record):
                 return None
-            layout = laid_out(record, sent.wire, sent.messages, sent.first)
-            self._see(record, layout, sent)
+            layout = laid_out(record, history.wire, history.messages, history.first)
+            self._keep(record, layout, history)
             return layout
-        match = _compared(seen, sent)
+        match = _compared(known, record, history)
         if match is None:
             return None
-        if match == "same" and (seen.record is record or seen.record == record):
-            return seen.layout
-        layout = laid_out(record, sent.wire, sent.messages, sent.first)
+        if match == "same" and (known.record is record or known.record == record):
+            return known.layout
+        layout = laid_out(record, history.wire, history.messages, history.first)
         if match != "verbatim":
-            self._see(record, layout, sent)
+            self._keep(record, layout, history)
         return layout
 
-    def _see(self, record: Record, layout: Layout, sent: _Sent) -> None:
-        messages = list(islice(sent.messages, sent.first, sent.first + layout.length))
-        size = sum(map(sent.wire.size, messages)) + _PER_MESSAGE * len(messages)
-        if size > self._most_bytes:
-            return
-        try:
-            prefix = [_frozen(message) for message in messages]
-        except Exception:  # noqa: BLE001 - an SDK's object that cannot be copied: it is encoded each time instead
-            return
+    def _keep(self, record: Record, layout: Layout, history: _History) -> None:
+        """Keep what recognises this history without encoding it once more."""
+        wire, first = history.wire, history.first
         verbatim = frozenset(item for item in layout.items if isinstance(item, int))
-        with self._lock:
-            old = self._seen.pop(record.id, None)
-            self._bytes += size - (old.size if old else 0)
-            self._seen[record.id] = _Seen(record, layout, prefix, verbatim, size)
-            while self._bytes > self._most_bytes or len(self._seen) > self._most_entries:
-                _, dropped = self._seen.popitem(last=False)
-                self._bytes -= dropped.size
+        prefix: list[Json] = []
+        digests: list[bytes | None] = []
+        for offset, message in enumerate(islice(history.messages, first, first + layout.length)):
+            prefix.append(_comparable(message))
+            if offset not in verbatim:
+                digests.append(history.digest(first + offset))
+            else:
+                digests.append(None if is_system(wire, message) else b"")
+        size = record.size + footprint(prefix) + footprint(digests)
+        self.memory.attach(_RECOGNISED + record.id, _Recognised(record, layout, prefix, digests), size)
 
 
-class _Sent:
+class _History:
     """One history as it was sent; each message is encoded once, however many records are tried."""
 
     def __init__(self, wire: Wire, messages: Sequence[Message]) -> None:
         self.wire = wire
         self.messages = messages
         self.first = lead(wire, messages)
-        self._body: list[Message] | None = None
-        self._encoded: dict[int, bytes] = {}
-
-    @property
-    def body(self) -> list[Message]:
-        """The messages that are no system messages."""
-        if self._body is None:
-            self._body = [message for message in self.messages if not is_system(self.wire, message)]
-        return self._body
+        self.keys: list[str] = []
+        self._body: list[int] | None = None
+        self._digests: dict[int, bytes] = {}
 
     def matches(self, record: Record) -> bool:
         """Whether the record folded what this history holds in its place."""
-        if len(self.body) < record.boundary:
+        if self._body is None:
+            self._body = [index for index, message in enumerate(self.messages) if not is_system(self.wire, message)]
+        body = self._body
+        if len(body) < record.boundary:
             return False
         kept = set(record.kept)
-        folded = [position for position in range(record.boundary) if position not in kept]
-        if not folded or chain([self._part(folded[-1])]) != record.last:
+        folded = [body[position] for position in range(record.boundary) if position not in kept]
+        if chain([self.digest(folded[-1])]) != record.last:
             return False
-        return chain(map(self._part, folded)) == record.digest
+        return chain(map(self.digest, folded)) == record.digest
 
-    def _part(self, position: int) -> bytes:
-        found = self._encoded.get(position)
+    def digest(self, index: int) -> bytes:
+        """Digest of the message at this index."""
+        found = self._digests.get(index)
         if found is None:
-            found = self._encoded[position] = encoded(self.wire, self.body[position])
+            found = self._digests[index] = message_digest(self.wire, self.messages[index])
         return found
 
 
-def _compared(seen: _Seen, sent: _Sent) -> Literal["same", "verbatim", "shifted"] | None:
-    """Whether what was folded is what it was when it was seen, and what else has changed up to the boundary.
+# -- recognising what was seen before -----------------------------------------------------------------------------
+
+_RECOGNISED = "recognised:"
+_LONG = 2_048
+"""Characters from which a text is compared by its hash instead of being kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recognised:
+    """A history that was recognised once, so that it need not be encoded again."""
+
+    record: Record
+    layout: Layout
+    prefix: list[Json]
+    """Its messages up to the boundary, behind the leading system messages, as what they can be compared with."""
+    digests: list[bytes | None]
+    """Of the same. Empty for those that the record does not fold (whatever they say, it matches), ``None`` for a system
+    message."""
+
+
+def _compared(known: _Recognised, record: Record, history: _History) -> Literal["same", "verbatim", "shifted"] | None:
+    """Whether what was folded is what it was when it was recognised, and what else has changed up to the boundary.
 
     ``None`` when something folded has changed; ``"verbatim"`` when only messages have that stand verbatim,
     ``"shifted"`` when system messages came or went.
     """
-    now = list(islice(sent.messages, sent.first, sent.first + len(seen.prefix)))
-    # Comparing copied structures runs in C: nothing that was seen before is encoded again.
-    if now == seen.prefix:
+    first, wire = history.first, history.wire
+    now = list(islice(history.messages, first, first + len(known.prefix)))
+    # Comparing structures runs in C: nothing that was seen before is encoded again.
+    if known.prefix == now:
         return "same"
-    wire, changed = sent.wire, False
-    for offset, (new, old) in enumerate(zip(now, seen.prefix, strict=False)):
-        if new == old:
+    changed = False
+    for offset, new in enumerate(now):
+        if known.prefix[offset] == new:
             continue
-        if is_system(wire, new) != is_system(wire, old):
-            return "shifted" if sent.matches(seen.record) else None
-        if offset in seen.verbatim:
+        digest = known.digests[offset]
+        if is_system(wire, new) != (digest is None):
+            return "shifted" if history.matches(record) else None
+        if not digest:
             changed = True
-        elif wire.content(new) != wire.content(old):
+        elif history.digest(first + offset) != digest:
             return None
         elif type(new) is dict:
             # Only marks have moved; the next comparison is a plain one again.
-            seen.prefix[offset] = _frozen(new)
-    if len(now) < len(seen.prefix):
+            known.prefix[offset] = _comparable(new)
+    if len(now) < len(known.prefix):
         return None
     return "verbatim" if changed else "same"
 
 
+def _comparable(message: Message) -> Json:
+    """What equals this message as long as it stays as it is, and equals nothing that has another digest."""
+    try:
+        return _frozen(message)
+    except Exception:  # noqa: BLE001 - as in ``message_digest``
+        return _DIFFERENT
+
+
 def _frozen(value: Json) -> Json:
-    """A copy of a message's structure, by which an edit in place is noticed; strings are shared."""
-    if isinstance(value, dict):
-        return {key: _frozen(inner) for key, inner in value.items()}
-    if isinstance(value, list):
+    kind = type(value)
+    if kind is str or kind is bytes:
+        return value if len(value) < _LONG else _Long(value)
+    if value is None:
+        return None
+    if kind is dict:
+        # As keys, 1 and True would be the same too.
+        return {key: _frozen(inner) for key, inner in value.items()} if all(map(_is_text, value)) else _DIFFERENT
+    if kind is list:
         return [_frozen(inner) for inner in value]
-    if value is None or isinstance(value, (str, int, float, bool, bytes)):
-        return value
-    return copy.deepcopy(value)
+    if kind is tuple:
+        return tuple(_frozen(inner) for inner in value)
+    if kind in (bool, int, float):
+        return _Number(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, BaseModel):
+        return _Model(value)
+    return _DIFFERENT
+
+
+def _is_text(key: object) -> bool:
+    return type(key) is str
+
+
+class _Long:
+    """Stands for a long text, by its length and its hash.
+
+    Python makes the hash with a key of the process and keeps it in the text, so that comparing costs next to nothing.
+    """
+
+    __slots__ = ("_hash", "_kind", "_length")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: str | bytes) -> None:
+        self._kind, self._length, self._hash = type(value), len(value), hash(value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is self._kind and len(other) == self._length and hash(other) == self._hash
+
+    def __sizeof__(self) -> int:
+        return 128
+
+
+class _Number:
+    """Stands for a number: to Python ``True == 1 == 1.0`` and ``0.0 == -0.0``."""
+
+    __slots__ = ("_kind", "_value")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: float) -> None:
+        self._kind, self._value = type(value), value
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not self._kind:
+            return False
+        return other == self._value and (self._kind is not float or repr(other) == repr(self._value))
+
+    def __sizeof__(self) -> int:
+        return 80
+
+
+class _Model:
+    """Stands for a pydantic model, by its class and its fields."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, model: BaseModel) -> None:
+        self._kind = type(model)
+        self._fields = _frozen(model.__dict__)
+        self._extra = _frozen(model.__pydantic_extra__)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is self._kind and self._fields == other.__dict__ and self._extra == other.__pydantic_extra__
+
+
+class _Different:
+    """Stands for what has to be encoded to be compared."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+
+_DIFFERENT = _Different()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from typing import TypeVar
 
-from compacter.messages.fields import Json, characters, plain
+from compacter.messages.fields import Json, Unencodable, plain
 from compacter.messages.format import Message
 
-VERSION = 1
+VERSION = 2
 """Of the stored form; a record of another version is ignored."""
 _BYTES = "compacter:bytes"
-_FRAME = 400
+_FRAME = 1_000
 """Bytes that a record and its entry in a memory take beside its messages, roughly."""
 
 T = TypeVar("T")
@@ -31,9 +34,12 @@ class StoredMessage:
     """Whether it stands behind the system messages that precede that position, or before them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
-    """Positions count the messages that are not system messages, from 0."""
+    """What a memory keeps. It holds digests of what was folded, never the folded messages themselves.
+
+    Positions count the messages that are not system messages, from 0.
+    """
 
     key: str
     """Digest of the scope and of where the folded messages begin: what a lookup starts from."""
@@ -42,6 +48,7 @@ class Record:
     kept: tuple[int, ...]
     """Positions before the boundary that stand verbatim too, ascending."""
     literals: tuple[StoredMessage, ...]
+    """The messages that were put in, in order."""
     digest: str
     """Of the content of everything before the boundary that is not kept."""
     last: str
@@ -59,34 +66,43 @@ class Record:
         """How many messages are no longer there verbatim."""
         return self.boundary - len(self.kept)
 
-    @property
+    @cached_property
     def size(self) -> int:
-        """Bytes it takes, roughly."""
-        return _FRAME + 8 * len(self.kept) + sum(_FRAME + 2 * characters(literal.message) for literal in self.literals)
+        """Bytes that it keeps alive."""
+        return _FRAME + 32 * len(self.kept) + sum(_FRAME + footprint(literal.message) for literal in self.literals)
 
     def to_json(self) -> str:
-        """The record as ASCII text. Messages of an SDK's own class become dicts."""
-        return json.dumps(
-            {
-                "version": VERSION,
-                "key": self.key,
-                "boundary": self.boundary,
-                "kept": self.kept,
-                "literals": [[literal.position, literal.message, literal.behind_system] for literal in self.literals],
-                "digest": self.digest,
-                "last": self.last,
-                "folded_user": self.folded_user,
-            },
-            default=_storable,
-        )
+        """The record as ASCII text with a seal; messages of an SDK's own class become dicts.
+
+        Raises ``Unencodable`` for what would not come back from the text as it was.
+        """
+        try:
+            body = json.dumps(
+                {
+                    "key": self.key,
+                    "boundary": self.boundary,
+                    "kept": self.kept,
+                    "literals": [
+                        [literal.position, _storable(literal.message), literal.behind_system]
+                        for literal in self.literals
+                    ],
+                    "digest": self.digest,
+                    "last": self.last,
+                    "folded_user": self.folded_user,
+                }
+            )
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Unencodable(f"a record has no text form: {type(error).__name__}") from error
+        return f"{VERSION} {_seal(body)} {body}"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Record | None:
-        """The record, or ``None`` for what is corrupt or of another version."""
+        """The record; ``None`` for what is of another version, was altered since it was sealed, or is no record."""
         try:
-            data = json.loads(text, object_hook=_restored)
-            if not isinstance(data, Mapping) or data["version"] != VERSION:
+            version, seal, body = (text if isinstance(text, str) else str(text, "ascii")).split(" ", 2)
+            if version != str(VERSION) or seal != _seal(body):
                 return None
+            data = json.loads(body, object_hook=_restored)
             record = cls(
                 key=_typed(data["key"], str),
                 boundary=_typed(data["boundary"], int),
@@ -115,16 +131,51 @@ class Record:
         )
 
 
+def footprint(value: Json) -> int:
+    """Bytes that JSON-like data and SDK objects keep alive, roughly: pictures by all of their text or bytes."""
+    total, left, seen = 0, [value], set[int]()
+    while left:
+        item = left.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        total += sys.getsizeof(item, 64)
+        if isinstance(item, dict):
+            left.extend(item.keys())
+            left.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            left.extend(item)
+        elif isinstance(getattr(item, "__dict__", None), dict):
+            left.append(item.__dict__)
+    return total
+
+
+def _seal(body: str) -> str:
+    return blake2b(body.encode("ascii"), digest_size=16, person=b"compacter record").hexdigest()
+
+
 def _typed(value: object, kind: type[T]) -> T:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise TypeError(f"{value!r} is no {kind.__name__}")
+        raise TypeError(f"{value!r} is not of type {kind.__name__}")
     return value
 
 
-def _storable(value: object) -> Json:
+def _storable(value: Json) -> Json:
+    """``value`` as what JSON gives back unchanged."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, (bytes, bytearray)):
         return {_BYTES: base64.b64encode(value).decode("ascii")}
-    return plain(value)
+    if isinstance(value, (list, tuple)):
+        return [_storable(inner) for inner in value]
+    if not isinstance(value, Mapping):
+        members = plain(value)
+        if not isinstance(members, dict):
+            raise Unencodable(f"{type(value).__name__} has no text form")
+        value = members
+    if _BYTES in value or not all(isinstance(key, str) for key in value):
+        raise Unencodable("a message has keys that do not come back from a text")
+    return {key: _storable(inner) for key, inner in value.items()}
 
 
 def _restored(value: dict[str, Json]) -> Json:

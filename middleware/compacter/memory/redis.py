@@ -2,179 +2,326 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Sequence
+import asyncio
+import contextlib
+import inspect
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError
-from compacter.memory.base import Tokens, seconds
+from compacter.fork import renew_after_fork
+from compacter.memory.base import DEADLINE, LEASE, BaseMemory, Circuit, Lease, MemoryUnavailable, seconds
 from compacter.memory.record import Record
 
 if TYPE_CHECKING:
-    from redis import Redis
+    from redis import Redis, RedisCluster
+    from redis.asyncio import Redis as AsyncRedis
+    from redis.asyncio import RedisCluster as AsyncRedisCluster
 
 T = TypeVar("T")
+Steps = Generator[Any, Any, T]
+"""An operation, written once for both kinds of client: it yields what a method of the client has returned, and gets
+back the answer. A sync client has returned the answer itself, an asyncio client something to await."""
 
 _WEEK = 7 * 86_400.0
-_TIMEOUT = 1.0
-"""Seconds that a call waits for the server."""
-_PAUSE = 5.0
-"""Seconds for which a server that was not there is not asked again."""
 _PER_KEY = 32
 """Records under one key: the newest of one conversation count, its older ones only for forks."""
 _SCHEMES = ("redis", "rediss", "unix")
-_RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
-"""Delete a claim if it is still this owner's: looking and deleting must be one step."""
 
 
-class RedisMemory:
-    """Keeps records in the Redis at ``url``, under keys that begin with ``namespace``.
+class RedisMemory(BaseMemory):
+    """Keeps records in a Redis, under keys that begin with ``namespace``.
 
-    ``url`` is ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``. A record that nobody used for
-    ``ttl`` seconds is forgotten. Thread-safe, and safe among processes and machines. Nothing is connected
-    before the first use. A server that does not answer within a second raises ``redis.RedisError``, which
-    costs a call nothing but the memory; it is left alone for the next five seconds.
+    ``url`` is ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
+    retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, what ``Sentinel.master_for`` returns, or their
+    ``redis.asyncio`` counterparts. An asyncio client is awaited in the event loop it belongs to, and serves async calls
+    only. A client of your own is not closed here.
 
-    Raises ``ImportError`` without the ``redis`` package, ``ConfigurationError`` for a bad argument. The
-    server holds the text of summaries: whoever can write to it can change what models are told.
+    A record that nobody used for ``ttl`` seconds is forgotten. Thread-safe, and safe among processes and machines.
+    Nothing is connected before the first use. An operation that takes longer than ``deadline`` seconds raises
+    ``MemoryUnavailable``, which costs a call nothing but the memory; after a failure the server is left alone for five
+    seconds. ``redis.RedisError`` passes.
+
+    Raises ``ImportError`` without the ``redis`` package, ``ConfigurationError`` for a bad argument. The server holds
+    the text of summaries: whoever can write to it can change what models are told.
     """
 
-    blocking = True
-
-    def __init__(self, url: str, ttl: float = _WEEK, namespace: str = "compacter") -> None:
+    def __init__(
+        self,
+        url: str | Redis | RedisCluster | AsyncRedis | AsyncRedisCluster,
+        ttl: float = _WEEK,
+        namespace: str = "compacter",
+        *,
+        deadline: float = DEADLINE,
+    ) -> None:
         try:
             import redis
-            from redis.backoff import NoBackoff
-            from redis.retry import Retry
         except ImportError as error:
             raise ImportError('compacter\'s Redis memory needs: pip install "llm-compacter[redis]"') from error
-        _check_url(url)
+        super().__init__()
         self.ttl = seconds("ttl", ttl)
         self.namespace = _text("namespace", namespace)
-        self._errors = (redis.ConnectionError, redis.TimeoutError)
+        self.deadline = seconds("deadline", deadline)
+        self._url = url if isinstance(url, str) else None
+        self._client: Any = _connected(url, self.deadline) if isinstance(url, str) else _checked(url)
+        self.asynchronous = inspect.iscoroutinefunction(self._client.execute_command)
+        self._circuit = Circuit("the Redis server")
+        self._away = (redis.ConnectionError, redis.TimeoutError, OSError)
         self._refused = redis.ResponseError
-        try:
-            self._client: Redis = redis.Redis.from_url(
-                url,
-                socket_timeout=_TIMEOUT,
-                socket_connect_timeout=_TIMEOUT,
-                # Once more, for a connection that the server has closed meanwhile.
-                retry=Retry(NoBackoff(), 1),
-            )
-        except ValueError as error:
-            raise ConfigurationError(f"url: {error}") from None
-        self._tokens = Tokens()
-        self._away_until = 0.0
-        self._lock = threading.Lock()
+        self._lock_error = redis.exceptions.LockError
+        self._inherited: list[object] = []
+        renew_after_fork(self)
 
     def __repr__(self) -> str:
         return f"RedisMemory(ttl={self.ttl}, namespace={self.namespace!r})"
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these keys; corrupt ones are left out."""
-        names = [self._records(key) for key in keys]
+        """All records under any of these keys; what was altered since it was saved is left out."""
+        return self._run(self._find(keys))
 
-        def ask() -> list[Any]:
-            pipeline = self._client.pipeline(transaction=False)
+    async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
+        """As ``find``, with an asyncio client."""
+        return await self._arun(self._find(keys))
+
+    def save(self, record: Record) -> None:
+        """Keep a record; one with the same ``id`` is replaced."""
+        self._run(self._save(record, record.to_json()))
+
+    async def asave(self, record: Record) -> None:
+        """As ``save``, with an asyncio client."""
+        await self._arun(self._save(record, record.to_json()))
+
+    def claim(self, key: str, seconds: float) -> Lease | None:
+        """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
+
+        It is renewed every half second; that of a process that has died runs out after two.
+        """
+        lock = self._lock_named(key, seconds)
+        if not self._run(_step(lock.acquire)):
+            return None
+
+        def renew() -> bool:
+            return bool(self._run(_step(lambda: lock.extend(LEASE, replace_ttl=True))))
+
+        def give_back() -> None:
+            with contextlib.suppress(self._lock_error):
+                self._run(_step(lock.release))
+
+        return Lease(seconds, renew, give_back)
+
+    async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
+        """As ``claim``, with an asyncio client."""
+        lock = self._lock_named(key, seconds)
+        if not await self._arun(_step(lock.acquire)):
+            return None
+
+        async def renew() -> bool:
+            return bool(await self._arun(_step(lambda: lock.extend(LEASE, replace_ttl=True))))
+
+        async def give_back() -> None:
+            with contextlib.suppress(self._lock_error):
+                await self._arun(_step(lock.release))
+
+        return AsyncLease(seconds, renew, give_back)
+
+    def clear(self) -> None:
+        """Forget every record of this namespace; with a client that is not an asyncio client."""
+        prefix = self._records("")
+        with contextlib.closing(self._client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)) as names:
             for name in names:
-                pipeline.hvals(name)
-                pipeline.pexpire(name, self._lifetime())
-            # A value of another type under one name must not hide the others.
-            return pipeline.execute(raise_on_error=False)
+                # A namespace may be the beginning of another one.
+                if ":" not in _decoded(name).removeprefix(prefix):
+                    self._client.delete(name)
 
+    def close(self) -> None:
+        """Close the connections, unless the client is your own; the next use opens them again."""
+        if self._url is not None:
+            self._client.close()
+        self._circuit.reset()
+
+    def after_fork(self) -> None:
+        """Share no connection with the parent. redis-py sees to that for a client of the user's own."""
+        self._circuit.reset()
+        if self._url is not None:
+            self._inherited.append(self._client)
+            self._client = _connected(self._url, self.deadline)
+
+    def _find(self, keys: Sequence[str]) -> Steps[list[Record]]:
+        pipeline = self._client.pipeline(transaction=False)
+        for key in keys:
+            pipeline.hvals(self._records(key))
+            pipeline.pexpire(self._records(key), self._lifetime())
+        # A value of another type under one name must not hide the others.
+        answers = yield pipeline.execute(raise_on_error=False)
         found: list[Record] = []
-        for values in self._asked(ask)[::2]:
+        for values in answers[::2]:
             if isinstance(values, Exception):
                 if isinstance(values, self._refused) and str(values).startswith("WRONGTYPE"):
                     continue
                 raise values
-            for value in values:
-                record = Record.from_json(value)
-                if record is not None:
-                    found.append(record)
+            found.extend(record for value in values if (record := Record.from_json(value)) is not None)
         return found
 
-    def save(self, record: Record) -> None:
-        """Keep a record; one with the same ``id`` is replaced."""
-        name, body = self._records(record.key), record.to_json()
-
-        def ask() -> int:
-            pipeline = self._client.pipeline(transaction=True)
-            pipeline.hset(name, record.id, body)
-            pipeline.pexpire(name, self._lifetime())
-            pipeline.hlen(name)
-            return int(pipeline.execute()[-1])
-
-        if self._asked(ask) > _PER_KEY:
-            self._asked(lambda: self._trim(name, record.id))
-
-    def claim(self, key: str, seconds: float) -> bool:
-        """Whether this caller may do the work, for ``seconds`` at most."""
-        token = self._tokens.new()
-        granted = self._asked(
-            lambda: self._client.set(self._claims(key), token, nx=True, px=max(1, int(seconds * 1000)))
-        )
-        if granted:
-            self._tokens.hold(key, token)
-        return bool(granted)
-
-    def release(self, key: str) -> None:
-        """Give a claim back, if it is still this caller's."""
-        token = self._tokens.give_back(key)
-        if token is not None:
-            self._asked(lambda: self._client.eval(_RELEASE, 1, self._claims(key), token))
-
-    def clear(self) -> None:
-        """Forget every record of this namespace."""
-
-        def ask() -> None:
-            for name in self._client.scan_iter(match=f"{_literal(self._records(''))}*", count=1_000):
-                self._client.delete(name)
-
-        self._asked(ask)
-
-    def close(self) -> None:
-        """Close the connections; the next use opens them again."""
-        self._client.close()
-
-    def _asked(self, ask: Callable[[], T]) -> T:
-        """What the server answers.
-
-        Raises at once while it is known to be away, so that calls do not wait for it one by one.
-        """
-        with self._lock:
-            if time.monotonic() < self._away_until:
-                raise self._errors[0]("the server did not answer a moment ago")
-        try:
-            return ask()
-        except self._errors:
-            with self._lock:
-                self._away_until = time.monotonic() + _PAUSE
-            raise
-
-    def _trim(self, name: str, newest: str) -> None:
-        """Drop the shortest of too many records, and the corrupt ones; never the one just saved."""
+    def _save(self, record: Record, body: str) -> Steps[None]:
+        name = self._records(record.key)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hset(name, record.id, body)
+        pipeline.pexpire(name, self._lifetime())
+        pipeline.hlen(name)
+        answers = yield pipeline.execute()
+        if answers[-1] <= _PER_KEY:
+            return
+        # Drop the corrupt ones and the shortest of too many; never the one just saved.
         ranks: list[tuple[int, str]] = []
-        for field, value in self._client.hgetall(name).items():
-            known = field if isinstance(field, str) else field.decode("utf-8", "replace")
-            record = Record.from_json(value)
-            if known != newest:
-                ranks.append((record.boundary if record else -1, known))
+        values = yield self._client.hgetall(name)
+        for field, value in values.items():
+            if _decoded(field) != record.id:
+                other = Record.from_json(value)
+                ranks.append((other.boundary if other else -1, _decoded(field)))
         ranks.sort()
-        surplus = [known for _, known in ranks[: len(ranks) + 1 - _PER_KEY]]
+        surplus = [field for _, field in ranks[: len(ranks) + 1 - _PER_KEY]]
         if surplus:
-            self._client.hdel(name, *surplus)
+            yield self._client.hdel(name, *surplus)
+
+    def _run(self, steps: Steps[T]) -> T:
+        """What an operation returns. Raises ``MemoryUnavailable`` after the deadline, and while the server is away."""
+        if self.asynchronous:
+            raise TypeError("a RedisMemory with an asyncio client serves async calls only")
+        self._circuit.check()
+
+        try:
+            # The time-out of a socket begins anew with every byte, so the operation runs beside this thread.
+            result = self._circuit.within(self.deadline, lambda: _answered(steps))
+        except self._away:
+            self._circuit.failed()
+            raise
+        self._circuit.succeeded()
+        return result
+
+    async def _arun(self, steps: Steps[T]) -> T:
+        self._circuit.check()
+        try:
+            async with asyncio.timeout(self.deadline):
+                result = await _awaited(steps)
+        except TimeoutError:
+            self._circuit.failed()
+            raise MemoryUnavailable(f"the Redis server did not answer within {self.deadline:g} seconds") from None
+        except self._away:
+            self._circuit.failed()
+            raise
+        self._circuit.succeeded()
+        return result
+
+    def _lock_named(self, key: str, seconds: float) -> Any:  # noqa: ANN401 - of redis or of redis.asyncio
+        # Asked from several threads: the lock's token must not belong to one of them.
+        lease = max(0.001, min(seconds, LEASE))
+        return self._client.lock(self._claims(key), timeout=lease, blocking=False, thread_local=False)
 
     def _records(self, key: str) -> str:
-        return f"{self.namespace}:records:{key}"
+        return f"{self.namespace}:records:{_without_colons(key)}"
 
     def _claims(self, key: str) -> str:
-        return f"{self.namespace}:claims:{key}"
+        return f"{self.namespace}:claims:{_without_colons(key)}"
 
     def _lifetime(self) -> int:
         return max(1, int(self.ttl * 1000))
+
+
+class AsyncLease:
+    """As ``compacter.memory.base.Lease``, renewed by a task."""
+
+    def __init__(self, seconds: float, renew: Callable[[], Any], give_back: Callable[[], Any]) -> None:
+        self._give_back = give_back
+        self._held = True
+        self._task: asyncio.Task[None] | None = None
+        if seconds > LEASE:
+            self._task = asyncio.get_running_loop().create_task(_keep(renew, seconds))
+
+    async def release(self) -> None:
+        """Give the claim back, as ``Claim.release`` promises."""
+        if self._held:
+            self._held = False
+            self._stop()
+            await self._give_back()
+
+    def __del__(self) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            # The loop may be closed already.
+            with contextlib.suppress(RuntimeError):
+                self._task.cancel()
+            self._task = None
+
+
+async def _keep(renew: Callable[[], Any], seconds: float) -> None:
+    left = seconds
+    while left > LEASE:
+        await asyncio.sleep(LEASE / 4)
+        left -= LEASE / 4
+        with contextlib.suppress(Exception):
+            if not await renew():
+                return
+
+
+def _answered(steps: Steps[T]) -> T:
+    answer = None
+    while True:
+        try:
+            answer = steps.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+async def _awaited(steps: Steps[T]) -> T:
+    answer = None
+    while True:
+        try:
+            request = steps.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        answer = await request
+
+
+def _step(ask: Callable[[], Any]) -> Steps[Any]:
+    """An operation of one step."""
+    answer = yield ask()
+    return answer
+
+
+def _connected(url: str, deadline: float) -> Any:  # noqa: ANN401 - as is a client of the user's own
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    if urlsplit(url).scheme not in _SCHEMES:
+        # The URL itself is not repeated: it may hold a password.
+        raise ConfigurationError("url takes redis://host:port/db, rediss://host:port/db or unix:///path")
+    try:
+        return redis.Redis.from_url(
+            url,
+            socket_timeout=deadline,
+            socket_connect_timeout=deadline,
+            # Once more, for a connection that the server has closed meanwhile.
+            retry=Retry(NoBackoff(), 1),
+        )
+    except ValueError as error:
+        raise ConfigurationError(f"url: {error}") from None
+
+
+def _checked(client: object) -> Any:  # noqa: ANN401 - one of four classes
+    if isinstance(client, type) or not all(callable(getattr(client, name, None)) for name in _METHODS):
+        raise ConfigurationError(
+            f"url takes redis://host:port/db, rediss://host:port/db or unix:///path, or a client, not {type(client)!r}"
+        )
+    return client
+
+
+_METHODS = ("execute_command", "pipeline", "lock", "hgetall", "hdel")
 
 
 def _literal(text: str) -> str:
@@ -182,10 +329,12 @@ def _literal(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "*?[]\\^-" else letter for letter in text)
 
 
-def _check_url(url: object) -> None:
-    if not isinstance(url, str) or urlsplit(url).scheme not in _SCHEMES:
-        # The URL itself is not repeated: it may hold a password.
-        raise ConfigurationError("url takes redis://host:port/db, rediss://host:port/db or unix:///path")
+def _without_colons(key: str) -> str:
+    return key.replace("%", "%25").replace(":", "%3A")
+
+
+def _decoded(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
 def _text(name: str, value: object) -> str:

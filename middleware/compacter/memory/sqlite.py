@@ -4,85 +4,99 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import sqlite3
 import threading
 import time
 from collections.abc import Generator, Sequence
+from pathlib import Path
 
 from compacter.errors import ConfigurationError
-from compacter.memory.base import Tokens, seconds, whole_number
+from compacter.fork import renew_after_fork
+from compacter.memory.base import DEADLINE, LEASE, BaseMemory, Circuit, Lease, MemoryUnavailable, seconds, whole_number
 from compacter.memory.record import Record
 
-_SCHEMA = 1
+_SCHEMA = 2
 """``PRAGMA user_version`` of the file. One of an older schema is emptied: all it held can be made again."""
 _APPLICATION = 0x636D7074
 """``PRAGMA application_id``: "cmpt"."""
-_TABLES = """
-    CREATE TABLE records (
-        id TEXT PRIMARY KEY, key TEXT NOT NULL, body TEXT NOT NULL, used REAL NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX records_by_key ON records (key, used);
-    CREATE INDEX records_by_use ON records (used);
-    CREATE TABLE claims (
-        key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL
-    ) STRICT, WITHOUT ROWID;
-"""
-_BUSY = 2.0
-"""Seconds that a call waits for another process to finish writing."""
+_TABLES = {
+    "records": "CREATE TABLE records "
+    "(id TEXT PRIMARY KEY, key TEXT NOT NULL, body TEXT NOT NULL, used REAL NOT NULL) STRICT, WITHOUT ROWID",
+    "records_by_key": "CREATE INDEX records_by_key ON records (key, used)",
+    "records_by_use": "CREATE INDEX records_by_use ON records (used)",
+    "claims": "CREATE TABLE claims "
+    "(key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) STRICT, WITHOUT ROWID",
+}
 _PER_KEY = 32
 """Records under one key: the newest of one conversation count, its older ones only for forks."""
 _TOUCH = 60.0
 """Seconds between two notes that a record was used, so that reading seldom writes."""
 _WEEK = 7 * 86_400.0
+_GRACE = 0.1
+"""Seconds after its deadline for which a statement may work that has waited for a lock."""
+_CHECK = 0.25
+"""Seconds that looking through a file for damage may take when it is opened."""
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class SQLiteMemory:
+class SQLiteMemory(BaseMemory):
     """Keeps records in the SQLite file at ``path``; it is made where there is none, for its owner only.
 
-    At most ``max_entries``, the least recently used dropped; one that nobody used for ``ttl`` seconds is
-    forgotten (``None``: never). Thread-safe, and safe among processes of one machine (it uses a write-ahead
-    log: no network file system); ``":memory:"`` is a database of this object alone.
+    At most ``max_entries``, the least recently used dropped; one that nobody used for ``ttl`` seconds is forgotten
+    (``None``: never). Thread-safe, and safe among processes of one machine and across forks (it uses a write-ahead log:
+    no network file system, see https://www.sqlite.org/wal.html); ``":memory:"`` is a database of this object alone.
 
-    Raises ``ConfigurationError`` at construction where the file cannot be opened, is no database, belongs to
-    another program, or was made by a newer version. What goes wrong later raises ``sqlite3.Error``, which
-    costs a call nothing but the memory. The file holds the text of summaries: whoever can write to it can
-    change what models are told.
+    Raises ``ConfigurationError`` at construction where the file cannot be opened, is no database, belongs to another
+    program, or was made by a newer version. One that an older version made is emptied, a damaged one of its own is
+    replaced by a fresh one: all it held can be made again.
+
+    What goes wrong later raises ``sqlite3.Error`` or ``MemoryUnavailable``, which costs a call nothing but the memory.
+    No operation takes longer than ``deadline`` seconds, whoever has locked the file; after a failure the file is left
+    alone for five seconds. While another process is writing, records are found all the same. The file holds the text
+    of summaries: whoever can write to it can change what models are told.
     """
 
-    blocking = True
-
-    def __init__(self, path: str | os.PathLike[str], max_entries: int = 10_000, ttl: float | None = _WEEK) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        max_entries: int = 10_000,
+        ttl: float | None = _WEEK,
+        *,
+        deadline: float = DEADLINE,
+    ) -> None:
+        super().__init__()
         self.path = _file_name(path)
         self.max_entries = whole_number("max_entries", max_entries)
         self.ttl = None if ttl is None else seconds("ttl", ttl)
-        self._tokens = Tokens()
-        self._lock = threading.Lock()
-        self._process = 0
-        self._connection: sqlite3.Connection | None = None
-        self._parents: sqlite3.Connection | None = None
+        self.deadline = seconds("deadline", deadline)
+        self._writing = _Connection(self.path, self.deadline)
+        # Readers of a write-ahead log do not wait for writers: they must not do so here either.
+        self._reading = self._writing if self.path == ":memory:" else _Connection(self.path, self.deadline)
         try:
-            with self._open():
-                pass
-        except (OSError, sqlite3.Error) as error:
-            raise ConfigurationError(f"SQLiteMemory cannot use {self.path!r}: {error}") from error
+            self._check_file()
+        except MemoryUnavailable:
+            pass
+        except (OSError, ValueError, sqlite3.Error) as error:
+            # A file that somebody has locked will be opened when it is used.
+            if _code(error) not in _LOCKED:
+                raise ConfigurationError(f"SQLiteMemory cannot use {self.path!r}: {error}") from error
 
     def __repr__(self) -> str:
         return f"SQLiteMemory({self.path!r}, max_entries={self.max_entries}, ttl={self.ttl})"
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these keys; corrupt ones are left out."""
+        """All records under any of these keys; what was altered since it was saved is left out."""
         now = time.time()
         marks = ",".join("?" * len(keys))
-        with self._open() as connection:
+        with self._reading.use() as connection:
             rows = connection.execute(
                 f"SELECT id, body, used FROM records WHERE key IN ({marks}) AND used >= ?",  # noqa: S608 - marks only
                 (*keys, self._oldest(now)),
             ).fetchall()
-            stale = [(now, name.decode("utf-8", "replace")) for name, _, used in rows if now - used >= self._touch()]
-            if stale:
-                # Another process that is writing is no reason to wait, nor to fail.
-                with contextlib.suppress(sqlite3.OperationalError), self._impatient(connection):
-                    connection.executemany("UPDATE records SET used = ? WHERE id = ?", stale)
+        touch = _TOUCH if self.ttl is None else min(_TOUCH, self.ttl / 10)
+        self._touch(now, [name for name, _, used in rows if isinstance(used, float) and now - used >= touch])
         records = [Record.from_json(body) for _, body, _ in rows]
         return [record for record in records if record is not None]
 
@@ -90,7 +104,7 @@ class SQLiteMemory:
         """Keep a record; one with the same ``id`` is replaced."""
         body = record.to_json()
         now = time.time()
-        with self._open() as connection, _transaction(connection):
+        with self._writing.use() as connection, _transaction(connection):
             connection.execute(
                 "INSERT OR REPLACE INTO records (id, key, body, used) VALUES (?, ?, ?, ?)",
                 (record.id, record.key, body, now),
@@ -103,80 +117,164 @@ class SQLiteMemory:
                     (*((record.key,) if where else ()), record.id),
                 )
 
-    def claim(self, key: str, seconds: float) -> bool:
-        """Whether this caller may do the work, for ``seconds`` at most."""
-        token, now = self._tokens.new(), time.time()
-        with self._open() as connection, _transaction(connection):
-            connection.execute("DELETE FROM claims WHERE expires <= ?", (now,))
-            granted = connection.execute(
-                "INSERT OR IGNORE INTO claims (key, owner, expires) VALUES (?, ?, ?)",
-                (key, token, now + seconds),
-            ).rowcount
-        if granted:
-            self._tokens.hold(key, token)
-        return bool(granted)
+    def claim(self, key: str, seconds: float) -> Lease | None:
+        """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
 
-    def release(self, key: str) -> None:
-        """Give a claim back, if it is still this caller's."""
-        token = self._tokens.give_back(key)
-        if token is not None:
-            with self._open() as connection:
-                connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, token))
+        It is renewed every half second; that of a process that has died runs out after two.
+        """
+        owner, now = secrets.token_hex(16), time.time()
+        lease, end = min(seconds, LEASE), time.monotonic() + self.deadline
+        # A claim that ends later than any can was made before the clock was set back.
+        stale = "(expires <= ? OR expires > ?)"
+        with self._reading.use(end) as connection:
+            query = f"SELECT 1 FROM claims WHERE key = ? AND NOT {stale}"  # noqa: S608 - of this method
+            if connection.execute(query, (key, now, now + 2 * LEASE)).fetchone():
+                return None
+        with self._writing.use(end) as connection, _transaction(connection):
+            connection.execute(f"DELETE FROM claims WHERE {stale}", (now, now + 2 * LEASE))  # noqa: S608
+            granted = connection.execute(
+                "INSERT OR IGNORE INTO claims (key, owner, expires) VALUES (?, ?, ?)", (key, owner, now + lease)
+            ).rowcount
+        if not granted:
+            return None
+        writing = self._writing
+
+        def renew() -> bool:
+            with writing.use() as connection:
+                extended = connection.execute(
+                    "UPDATE claims SET expires = ? WHERE key = ? AND owner = ?", (time.time() + LEASE, key, owner)
+                )
+            return bool(extended.rowcount)
+
+        def give_back() -> None:
+            with writing.use() as connection:
+                connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
+
+        return Lease(seconds, renew, give_back)
 
     def clear(self) -> None:
         """Forget every record."""
-        with self._open() as connection:
+        with self._writing.use() as connection:
             connection.execute("DELETE FROM records")
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-                self._connection = None
+        self._writing.close()
+        self._reading.close()
 
-    def __del__(self) -> None:
-        # An argument that was refused leaves an object without these.
-        if getattr(self, "_connection", None) is not None:
-            self.close()
+    def _check_file(self) -> None:
+        """Open the file, and put a fresh one in its place if it is damaged."""
+        try:
+            with self._writing.use() as connection:
+                if self.path == ":memory:" or _whole(connection):
+                    return
+        except sqlite3.DatabaseError as error:
+            if _code(error) not in _DAMAGED or not _made_here(self.path):
+                raise
+        self._writing.close()
+        for suffix in ("", "-wal", "-shm"):
+            Path(self.path + suffix).unlink(missing_ok=True)
+        with self._writing.use():
+            pass
 
     def _oldest(self, now: float) -> float:
         return 0.0 if self.ttl is None else now - self.ttl
 
-    def _touch(self) -> float:
-        return _TOUCH if self.ttl is None else min(_TOUCH, self.ttl / 10)
+    def _touch(self, now: float, names: list[bytes]) -> None:
+        """Note that these were used. Somebody else who is writing is no reason to wait, nor to fail."""
+        if not names:
+            return
+        with contextlib.suppress(sqlite3.Error, MemoryUnavailable), self._writing.use(0.0) as connection:
+            used = [(now, name.decode("utf-8", "replace")) for name in names]
+            connection.executemany("UPDATE records SET used = ? WHERE id = ?", used)
+
+
+class _Connection:
+    """A connection to the file, for one thread at a time."""
+
+    def __init__(self, path: str, deadline: float) -> None:
+        self._path = path
+        self._deadline = deadline
+        self._circuit = Circuit("the SQLite file")
+        self._lock = threading.Lock()
+        self._open: sqlite3.Connection | None = None
+        self._inherited: list[sqlite3.Connection] = []
+        renew_after_fork(self)
 
     @contextlib.contextmanager
-    def _open(self) -> Generator[sqlite3.Connection]:
-        """The connection, for one thread at a time."""
-        with self._lock:
-            if self._connection is None or self._process != os.getpid():
-                # A connection must not be used across a fork, not even to close it: the child holds on to it.
-                self._parents = self._connection
-                self._connection, self._process = self._connected(), os.getpid()
-            yield self._connection
+    def use(self, end: float | None = None) -> Generator[sqlite3.Connection]:
+        """The connection, until ``end`` (``time.monotonic()``; the deadline from now on).
 
-    def _connected(self) -> sqlite3.Connection:
-        if self.path != ":memory:":
+        All that is waited for, other threads and locks of the file, ends then. Raises ``MemoryUnavailable``,
+        ``sqlite3.Error`` or ``OSError``. With an ``end`` of 0 nothing is waited for, and a failure does not count.
+        """
+        began = self._circuit.check()
+        if end is None:
+            end = began + self._deadline
+        if not self._lock.acquire(timeout=max(0.0, end - began)):
+            if end:
+                self._circuit.failed()
+            raise MemoryUnavailable(f"the SQLite file did not answer within {self._deadline:g} seconds")
+        try:
+            self._circuit.check(began)
+            yield self._connected(end)
+            self._circuit.succeeded()
+        except (sqlite3.Error, OSError) as error:
+            if end:
+                self._circuit.failed()
+            if _code(error) not in _LOCKED:
+                # The next use looks at the file anew: it may have been replaced meanwhile.
+                self._drop()
+            raise
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Close the file, and forget that it failed."""
+        with self._lock:
+            self._drop()
+            self._circuit.reset()
+
+    def after_fork(self) -> None:
+        """A connection must not be used across a fork, not even to close it: the child only holds on to it."""
+        if self._open is not None:
+            self._inherited.append(self._open)
+        self._open = None
+        self._lock = threading.Lock()
+        self._circuit.reset()
+
+    def __del__(self) -> None:
+        self._drop()
+
+    def _drop(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _connected(self, end: float) -> sqlite3.Connection:
+        connection = self._open
+        if connection is not None:
+            _limit(connection, end)
+            return connection
+        if self._path != ":memory:":
             # SQLite gives its own further files the permissions of this one.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(self.path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         try:
             # Text that is no UTF-8 is one corrupt record, not a failed query.
             connection.text_factory = bytes
-            _prepare(connection, self.path)
+            _prepare(connection, self._path, end)
         except BaseException:
             connection.close()
             raise
+        self._open = connection
         return connection
 
-    @contextlib.contextmanager
-    def _impatient(self, connection: sqlite3.Connection) -> Generator[None]:
-        connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            yield
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {int(_BUSY * 1000)}")
+
+def _limit(connection: sqlite3.Connection, end: float) -> None:
+    """Have the next statement wait for locks of the file until ``end``, and stop one that works for much longer."""
+    connection.execute(f"PRAGMA busy_timeout = {max(0, int((end - time.monotonic()) * 1000))}")
+    connection.set_progress_handler(lambda: time.monotonic() > end + _GRACE, 10_000)
 
 
 @contextlib.contextmanager
@@ -184,29 +282,34 @@ def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Gen
     connection.execute(f"BEGIN {kind}")
     try:
         yield
+        connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        # Some failures have ended the transaction already.
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
 
 
-def _prepare(connection: sqlite3.Connection, path: str) -> None:
+def _prepare(connection: sqlite3.Connection, path: str, end: float) -> None:
     """Make or check the tables. Raises ``ConfigurationError`` for a file that is not ours to change."""
+    _limit(connection, end)
     # Refused where another process is switching it on right now, which does: it is a property of the file.
     with contextlib.suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
+    _limit(connection, end)
     # One snapshot of all that is asked: another process may be making the tables right now.
     with _transaction(connection, "DEFERRED"):
         ready = _ours(connection, path)
     if ready:
         return
+    _limit(connection, end)
     with _transaction(connection):
         if _ours(connection, path):
             return
         for table in ("records", "claims"):
             connection.execute(f"DROP TABLE IF EXISTS {table}")
-        for statement in _TABLES.split(";"):
+        for statement in _TABLES.values():
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {_SCHEMA}")
@@ -216,7 +319,7 @@ def _ours(connection: sqlite3.Connection, path: str) -> bool:
     """Whether the tables are there, in this version's form."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    tables = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
     if application != _APPLICATION and (application or version or tables):
         raise ConfigurationError(f"SQLiteMemory cannot use {path!r}: it is another program's database")
     if version > _SCHEMA:
@@ -224,7 +327,32 @@ def _ours(connection: sqlite3.Connection, path: str) -> bool:
             f"SQLiteMemory cannot use {path!r}: a newer version of compacter made it "
             f"(schema {version}, this one reads {_SCHEMA})"
         )
-    return bool(version == _SCHEMA)
+    wanted = {name.encode(): statement.encode() for name, statement in _TABLES.items()}
+    return bool(version == _SCHEMA and wanted.items() <= tables.items())
+
+
+def _whole(connection: sqlite3.Connection) -> bool:
+    """Whether no damage is found in the time that looking for it may take."""
+    end = time.monotonic() + _CHECK
+    connection.set_progress_handler(lambda: time.monotonic() > end, 1_000)
+    try:
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError:
+        return True
+    return bool(found == (b"ok",))
+
+
+def _made_here(path: str) -> bool:
+    """Whether a file that SQLite finds damaged begins as this class's files do."""
+    with Path(path).open("rb") as file:
+        header = file.read(100)
+    return header.startswith(b"SQLite format 3\0") and header[68:72] == _APPLICATION.to_bytes(4, "big")
+
+
+def _code(error: BaseException) -> int | None:
+    """SQLite's primary result code, see https://www.sqlite.org/rescode.html."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code & 0xFF if isinstance(code, int) else None
 
 
 def _file_name(path: object) -> str:

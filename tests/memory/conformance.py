@@ -1,0 +1,164 @@
+"""The suite that a memory must pass: what ``compacter.memory.Memory`` promises, one test a promise.
+
+For a memory of your own: subclass :class:`MemoryConformance` in a test module under a name that begins with ``Test``,
+and say in ``open`` how to get at the store; pytest does the rest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from compacter.memory import Memory, Record
+from compacter.memory.record import StoredMessage
+
+Opener = Callable[[], Memory]
+
+
+def record(key: str = "k", boundary: int = 3, text: str = "So far.", digest: str = "d") -> Record:
+    """A record with a summary for the messages before ``boundary``."""
+    return Record(key, boundary, (), (StoredMessage(0, {"role": "user", "content": text}),), digest, "l")
+
+
+class MemoryConformance:
+    """Subclass it and override ``open``."""
+
+    shared = True
+    """Whether every memory that ``open`` returns sees what the others saved; otherwise it is called once a test."""
+    exclusive = True
+    """Whether ``claim`` keeps others out; a memory of one process may always grant it."""
+
+    @pytest.fixture
+    def open(self) -> Opener:
+        """A function that opens the store of this test, as another process would."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def memory(self, open: Opener) -> Memory:  # noqa: A002 - the fixture above
+        return open()
+
+    @pytest.fixture
+    def other(self, open: Opener, memory: Memory) -> Memory:  # noqa: A002
+        return open() if self.shared else memory
+
+    def test_it_is_a_memory(self, memory: Memory) -> None:
+        assert isinstance(memory, Memory)
+
+    def test_nothing_is_found_before_anything_is_saved(self, memory: Memory) -> None:
+        assert list(memory.find(["a", "b"])) == []
+
+    def test_what_is_saved_is_found_under_its_key_alone(self, memory: Memory, other: Memory) -> None:
+        for key in "abc":
+            memory.save(record(key))
+        assert sorted(found.key for found in other.find(["a", "x", "b"])) == ["a", "b"]
+        assert list(other.find(["a"])) == [record("a")]
+
+    def test_all_records_of_one_key_are_found(self, memory: Memory, other: Memory) -> None:
+        saved = [record(boundary=boundary) for boundary in (3, 5, 9)]
+        for one in saved:
+            memory.save(one)
+        assert sorted(other.find(["k"]), key=lambda found: found.boundary) == saved
+
+    def test_a_record_comes_back_as_it_was(self, memory: Memory, other: Memory) -> None:
+        message = {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "naïve 旅行 \ud83d\t\0"},
+                {"data": b"\x89PNG\0", "n": [1, 1.0, True, None]},
+            ],
+        }
+        literals = (StoredMessage(0, message), StoredMessage(4, {"role": "user", "content": ""}, behind_system=True))
+        saved = Record("k", 7, (2, 5), literals, "d", "l", folded_user=4)
+        memory.save(saved)
+        (found,) = other.find(["k"])
+        assert found == saved
+        assert repr(found.literals) == repr(saved.literals)
+
+    def test_a_record_with_the_same_id_takes_the_place_of_the_old_one(self, memory: Memory, other: Memory) -> None:
+        memory.save(record(text="Old."))
+        other.save(record(text="New."))
+        assert list(memory.find(["k"])) == [record(text="New.")]
+
+    def test_the_record_just_saved_is_among_those_that_are_found(self, memory: Memory, other: Memory) -> None:
+        for boundary in (*range(10, 60), 1):
+            memory.save(record(boundary=boundary))
+            assert boundary in {found.boundary for found in other.find(["k"])}
+
+    def test_a_large_record_does_not_disturb_the_others(self, memory: Memory, other: Memory) -> None:
+        memory.save(record("small"))
+        memory.save(record("large", text="x" * 1_000_000))
+        assert list(other.find(["small"])) == [record("small")]
+
+    def test_many_threads_save_and_find_at_once(self, memory: Memory, other: Memory) -> None:
+        def work(number: int) -> bool:
+            using = (memory, other)[number % 2]
+            using.save(record(str(number)))
+            return list(using.find([str(number)])) == [record(str(number))]
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(work, range(40)))
+
+    def test_a_claim_is_granted_and_given_back(self, memory: Memory, other: Memory) -> None:
+        claim = memory.claim("k", 60)
+        assert claim is not None
+        claim.release()
+        again = other.claim("k", 60)
+        assert again is not None
+        again.release()
+
+    def test_a_claim_may_be_given_back_twice(self, memory: Memory, other: Memory) -> None:
+        first = memory.claim("k", 60)
+        assert first is not None
+        first.release()
+        second = other.claim("k", 60)
+        assert second is not None
+        first.release()
+        if self.exclusive:
+            assert memory.claim("k", 60) is None
+        second.release()
+
+    def test_a_claim_is_granted_to_one_at_a_time(self, memory: Memory, other: Memory) -> None:
+        if not self.exclusive:
+            pytest.skip("claims of this memory keep nobody out")
+        held = memory.claim("k", 60)
+        assert held is not None
+        assert other.claim("k", 60) is None
+        assert memory.claim("k", 60) is None
+        elsewhere = other.claim("another", 60)
+        assert elsewhere is not None
+        held.release()
+        elsewhere.release()
+
+    def test_a_claim_that_ran_out_is_the_next_ones_and_stays_so(self, memory: Memory, other: Memory) -> None:
+        if not self.exclusive:
+            pytest.skip("claims of this memory keep nobody out")
+        expired = memory.claim("k", 1e-3)
+        assert expired is not None
+        while (held := other.claim("k", 60)) is None:
+            pass
+        expired.release()
+        assert memory.claim("k", 60) is None
+        held.release()
+
+    def test_of_many_threads_one_gets_the_claim(self, memory: Memory, other: Memory) -> None:
+        if not self.exclusive:
+            pytest.skip("claims of this memory keep nobody out")
+        start = threading.Barrier(8)
+
+        def work(number: int) -> object:
+            start.wait()
+            return (memory, other)[number % 2].claim("k", 60)
+
+        with ThreadPoolExecutor(8) as pool:
+            claims = list(pool.map(work, range(8)))
+        assert sum(claim is not None for claim in claims) == 1, claims
+
+    def test_records_are_not_changed_by_finding_them(self, memory: Memory) -> None:
+        memory.save(record())
+        memory.find(["k"])
+        memory.save(replace(record(), key="other"))
+        assert list(memory.find(["k"])) == [record()]

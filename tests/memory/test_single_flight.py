@@ -1,0 +1,272 @@
+"""Who needs the same compaction waits for the one who makes it, and never for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from compacter.memory.single_flight import Flight, SingleFlight
+
+
+def lead(flights: SingleFlight, key: str = "k") -> Flight:
+    """Begin a flight."""
+    flight = flights.join(key, blocks=True)
+    assert flight is not None
+    assert flight.leads
+    return flight
+
+
+def elsewhere(flights: SingleFlight, key: str = "k") -> Flight:
+    """Join from another thread and context, as another call."""
+    with ThreadPoolExecutor(1) as pool:
+        flight = pool.submit(flights.join, key, blocks=True).result(10)
+    assert flight is not None
+    return flight
+
+
+def test_the_first_leads_and_another_thread_waits_until_it_has_finished() -> None:
+    flights = SingleFlight()
+    leader, follower = lead(flights), elsewhere(flights)
+    assert not follower.leads
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(follower.wait, 60)
+        assert not waiting.done()
+        leader.release()
+        assert waiting.result(10) is True
+    assert elsewhere(flights).leads
+
+
+def test_other_keys_do_not_wait() -> None:
+    flights = SingleFlight()
+    held = lead(flights)
+    assert elsewhere(flights, "other").leads
+    held.release()
+
+
+def test_a_thread_never_waits_for_itself() -> None:
+    flights = SingleFlight()
+    held = lead(flights)
+    assert flights.join("k", blocks=True) is None
+    held.release()
+
+
+def test_a_wait_that_takes_too_long_is_given_up_and_the_flight_goes_on() -> None:
+    flights = SingleFlight()
+    held = lead(flights)
+    assert elsewhere(flights).wait(0.001) is False
+    assert len(flights) == 1
+    held.release()
+
+
+def test_releasing_twice_does_not_end_the_next_flight() -> None:
+    flights = SingleFlight()
+    first = lead(flights)
+    first.release()
+    second = contextvars.Context().run(lead, flights)
+    first.release()
+    assert not second.over()
+    assert not elsewhere(flights).leads
+
+
+def test_a_follower_cannot_end_the_flight() -> None:
+    flights = SingleFlight()
+    leader, follower = lead(flights), elsewhere(flights)
+    follower.release()
+    del follower
+    assert not leader.over()
+    assert not elsewhere(flights).leads
+
+
+def test_a_leader_that_is_lost_ends_its_flight() -> None:
+    flights = SingleFlight()
+    leader = lead(flights)
+    follower = elsewhere(flights)
+    del leader
+    assert follower.wait(10)
+    assert len(flights) == 0
+
+
+def test_an_interruption_at_any_line_of_joining_leaves_nothing_behind() -> None:
+    class Interrupted(BaseException):
+        pass
+
+    def interrupted_at(line: int) -> bool:
+        """Whether there was such a line."""
+        count = 0
+
+        def trace(frame: object, event: str, argument: object) -> object:
+            nonlocal count
+            if event == "line":
+                count += 1
+                if count == line:
+                    raise Interrupted
+            return trace
+
+        flights = SingleFlight()
+        flight = None
+        sys.settrace(trace)  # type: ignore[arg-type]
+        try:
+            flight = flights.join("k", blocks=True)
+        except Interrupted:
+            pass
+        finally:
+            sys.settrace(None)
+        assert len(flights) == (flight is not None), line
+        return flight is None
+
+    before = sys.gettrace()
+    try:
+        line = 1
+        while contextvars.Context().run(interrupted_at, line):
+            line += 1
+    finally:
+        sys.settrace(before)
+    assert line > 5
+
+
+async def test_what_is_waited_for_can_be_awaited() -> None:
+    flights = SingleFlight()
+    leader = lead(flights)
+    followers = [await asyncio.to_thread(elsewhere, flights) for _ in range(3)]
+    waiting = [asyncio.wrap_future(follower.done) for follower in followers]
+    await asyncio.sleep(0)
+    assert not any(future.done() for future in waiting)
+    leader.release()
+    await asyncio.gather(*waiting)
+    assert all(follower.over() for follower in followers)
+
+
+async def test_the_cancellation_of_one_waiter_leaves_the_others_waiting() -> None:
+    flights = SingleFlight()
+    leader = lead(flights)
+    one, other = elsewhere(flights), elsewhere(flights)
+    cancelled, waiting = asyncio.wrap_future(one.done), asyncio.wrap_future(other.done)
+    cancelled.cancel()
+    await asyncio.sleep(0)
+    assert not other.over()
+    leader.release()
+    await waiting
+
+
+async def test_a_task_never_waits_for_itself_nor_for_the_task_that_started_it() -> None:
+    flights = SingleFlight()
+    held = flights.join("k", blocks=False)
+    assert held is not None
+
+    async def join() -> Flight | None:
+        return flights.join("k", blocks=False)
+
+    assert await join() is None
+    assert await asyncio.create_task(join()) is None
+
+
+async def test_a_task_waits_for_another_one_of_its_loop() -> None:
+    flights = SingleFlight()
+    held: list[Flight | None] = []
+
+    async def join() -> Flight | None:
+        flight = flights.join("k", blocks=False)
+        held.append(flight)
+        return flight
+
+    leader = await asyncio.create_task(join())
+    follower = await asyncio.create_task(join())
+    assert leader is not None
+    assert follower is not None
+    assert (leader.leads, follower.leads) == (True, False)
+    assert held
+
+
+def test_a_thread_that_runs_in_the_context_of_the_leader_does_not_wait_for_it() -> None:
+    flights = SingleFlight()
+    held = lead(flights)
+    with ThreadPoolExecutor(1) as pool:
+        joined = pool.submit(contextvars.copy_context().run, lambda: flights.join("k", blocks=True)).result()
+    assert joined is None
+    held.release()
+
+
+def test_a_context_whose_own_flight_has_ended_waits_for_the_next_one() -> None:
+    flights = SingleFlight()
+    lead(flights).release()
+    other = elsewhere(flights)
+    joined = flights.join("k", blocks=True)
+    assert joined is not None
+    assert not joined.leads
+    assert other.leads
+
+
+async def test_a_call_that_blocks_the_loop_does_not_wait_for_a_task_of_that_loop() -> None:
+    flights = SingleFlight()
+
+    async def begin() -> Flight | None:
+        return flights.join("k", blocks=False)
+
+    held = await asyncio.create_task(begin())
+    assert held is not None
+    assert flights.join("k", blocks=True) is None
+
+
+def test_a_leader_whose_loop_was_closed_holds_nobody_up() -> None:
+    flights = SingleFlight()
+    begun = asyncio.Event()
+    held: list[Flight | None] = []
+
+    async def make() -> None:
+        held.append(flights.join("k", blocks=False))
+        begun.set()
+        await asyncio.Event().wait()
+
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(make())
+    loop.run_until_complete(begun.wait())
+    follower = elsewhere(flights)
+    assert not follower.over()
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.close()
+    assert follower.wait(10)
+    assert elsewhere(flights).leads
+    del task
+
+
+def test_a_waiter_whose_loop_has_ended_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    flights = SingleFlight()
+    leader = lead(flights)
+
+    async def give_up() -> None:
+        flight = flights.join("k", blocks=False)
+        assert flight is not None
+        waiting = asyncio.wrap_future(flight.done)
+        await asyncio.sleep(0)
+        waiting.cancel()
+
+    thread = threading.Thread(target=lambda: asyncio.run(give_up()))
+    thread.start()
+    thread.join()
+    leader.release()
+    gc.collect()
+    assert not caplog.records
+
+
+def test_a_forked_child_does_not_wait_for_its_parents_flights(environment: dict[str, str]) -> None:
+    program = """
+import os, threading
+from compacter.memory.single_flight import SingleFlight
+flights = SingleFlight()
+thread = threading.Thread(target=lambda: held.append(flights.join("k", blocks=True)))
+held = []
+thread.start(); thread.join()
+child = os.fork()
+if child == 0:
+    os._exit(0 if flights.join("k", blocks=True).leads else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert not flights.join("k", blocks=True).leads
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=environment)
