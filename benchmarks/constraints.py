@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from compacter import Compacter
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summary.message import FRAME
 from compacter.summary.timeline import timeline
 
@@ -51,7 +51,7 @@ SMALLEST = 4_000
 
 def kept(messages: list[Any], wire_name: str, place: float, constraint: str, share: float) -> bool:
     """Whether ``constraint``, said at ``place`` of the conversation, survives its compaction."""
-    shape = wire(wire_name)
+    shape = get_format(wire_name)
     steps = [*shape.outline(messages).steps, len(messages)]
     at = steps[int(place * (len(steps) - 1))]
     said = [*messages[:at], shape.say("user", constraint), *messages[at:]]
@@ -66,7 +66,7 @@ def kept(messages: list[Any], wire_name: str, place: float, constraint: str, sha
 
 def kept_by_compacter(messages: list[Any], wire_name: str, place: float, constraint: str, share: float) -> bool:
     """The same through the front door."""
-    shape = wire(wire_name)
+    shape = get_format(wire_name)
     steps = [*shape.outline(messages).steps, len(messages)]
     at = steps[int(place * (len(steps) - 1))]
     said = [*messages[:at], shape.say("user", constraint), *messages[at:]]

@@ -11,7 +11,8 @@ import pytest
 
 from compacter import Compacter, CompactionError, History
 from compacter.compaction.check import violations
-from compacter.messages.format import wire
+from compacter.compaction.conversation import Conversation
+from compacter.messages.format import get_format
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     SummariesIn = Callable[[Sequence[Chat]], list[str]]
 
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 PICTURE = base64.b64encode(bytes(4_000_000)).decode()
 
 
@@ -241,8 +242,8 @@ class TestM16TheValidator:
         return [talk.system(), *talk.turns(6)[1:], talk.calls("c"), talk.result("c", "42")]
 
     def faults(self, before: list[Chat], after: list[Any], protected: Sequence[int] = (0,)) -> list[str]:
-        stays = [index in protected for index in range(len(before))]
-        return violations(OPENAI, before, after, protected=stays, alternate=False)
+        conversation = Conversation.of(before, OPENAI, pinned=protected)
+        return violations(conversation, conversation.with_messages(after), alternate=False)
 
     def test_a_sound_rewrite_has_no_fault(self, history: list[Chat], talk: type[Talk]) -> None:
         assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *history[8:]]) == []

@@ -23,7 +23,7 @@ from compacter import Compacter
 from compacter.call.arguments import CARRIED, LEFT_OUT, OUTPUT_PARAMS, bind
 from compacter.clients.bedrock import Converse, Invoke
 from compacter.clients.google import Contents
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def test_every_parameter_of_an_sdk_has_been_decided_on(method: str) -> None:
 
 
 def kept(binding: Any, kwargs: dict[str, Any], form: str) -> dict[str, Any]:
-    _, sent = binding.summary_call((), kwargs, wire(form), PROMPT, 200)
+    _, sent = binding.summary_call((), kwargs, get_format(form), PROMPT, 200)
     return dict(sent)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compacter.messages.format import WIRE_FORMATS, Wire, WireName, wire
+from compacter.messages.format import FORMATS, MessageFormat, FormatName, get_format
 
 Item = dict[str, Any]
 
@@ -16,10 +16,10 @@ Item = dict[str, Any]
 class Form:
     """How a wire format writes a word, and a call of one tool with its result."""
 
-    name: WireName
+    name: FormatName
 
     @property
-    def wire(self) -> Wire:
+    def wire(self) -> MessageFormat:
         return wire(self.name)
 
     def say(self, role: str, text: str) -> Item:
@@ -81,7 +81,7 @@ class Form:
         return [half.call_id for half in self.wire.outline(items).broken]
 
 
-@pytest.fixture(params=WIRE_FORMATS)
+@pytest.fixture(params=FORMATS)
 def form(request: pytest.FixtureRequest) -> Form:
     """Each wire format in turn."""
     return Form(request.param)

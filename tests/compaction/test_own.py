@@ -11,7 +11,7 @@ from compacter import Chain, Compacter, CompactionEvent, Summarize, Truncate
 from compacter.compaction.task import CompactionStrategy, CompactionTask
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -76,7 +76,7 @@ def test_e5_a_sliding_window_keeps_the_newest_the_system_prompt_and_a_note() -> 
     assert result.event.strategy == "sliding_window"
     assert result.messages[0] == talk()[0]
     assert "52 older messages are not shown." in result.messages[1]["content"]
-    assert wire("openai").outline(result.messages).broken == ()
+    assert get_format("openai").outline(result.messages).broken == ()
     assert result.messages[-1] == talk()[-1]
 
 
@@ -166,7 +166,7 @@ def test_m16_what_breaks_a_promise_is_caught_and_the_fallback_used(what: str) ->
     assert history == talk()
     assert result.event is not None
     assert (result.event.strategy, result.event.fallback) == ("truncate", True)
-    assert wire("openai").outline(result.messages).broken == ()
+    assert get_format("openai").outline(result.messages).broken == ()
     (failed,) = [event for event in told if isinstance(event, CompactionFailed)]
     assert "says" in failed.reason
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter.messages.format import Wire, WireName, wire
+from compacter.messages.format import MessageFormat, FormatName, get_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ PICTURE = base64.b64encode(PNG).decode()
 class Dialect:
     """How one wire format writes what all of them can say; lists where it may take several items."""
 
-    name: WireName
+    name: FormatName
     user: Callable[[str], Message]
     answer: Callable[[str], Message]
     calls: Callable[[list[Call]], list[Message]]
@@ -38,7 +38,7 @@ class Dialect:
     """A message that carries a cache mark, and the same one without it."""
 
     @property
-    def wire(self) -> Wire:
+    def wire(self) -> MessageFormat:
         return wire(self.name)
 
     def broken(self, messages: list[Message]) -> list[tuple[str, str]]:

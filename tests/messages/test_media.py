@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from compacter.messages import media
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.messages.steps import Kind
 
 _PDF = base64.b64encode(bytes(150_000)).decode()
@@ -171,9 +171,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
     ],
 )
 def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight: int, shown: str) -> None:  # M12
-    (entry,) = wire(name).entries(message, 0)
+    (entry,) = get_format(name).entries(message, 0)
 
-    assert wire(name).size(message) == weight
+    assert get_format(name).size(message) == weight
     assert (entry.kind, entry.text) == ("media", shown)
 
 
@@ -245,7 +245,7 @@ def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight
     ],
 )
 def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(name: str, message: object) -> None:
-    reader = wire(name)
+    reader = get_format(name)
     edited = reader.rewrite(message, lambda kind, text, _name: "gone" if kind == "result" else text)
 
     assert [(entry.role, entry.kind) for entry in reader.entries(message, 0)] == [

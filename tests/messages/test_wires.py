@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from compacter.messages import media
-from compacter.messages.format import WIRE_FORMATS, wire
+from compacter.messages.format import FORMATS, get_format
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,12 +23,12 @@ SEEN: Result = ("c1", "look", "blue")
 
 
 def test_each_name_has_its_wire_format() -> None:
-    assert [wire(name).name for name in WIRE_FORMATS] == list(WIRE_FORMATS)
+    assert [get_format(name).name for name in FORMATS] == list(FORMATS)
 
 
 def test_an_unknown_name_is_told_which_there_are() -> None:
     with pytest.raises(ValueError, match=r"'smoke'.*'openai', 'anthropic', 'responses', 'gemini', 'bedrock'"):
-        wire("smoke")
+        get_format("smoke")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_an_unknown_name_is_told_which_there_are() -> None:
     [("openai", False), ("anthropic", True), ("responses", False), ("gemini", True), ("bedrock", True)],
 )
 def test_turns_alternate_where_the_provider_demands_it(name: str, alternates: bool) -> None:
-    assert wire(name).alternates is alternates
+    assert get_format(name).alternates is alternates
 
 
 def test_texts_weigh_their_characters(dialect: Dialect) -> None:  # G1
@@ -107,7 +107,7 @@ def test_what_it_says_reads_as_said(dialect: Dialect, role: Literal["user", "ass
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
 def test_no_blank_text_is_said_where_the_provider_refuses_one(name: str) -> None:
-    (entry,) = wire(name).entries(wire(name).say("user", " \n"), 0)
+    (entry,) = get_format(name).entries(get_format(name).say("user", " \n"), 0)
 
     assert entry.text.strip()
 
@@ -171,7 +171,7 @@ def test_a_result_that_names_no_tool_is_its_calls() -> None:
         {"role": "tool", "tool_call_id": "stray", "content": "?"},
     ]
 
-    assert wire("openai").tool_names(messages) == {1: ("look",), 2: ("",)}
+    assert get_format("openai").tool_names(messages) == {1: ("look",), 2: ("",)}
 
 
 def test_an_edited_text_leaves_calls_as_they_are(dialect: Dialect) -> None:
@@ -250,7 +250,7 @@ def test_a_stranger_is_read_without_harm(dialect: Dialect, message: Message) -> 
 def test_real_conversations_are_read_whole(data: Path) -> None:
     with (data / "conversations.jsonl").open(encoding="utf-8") as lines:
         for record in map(json.loads, lines):
-            reader, messages = wire(record["format"]), record["messages"]
+            reader, messages = get_format(record["format"]), record["messages"]
             outline = reader.outline(messages)
             entries = [entry for i, message in enumerate(messages) for entry in reader.entries(message, i)]
 

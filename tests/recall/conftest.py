@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 
 _SAID = (
     "We moved the bakery to Harbour Street last spring, next to the old cinema.",
@@ -23,6 +23,6 @@ _SAID = (
 
 
 @pytest.fixture(scope="session")
-def folded() -> list[Entry]:
+def folded() -> list[Part]:
     """Twelve messages of a baker and an assistant in turn, from index 1 on."""
-    return [Entry("user" if at % 2 == 0 else "assistant", "text", text, "", at + 1) for at, text in enumerate(_SAID)]
+    return [Part("user" if at % 2 == 0 else "assistant", "text", text, "", at + 1) for at, text in enumerate(_SAID)]

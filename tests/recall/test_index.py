@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.recall.index import Index, SearchUnavailableError, Term, terms
 from compacter.recall.quotes import search
 
@@ -29,8 +29,8 @@ LANGUAGES = {
 }
 
 
-def user(*texts: str) -> list[Entry]:
-    return [Entry("user", "text", text, "", index) for index, text in enumerate(texts)]
+def user(*texts: str) -> list[Part]:
+    return [Part("user", "text", text, "", index) for index, text in enumerate(texts)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -41,13 +41,13 @@ def test_the_sentence_that_a_question_is_about_comes_first(language: str) -> Non
     assert search(user(*filler[:10], answer, *filler[10:]), question)[0].text == answer
 
 
-def test_an_answer_is_found_by_the_words_of_the_question_before_it(folded: list[Entry]) -> None:
+def test_an_answer_is_found_by_the_words_of_the_question_before_it(folded: list[Part]) -> None:
     found = search(folded, "How many rolls does the school take?", limit=1)
 
     assert "Sixty on weekdays" in found[0].text
 
 
-def test_words_are_found_in_their_other_forms(folded: list[Entry]) -> None:
+def test_words_are_found_in_their_other_forms(folded: list[Part]) -> None:
     assert "electrician" in search(folded, "wiring")[0].text
 
 
@@ -65,12 +65,12 @@ def test_of_two_that_say_the_same_the_newer_one_comes_first() -> None:
     assert [passage.index for passage in search(entries, "gate code", limit=2)] == [31, 0]
 
 
-def test_what_tells_nothing_apart_finds_nothing(folded: list[Entry]) -> None:
+def test_what_tells_nothing_apart_finds_nothing(folded: list[Part]) -> None:
     assert search(folded, "what is it that you have?") == []
 
 
-def test_a_passage_tells_who_said_it_where(folded: list[Entry]) -> None:
-    entries = [*folded, Entry("tool", "result", "stock: 14 sacks of spelt", "inventory", 13)]
+def test_a_passage_tells_who_said_it_where(folded: list[Part]) -> None:
+    entries = [*folded, Part("tool", "result", "stock: 14 sacks of spelt", "inventory", 13)]
 
     found = search(entries, "sacks of spelt", limit=1)[0]
 
@@ -79,15 +79,15 @@ def test_a_passage_tells_who_said_it_where(folded: list[Entry]) -> None:
 
 def test_system_prompts_media_and_summaries_are_not_searched() -> None:
     entries = [
-        Entry("system", "text", "The password is heron."),
-        Entry("user", "media", "[heron.png]"),
-        Entry("user", "summary", "They spoke of a heron."),
+        Part("system", "text", "The password is heron."),
+        Part("user", "media", "[heron.png]"),
+        Part("user", "summary", "They spoke of a heron."),
     ]
 
     assert search(entries, "heron") == []
 
 
-def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Entry]) -> None:
+def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Part]) -> None:
     index = Index(folded[:6])
 
     index.add(folded[6:])
@@ -98,7 +98,7 @@ def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Entry]) -> 
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))])  # noqa: S301 - its own
-def test_a_copy_finds_the_same(folded: list[Entry], again: Callable[[Index], Index]) -> None:
+def test_a_copy_finds_the_same(folded: list[Part], again: Callable[[Index], Index]) -> None:
     index = Index(folded)
 
     assert search(again(index), "electrician") == search(index, "electrician")
@@ -112,7 +112,7 @@ def test_what_is_redacted_is_neither_found_nor_kept() -> None:
     assert b"hunter2" not in pickle.dumps(index.find(terms("shed")).entries)
 
 
-def test_a_redaction_that_fails_leaves_the_index_as_it_was(folded: list[Entry]) -> None:
+def test_a_redaction_that_fails_leaves_the_index_as_it_was(folded: list[Part]) -> None:
     def redact(text: str) -> str:
         if "flour comes" in text:
             raise RuntimeError("no")
@@ -182,7 +182,7 @@ def test_no_text_and_no_question_raises(texts: list[str], question: str) -> None
 
 
 @pytest.mark.parametrize("question", ['"', "a OR b", "NEAR(x y)", "col:x", "*", "\ud800", "\0", "x" * 1_000_000])
-def test_the_search_language_of_sqlite_is_not_spoken_by_questions(question: str, folded: list[Entry]) -> None:
+def test_the_search_language_of_sqlite_is_not_spoken_by_questions(question: str, folded: list[Part]) -> None:
     assert isinstance(search(folded, question), list)
 
 
@@ -201,7 +201,7 @@ def test_a_long_question_is_read_at_its_beginning_and_its_end() -> None:
     assert len(words) <= 64
 
 
-def test_the_weight_of_a_term_says_how_rare_it_is(folded: list[Entry]) -> None:
+def test_the_weight_of_a_term_says_how_rare_it_is(folded: list[Part]) -> None:
     found = Index(folded).find([Term("electrician"), Term("school")])
 
     assert found.weights[0] > found.weights[1] > 0

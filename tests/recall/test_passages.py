@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.messages.format import wire
-from compacter.messages.parts import Entry
+from compacter.messages.format import get_format
+from compacter.messages.parts import Part
 from compacter.recall.passages import LONGEST, asks, cut, header, read, readable
 
 SENTENCES = {
@@ -62,7 +62,7 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     text = unit * (400_000 // len(unit))
 
     begin = time.process_time()
-    list(cut(readable(Entry("tool", "result", text)), lines=False))
+    list(cut(readable(Part("tool", "result", text)), lines=False))
 
     assert time.process_time() - begin < 3  # Quadratic would be hours.
 
@@ -70,7 +70,7 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
 def test_json_is_read_as_one_line_for_each_value_with_its_keys() -> None:
     order = {"order": {"id": 7, "items": [{"name": "lamp", "price": 12.5}, {"name": "rug", "price": None}]}}
 
-    text = readable(Entry("tool", "result", json.dumps(order)))
+    text = readable(Part("tool", "result", json.dumps(order)))
 
     assert text.split("\n") == [
         "order.id: 7",
@@ -83,15 +83,15 @@ def test_json_is_read_as_one_line_for_each_value_with_its_keys() -> None:
 def test_json_that_is_broken_or_too_deep_is_read_as_it_stands() -> None:
     broken, deep = '{"a": ', "[" * 100_000
 
-    assert [readable(Entry("tool", "result", text)) for text in (broken, deep)] == [broken, deep]
+    assert [readable(Part("tool", "result", text)) for text in (broken, deep)] == [broken, deep]
 
 
 def test_what_looks_like_json_in_a_message_stays_as_it_was_said() -> None:
-    assert readable(Entry("user", "text", '{"a": 1}')) == '{"a": 1}'
+    assert readable(Part("user", "text", '{"a": 1}')) == '{"a": 1}'
 
 
 def test_colours_of_a_terminal_are_left_out() -> None:
-    assert readable(Entry("tool", "result", "\x1b[31mred\x1b[0m alert")) == "red alert"
+    assert readable(Part("tool", "result", "\x1b[31mred\x1b[0m alert")) == "red alert"
 
 
 @pytest.mark.parametrize("text", ["Where to?", "去哪里？", "إلى أين؟", 'She said "why?"'])
@@ -125,6 +125,6 @@ def test_results_are_read_with_the_names_of_their_tools() -> None:
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "Hail at noon."}]},
     ]
 
-    result = read(messages, wire("anthropic"))[-1]
+    result = read(messages, get_format("anthropic"))[-1]
 
     assert (result.text, result.role, result.name, result.index) == ("Hail at noon.", "tool", "forecast", 2)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from compacter.messages.format import WIRE_FORMATS, WireName, wire
-from compacter.messages.parts import Entry
+from compacter.messages.format import FORMATS, FormatName, get_format
+from compacter.messages.parts import Part
 from compacter.recall.index import Index
 from compacter.recall.quotes import is_quotes, place, question, quote, strip
 from compacter.summaries.tag import compose
@@ -33,8 +33,8 @@ PARTS = {
 @pytest.fixture(scope="module")
 def quotes() -> str:
     found = quote(
-        Index([Entry("user", "text", "The heron nests by the weir.", "", 3)]),
-        question([Entry("user", "text", QUESTION, "", 9)], 9),
+        Index([Part("user", "text", "The heron nests by the weir.", "", 3)]),
+        question([Part("user", "text", QUESTION, "", 9)], 9),
         (),
         1_000,
     )
@@ -46,9 +46,9 @@ def content(message: Any) -> Any:
     return message["parts"] if "parts" in message else message["content"]
 
 
-def history(name: WireName) -> list[Any]:
+def history(name: FormatName) -> list[Any]:
     """A summary, an answer, the question, and the first step of the answer to it."""
-    say = wire(name).say
+    say = get_format(name).say
     return [
         say("user", compose("They met.")),
         say("assistant", "Yes."),
@@ -58,51 +58,51 @@ def history(name: WireName) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["openai", "responses"])
-def test_quotes_are_a_message_of_their_own_where_roles_need_not_alternate(name: WireName, quotes: str) -> None:
+def test_quotes_are_a_message_of_their_own_where_roles_need_not_alternate(name: FormatName, quotes: str) -> None:
     before = history(name)
 
-    placed = place(before, wire(name), quotes)
+    placed = place(before, get_format(name), quotes)
 
-    assert placed == [*before[:2], wire(name).say("user", quotes), *before[2:]]
+    assert placed == [*before[:2], get_format(name).say("user", quotes), *before[2:]]
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
-def test_quotes_are_the_first_text_of_the_message_where_roles_alternate(name: WireName, quotes: str) -> None:
+def test_quotes_are_the_first_text_of_the_message_where_roles_alternate(name: FormatName, quotes: str) -> None:
     before = history(name)
 
-    placed = place(before, wire(name), quotes)
+    placed = place(before, get_format(name), quotes)
 
     assert content(placed[2]) == [PARTS[name](quotes), PARTS[name](QUESTION)]
     assert [*placed[:2], *placed[3:]] == [*before[:2], *before[3:]]
 
 
 @pytest.mark.parametrize("name", ["openai", "responses"])
-def test_roles_alternate_where_the_caller_says_so(name: WireName, quotes: str) -> None:
-    placed = place(history(name), wire(name), quotes, alternate=True)
+def test_roles_alternate_where_the_caller_says_so(name: FormatName, quotes: str) -> None:
+    placed = place(history(name), get_format(name), quotes, alternate=True)
 
     assert content(placed[2]) == [PARTS[name](quotes), PARTS[name](QUESTION)]
 
 
-@pytest.mark.parametrize("name", WIRE_FORMATS)
-def test_the_list_that_came_in_is_not_changed(name: WireName, quotes: str) -> None:
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_list_that_came_in_is_not_changed(name: FormatName, quotes: str) -> None:
     before = history(name)
 
-    place(before, wire(name), quotes)
+    place(before, get_format(name), quotes)
 
     assert before == history(name)
 
 
-@pytest.mark.parametrize("name", WIRE_FORMATS)
-def test_a_summary_is_no_question(name: WireName, quotes: str) -> None:
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_summary_is_no_question(name: FormatName, quotes: str) -> None:
     before = history(name)[:2]
 
-    assert place(before, wire(name), quotes) == before
+    assert place(before, get_format(name), quotes) == before
 
 
-@pytest.mark.parametrize("name", WIRE_FORMATS)
-def test_quotes_are_known_again_and_taken_out(name: WireName, quotes: str) -> None:
+@pytest.mark.parametrize("name", FORMATS)
+def test_quotes_are_known_again_and_taken_out(name: FormatName, quotes: str) -> None:
     before = history(name)
-    format_ = wire(name)
+    format_ = get_format(name)
 
     taken = strip(place(before, format_, quotes), format_)
 
@@ -110,18 +110,18 @@ def test_quotes_are_known_again_and_taken_out(name: WireName, quotes: str) -> No
     assert texts == [[entry.text for entry in format_.entries(message, 0)] for message in before]
 
 
-@pytest.mark.parametrize("name", WIRE_FORMATS)
-def test_what_holds_no_quotes_is_left_alone(name: WireName) -> None:
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_holds_no_quotes_is_left_alone(name: FormatName) -> None:
     before = history(name)
 
-    assert all(new is old for new, old in zip(strip(before, wire(name)), before, strict=True))
+    assert all(new is old for new, old in zip(strip(before, get_format(name)), before, strict=True))
 
 
-@pytest.mark.parametrize("name", WIRE_FORMATS)
-def test_a_user_who_types_the_tag_keeps_the_message(name: WireName, quotes: str) -> None:
-    typed = wire(name).say("user", quotes.replace("weir", "bank"))
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_user_who_types_the_tag_keeps_the_message(name: FormatName, quotes: str) -> None:
+    typed = get_format(name).say("user", quotes.replace("weir", "bank"))
 
-    assert strip([typed], wire(name)) == [typed]
+    assert strip([typed], get_format(name)) == [typed]
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,12 @@ def test_a_user_who_types_the_tag_keeps_the_message(name: WireName, quotes: str)
         ("gemini", {"functionResponse": {"name": "look", "response": {"at": "sky"}}}),
     ],
 )
-def test_results_of_tools_stay_first_in_their_message(name: WireName, result: dict[str, Any], quotes: str) -> None:
+def test_results_of_tools_stay_first_in_their_message(name: FormatName, result: dict[str, Any], quotes: str) -> None:
     message: dict[str, Any] = copy.deepcopy(Q[name])
     key = "parts" if "parts" in message else "content"
     message[key] = [result, PARTS[name](QUESTION)]
 
-    placed = place([message], wire(name), quotes)
+    placed = place([message], get_format(name), quotes)
 
     assert placed[0][key] == [result, PARTS[name](quotes), PARTS[name](QUESTION)]
 
@@ -146,7 +146,7 @@ def test_a_message_that_carries_only_results_is_no_question(quotes: str) -> None
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "blue"}]}
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]}
 
-    placed = place([Q["anthropic"], call, result], wire("anthropic"), quotes)
+    placed = place([Q["anthropic"], call, result], get_format("anthropic"), quotes)
 
     assert is_quotes(placed[0]["content"][0]["text"])
     assert placed[1:] == [call, result]
@@ -155,7 +155,7 @@ def test_a_message_that_carries_only_results_is_no_question(quotes: str) -> None
 def test_a_picture_with_the_question_stays_behind_the_quotes(quotes: str) -> None:
     picture = {"type": "image", "source": {"type": "url", "url": "https://example.org/heron.png"}}
 
-    placed = place([{"role": "user", "content": [picture]}], wire("anthropic"), quotes)
+    placed = place([{"role": "user", "content": [picture]}], get_format("anthropic"), quotes)
 
     assert placed[0]["content"] == [PARTS["anthropic"](quotes), picture]
 
@@ -163,14 +163,14 @@ def test_a_picture_with_the_question_stays_behind_the_quotes(quotes: str) -> Non
 def test_other_fields_of_the_message_stay(quotes: str) -> None:
     part = {"type": "text", "text": QUESTION, "cache_control": {"type": "ephemeral"}}
 
-    placed = place([{"role": "user", "content": [part], "id": 7}], wire("anthropic"), quotes)
+    placed = place([{"role": "user", "content": [part], "id": 7}], get_format("anthropic"), quotes)
 
     assert placed == [{"role": "user", "content": [PARTS["anthropic"](quotes), part], "id": 7}]
 
 
 @pytest.mark.parametrize("bare", [QUESTION, [QUESTION], {"text": QUESTION}])
 def test_what_gemini_takes_for_a_message_becomes_one(bare: object, quotes: str) -> None:
-    placed = place([bare], wire("gemini"), quotes)
+    placed = place([bare], get_format("gemini"), quotes)
 
     assert placed == [{"role": "user", "parts": [{"text": quotes}, {"text": QUESTION}]}]
 
@@ -179,6 +179,6 @@ def test_sdk_objects_are_joined_as_they_are(quotes: str) -> None:
     types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
     message = types.Content(role="user", parts=[types.Part(text=QUESTION)])
 
-    placed = place([message], wire("gemini"), quotes)
+    placed = place([message], get_format("gemini"), quotes)
 
     assert placed == [{"role": "user", "parts": [{"text": quotes}, message.parts[0]]}]

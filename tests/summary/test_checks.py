@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.redaction import decode_escapes, redact_secrets
 from compacter.summary import checks, chunks, message, prompt, sections
 
 TALK = [
-    Entry("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
-    Entry("assistant", "text", "I moved the billing job to queue jobs-eu-7 and checked that it runs every hour."),
-    Entry("user", "text", "Good. What is left to do before the release on Friday?"),
-    Entry(
+    Part("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
+    Part("assistant", "text", "I moved the billing job to queue jobs-eu-7 and checked that it runs every hour."),
+    Part("user", "text", "Good. What is left to do before the release on Friday?"),
+    Part(
         "assistant",
         "text",
         "The alert for the queue length is missing, and the old worker still has to be switched off.",
@@ -188,15 +188,15 @@ def test_a_summary_must_be_smaller_than_what_it_replaces(size: int, *, accepted:
     assert (fault("x" * size, limit=20) == "") is accepted
 
 
-RUSSIAN = [Entry("user", "text", "Пожалуйста, перенеси задачу биллинга в новую очередь. " * 4)]
-CHINESE = [Entry("user", "text", "请把计费任务移到新的队列，并且检查它每小时运行一次。" * 6)]
+RUSSIAN = [Part("user", "text", "Пожалуйста, перенеси задачу биллинга в новую очередь. " * 4)]
+CHINESE = [Part("user", "text", "请把计费任务移到新的队列，并且检查它每小时运行一次。" * 6)]
 ENGLISH_TEXT = (
     "The billing job is to be moved to the new queue, and somebody has to check that it really runs each hour."
 )
 
 
 @pytest.mark.parametrize("entries", [RUSSIAN, CHINESE])
-def test_a_summary_in_another_script_is_refused(entries: list[Entry]) -> None:
+def test_a_summary_in_another_script_is_refused(entries: list[Part]) -> None:
     assert fault(ENGLISH_TEXT, entries=entries) == "the summary is in another script than the conversation"
 
 
@@ -206,10 +206,10 @@ def test_a_summary_in_another_script_is_refused(entries: list[Entry]) -> None:
         (CHINESE, "计费任务将移到新的队列 jobs-eu-7，需要检查。"),
         (CHINESE, "A short summary of what came before."),
         (RUSSIAN, "Задача биллинга переносится в очередь jobs-eu-7."),
-        ([Entry("tool", "result", "日志" * 500), *TALK], ENGLISH_TEXT),
+        ([Part("tool", "result", "日志" * 500), *TALK], ENGLISH_TEXT),
     ],
 )
-def test_the_conversations_script_is_what_people_write(entries: list[Entry], text: str) -> None:
+def test_the_conversations_script_is_what_people_write(entries: list[Part], text: str) -> None:
     assert fault(text, entries=entries) == ""
 
 
@@ -225,11 +225,11 @@ def test_the_earlier_summary_again_is_known_as_a_copy(text: str) -> None:
     ("text", "entries"),
     [
         (PRIOR + " The alert for the queue length is missing, and the old worker is still on.", TALK),
-        (PRIOR, [Entry("user", "text", "Thanks.")]),
+        (PRIOR, [Part("user", "text", "Thanks.")]),
         ("They talked about jobs.", TALK),
     ],
 )
-def test_an_update_is_no_copy(text: str, entries: list[Entry]) -> None:
+def test_an_update_is_no_copy(text: str, entries: list[Part]) -> None:
     assert not checks.copies(text, PRIOR, entries)
 
 
@@ -298,18 +298,18 @@ HOSTILE = [
 ]
 READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
-    "line": lambda text: prompt.line(Entry("tool", "result", text, text)),
-    "chunks": lambda text: chunks.split([Entry("user", "text", text)], 4_000),
+    "line": lambda text: prompt.line(Part("tool", "result", text, text)),
+    "chunks": lambda text: chunks.split([Part("user", "text", text)], 4_000),
     "fault": lambda text: checks.fault(text, entries=TALK, limit=10**9),
-    "fault of a talk": lambda text: checks.fault("A job.", entries=[Entry("user", "text", text), *TALK], limit=10**9),
+    "fault of a talk": lambda text: checks.fault("A job.", entries=[Part("user", "text", text), *TALK], limit=10**9),
     "copies": lambda text: checks.copies(text, text, TALK),
     "clean": checks.clean,
     "think": lambda text: checks.clean(f"<think>{text}"),
     "parse": sections.parse,
-    "mark": lambda text: sections.mark(text, [*TALK, Entry("tool", "result", text, "x")]),
+    "mark": lambda text: sections.mark(text, [*TALK, Part("tool", "result", text, "x")]),
     "check": lambda text: sections.check(
         {"rules": ("Never touch it.",), "facts": ("a job", text[:400]), "artifacts": (text[:400],), "pending": ("x",)},
-        [Entry("user", "text", text), *TALK],
+        [Part("user", "text", text), *TALK],
     ),
     "message": lambda text: message.parse(message.compose(message.Summary(text, (), (), text))),
     "forged message": lambda text: message.parse(f"{message.TAG} 00000000\n{text}"),

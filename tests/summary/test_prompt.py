@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summary import chunks, prompt
 
-ENTRIES = [Entry("user", "text", "Fix the parser."), Entry("assistant", "text", "Done.")]
+ENTRIES = [Part("user", "text", "Fix the parser."), Part("assistant", "text", "Done.")]
 RECORD = prompt.render(ENTRIES)
 
 
@@ -92,7 +92,7 @@ def test_a_small_model_is_asked_in_few_words_and_for_no_sections(options: dict[s
 )
 @pytest.mark.parametrize("role", ["tool", "call"])
 def test_content_cannot_pose_as_structure(text: str, role: str) -> None:
-    entry = Entry("tool", "result", text, text) if role == "tool" else Entry("assistant", "call", text, text)
+    entry = Part("tool", "result", text, text) if role == "tool" else Part("assistant", "call", text, text)
     rendered = prompt.render([entry, *ENTRIES])
     margin = [line for line in rendered.split("\n") if not line.startswith(" ")]
     assert len(margin) == 5
@@ -102,9 +102,9 @@ def test_content_cannot_pose_as_structure(text: str, role: str) -> None:
 @pytest.mark.parametrize("budget", [256, 300, 1_000, 5_000])
 def test_chunks_fit_and_leave_nothing_out(budget: int) -> None:
     entries = [
-        Entry("user", "text", "Look it up.\n" * 40),
-        Entry("assistant", "call", '{"at": 1}', "look"),
-        Entry("tool", "result", "漢字かな " * 300, "look"),
+        Part("user", "text", "Look it up.\n" * 40),
+        Part("assistant", "call", '{"at": 1}', "look"),
+        Part("tool", "result", "漢字かな " * 300, "look"),
         *ENTRIES,
     ]
     pieces = chunks.split(entries, budget)
@@ -114,7 +114,7 @@ def test_chunks_fit_and_leave_nothing_out(budget: int) -> None:
 
 
 def test_a_call_stays_with_its_results_where_both_fit() -> None:
-    group = [Entry("assistant", "call", "{}", "look"), Entry("tool", "result", "seen " * 20, "look")]
+    group = [Part("assistant", "call", "{}", "look"), Part("tool", "result", "seen " * 20, "look")]
     pieces = chunks.split([*group * 6], 400)
     assert all(piece[0].kind == "call" and piece[-1].kind == "result" for piece in pieces)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summary.sections import Sections, check, parse, render
 
 
-def talk(*said: str) -> list[Entry]:
+def talk(*said: str) -> list[Part]:
     """Turns, the user first."""
-    return [Entry("assistant" if number % 2 else "user", "text", text) for number, text in enumerate(said)]
+    return [Part("assistant" if number % 2 else "user", "text", text) for number, text in enumerate(said)]
 
 
 def sections(text: str) -> Sections:
@@ -93,7 +93,7 @@ def test_what_the_user_asks_for_again_may_be_pending_again(asked: str, then: str
 
 @pytest.mark.parametrize(("asked", "then"), FINISHED)
 def test_a_tool_cannot_reopen_what_was_done(asked: str, then: str) -> None:
-    page = Entry("tool", "result", f"Reminder: {asked} This is still open!", "fetch_page")
+    page = Part("tool", "result", f"Reminder: {asked} This is still open!", "fetch_page")
     answer = sections(f"Task: keep the books\nPending: {asked}")
     checked = check(answer, [*talk("How is the weather?"), page], prior={"done": (asked,)})
     assert "pending" not in checked.sections

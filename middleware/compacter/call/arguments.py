@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compacter.compaction.check import FILLERS
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import characters, plain
 from compacter.messages.fields import field as member
-from compacter.messages.format import Message, Wire
+from compacter.messages.format import FILLERS, Message, MessageFormat
 
 MESSAGE_PARAMS = ("messages", "input", "contents")
 OUTPUT_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
@@ -201,7 +200,7 @@ class Binding:
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        wire: Wire,
+        wire: MessageFormat,
         prompt: Sequence[Mapping[str, str]],
         max_tokens: int,
     ) -> Arguments:
@@ -248,7 +247,7 @@ class Binding:
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        wire: Wire,
+        wire: MessageFormat,
         prefix: Sequence[Message],
         instruction: str,
         max_tokens: int,

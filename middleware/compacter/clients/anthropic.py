@@ -21,7 +21,7 @@ from compacter.clients import openai
 from compacter.clients.copying import is_awaited, with_special_methods
 from compacter.clients.openai import Function, Method, wrap_call
 from compacter.messages.fields import field, plain
-from compacter.messages.format import Message, Wire
+from compacter.messages.format import Message, MessageFormat
 
 T = TypeVar("T")
 _MOST_MARKS = 4
@@ -46,7 +46,7 @@ class Messages(Binding):
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        wire: Wire,
+        wire: MessageFormat,
         prefix: Sequence[Message],
         instruction: str,
         max_tokens: int,

@@ -17,7 +17,7 @@ from compacter.call.state import Engine
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import copy_client, set_method, unbound, with_special_methods
 from compacter.messages.fields import field, plain
-from compacter.messages.format import Message, Wire
+from compacter.messages.format import Message, MessageFormat
 
 T = TypeVar("T")
 _LIMIT = "maxTokens"
@@ -61,7 +61,7 @@ class Converse(Binding):
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        wire: Wire,
+        wire: MessageFormat,
         prompt: Sequence[Mapping[str, str]],
         max_tokens: int,
     ) -> Arguments:
@@ -77,7 +77,7 @@ class Converse(Binding):
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        wire: Wire,
+        wire: MessageFormat,
         prefix: Sequence[Message],
         instruction: str,
         max_tokens: int,
@@ -134,7 +134,7 @@ class Invoke(Binding):
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        wire: Wire,
+        wire: MessageFormat,
         prompt: Sequence[Mapping[str, str]],
         max_tokens: int,
     ) -> Arguments:
@@ -150,7 +150,7 @@ class Invoke(Binding):
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        wire: Wire,
+        wire: MessageFormat,
         prefix: Sequence[Message],
         instruction: str,
         max_tokens: int,

@@ -13,7 +13,7 @@ from compacter.call.state import Engine
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
 from compacter.messages.fields import field
-from compacter.messages.format import Message, Wire
+from compacter.messages.format import Message, MessageFormat
 
 T = TypeVar("T")
 METHODS = ("generate_content", "generate_content_stream")
@@ -72,7 +72,7 @@ class Contents(Binding):
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        wire: Wire,
+        wire: MessageFormat,
         prompt: Sequence[Mapping[str, str]],
         max_tokens: int,
     ) -> Arguments:
@@ -93,7 +93,7 @@ class Contents(Binding):
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        wire: Wire,
+        wire: MessageFormat,
         prefix: Sequence[Message],
         instruction: str,
         max_tokens: int,

@@ -15,10 +15,10 @@ from compacter.call.arguments import bind
 from compacter.call.state import Engine
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
-from compacter.messages.format import WireName
+from compacter.messages.format import FormatName
 
 T = TypeVar("T")
-FUNCTIONS: Mapping[str, tuple[str, WireName | None]] = {
+FUNCTIONS: Mapping[str, tuple[str, FormatName | None]] = {
     "completion": ("messages", None),
     "acompletion": ("messages", None),
     "completion_with_retries": ("messages", None),

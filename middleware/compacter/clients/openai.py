@@ -24,7 +24,7 @@ from compacter.clients.copying import (
 )
 from compacter.clients.raw import looking_into_raw
 from compacter.clients.responses_server import ServerSide, compacting
-from compacter.messages.format import WireName
+from compacter.messages.format import FormatName
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -61,7 +61,7 @@ class Method:
     path: tuple[str, ...]
     """Where its resource is, from the client on."""
     name: str
-    wire_format: WireName
+    wire_format: FormatName
     output_param: str = "max_tokens"
     asks: str = ""
     """The method that summaries are asked of; empty: this one."""

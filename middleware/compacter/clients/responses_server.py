@@ -23,7 +23,7 @@ from compacter.call.request import tokens_of
 from compacter.call.state import Engine
 from compacter.events import CompactionEvent
 from compacter.messages.fields import field, listed
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.overflow import detect_in_reply
 
 _SHARED = (
@@ -254,4 +254,4 @@ def _event(engine: Engine, kwargs: Mapping[str, Any], compacted: object) -> Comp
 
 def _world(engine: Engine, kwargs: Mapping[str, Any]) -> World:
     model = kwargs.get("model")
-    return World(engine, wire("responses"), model if isinstance(model, str) else None, None, None, (), {})
+    return World(engine, get_format("responses"), model if isinstance(model, str) else None, None, None, (), {})

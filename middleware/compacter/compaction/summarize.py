@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from compacter.call.effects import Answer, AskSummarizer, Effect, Tell
-from compacter.compaction.task import CompactionTask, Settings
+from compacter.compaction.task import CompactionTask
 from compacter.compaction.truncate import Truncate
+from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summary import checks, chunks, prompt, rules, sections
 from compacter.summary.message import FRAME, Summary
 from compacter.summary.timeline import timeline
+
+if TYPE_CHECKING:
+    from compacter.options import Options
 
 _SMALLEST_CHUNK = 400
 """Characters below which a chunk that is still too long for the summarizer is not halved again."""
@@ -58,9 +61,9 @@ def summary_tokens(maximum: int, window: int | None, head_size: int, chars_per_t
     return max(_FEWEST_TOKENS, min(tokens, int(head_size / chars_per_token)))
 
 
-def reserve(settings: Settings, window: int | None, head_size: int, chars_per_token: float) -> int:
+def reserve(options: Options, window: int | None, head_size: int, chars_per_token: float) -> int:
     """Characters to leave for a summary message when a cut is chosen."""
-    tokens = summary_tokens(settings.max_summary_tokens, window, head_size, chars_per_token)
+    tokens = summary_tokens(options.max_summary_tokens, window, head_size, chars_per_token)
     return int(tokens * chars_per_token) + FRAME
 
 
@@ -82,13 +85,13 @@ def room(task: CompactionTask) -> int:
 
 def summarized(task: CompactionTask) -> Asking:
     """The summary that the settings ask for. Raises ``NoSummaryError``."""
-    given = task.settings.summary
+    given = task.summary
     if given is not None:
         fault = checks.fault(given, limit=room(task), entries=())
         if fault:
             raise NoSummaryError(f"the summary that was passed is refused: {fault}")
-        return Summary(_redacted(task.settings, given.strip()))
-    if task.settings.extractive:
+        return Summary(_redacted(task.options, given.strip()))
+    if task.options.extractive:
         return extracted(task)
     entries = task.entries()
     if not entries:
@@ -96,10 +99,10 @@ def summarized(task: CompactionTask) -> Asking:
     return (yield from _by_model(task, entries))
 
 
-def _by_model(task: CompactionTask, entries: Sequence[Entry]) -> Asking:
+def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
     so_far = _start(task, entries)
     budget, tokens = _sizes(task, _known(so_far), entries)
-    if task.settings.native and budget is None:
+    if task.options.native and not _by_hand_elsewhere(task) and budget is None:
         whole = yield from _natively(task, entries, so_far, tokens)
         if whole is not None:
             return _filled(task, entries, whole, tokens)
@@ -119,7 +122,7 @@ def _by_model(task: CompactionTask, entries: Sequence[Entry]) -> Asking:
     return _filled(task, entries, so_far, tokens)
 
 
-def _start(task: CompactionTask, entries: Sequence[Entry]) -> Summary:
+def _start(task: CompactionTask, entries: Sequence[Part]) -> Summary:
     """What is known before the model is asked: the prior summary, and the rules that code finds in the head."""
     prior = task.prior() or Summary()
     return replace(prior, rules=_rules(task, entries, prior), notes=())
@@ -130,7 +133,7 @@ def _known(summary: Summary) -> str:
     return "\n".join([*summary.rules, summary.story or summary.quoted]).strip()
 
 
-def _updated(task: CompactionTask, chunk: Sequence[Entry], so_far: Summary, tokens: int) -> Asking:
+def _updated(task: CompactionTask, chunk: Sequence[Part], so_far: Summary, tokens: int) -> Asking:
     """The summary so far, updated by the model with one chunk. Raises ``NoSummaryError`` after two bad answers.
 
     The second time it is asked in few words and for fewer: the first answer may have been cut off or confused.
@@ -140,7 +143,7 @@ def _updated(task: CompactionTask, chunk: Sequence[Entry], so_far: Summary, toke
     asked = tokens // 2 if task.window is not None and task.window <= _SMALL_WINDOW else tokens
     for short, words in ((None, asked), (True, asked // 2)):
         messages = prompt.build(
-            chunk, prior=_known(so_far), template=task.settings.summary_prompt, max_tokens=words, short=short
+            chunk, prior=_known(so_far), template=task.options.summary_prompt, max_tokens=words, short=short
         )
         answer = yield from _sent(task, AskSummarizer(messages, tokens))
         updated = _accepted(task, answer, chunk, so_far)
@@ -150,7 +153,7 @@ def _updated(task: CompactionTask, chunk: Sequence[Entry], so_far: Summary, toke
     raise NoSummaryError(f"the summary was refused: {fault}")
 
 
-def _accepted(task: CompactionTask, answer: Answer, chunk: Sequence[Entry], so_far: Summary) -> Summary | str:
+def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far: Summary) -> Summary | str:
     """The summary that an answer makes, or what is wrong with it."""
     text = checks.clean(answer.text)
     fault = checks.fault(
@@ -163,7 +166,7 @@ def _accepted(task: CompactionTask, answer: Answer, chunk: Sequence[Entry], so_f
     )
     if fault:
         return fault
-    text = _redacted(task.settings, text)
+    text = _redacted(task.options, text)
     if checks.copies(text, so_far.story, chunk):
         # A model that says the same again would do so a third time. Quoted lines tell what came since.
         task.tally.unverified.append(_COPIED)
@@ -181,14 +184,19 @@ def _accepted(task: CompactionTask, answer: Answer, chunk: Sequence[Entry], so_f
     return replace(so_far, story=sections.render(checked.sections), rules=checked.rules)
 
 
+def _by_hand_elsewhere(task: CompactionTask) -> bool:
+    """Whether there is no call to take the prefix of: by hand litellm is asked, which takes chat messages only."""
+    return task.plan.trigger == "manual" and task.plan.wire_format != "openai"
+
+
 def _natively(
-    task: CompactionTask, entries: Sequence[Entry], so_far: Summary, tokens: int
+    task: CompactionTask, entries: Sequence[Part], so_far: Summary, tokens: int
 ) -> Generator[Effect[Any], Any, Summary | None]:
     """A summary asked for at the end of the conversation itself, so that the provider's prompt cache pays for the head.
 
     ``None`` when that gives no summary: then it is asked for by a transcript.
     """
-    asked = prompt.instruction(prior=bool(so_far.story), template=task.settings.summary_prompt, max_tokens=tokens)
+    asked = prompt.instruction(prior=bool(so_far.story), template=task.options.summary_prompt, max_tokens=tokens)
     request = AskSummarizer([{"role": "user", "content": asked}], tokens, task.messages[: task.plan.cut])
     try:
         answer = yield from _sent(task, request)
@@ -198,9 +206,9 @@ def _natively(
     return updated if isinstance(updated, Summary) else None
 
 
-def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any], Any, Answer]:
+def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any], Any, Reply]:
     task.tally.calls += 1
-    answer: Answer = yield from request
+    answer: Reply = yield from request
     task.tally.input_tokens += answer.input_tokens
     task.tally.output_tokens += answer.output_tokens
     if task.tally.cost is not None:
@@ -208,17 +216,17 @@ def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any]
     return answer
 
 
-def _sizes(task: CompactionTask, known: str, entries: Sequence[Entry]) -> tuple[int | None, int]:
+def _sizes(task: CompactionTask, known: str, entries: Sequence[Part]) -> tuple[int | None, int]:
     """Characters of transcript that one prompt may hold (``None``: all of it), and tokens that a summary may have.
 
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
     """
     whole = sum(map(chunks.size, entries)) + 1
-    tokens = summary_tokens(task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
-    window = task.settings.summarizer_window or task.window
+    tokens = summary_tokens(task.options.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
+    window = task.summarizer_window or task.window
     if window is None:
         return None, tokens
-    frame = prompt.overhead(prior=known, template=task.settings.summary_prompt, max_tokens=tokens)
+    frame = prompt.overhead(prior=known, template=task.options.summary_prompt, max_tokens=tokens)
     usable = int(window * _PROMPT_MARGIN)
     left = usable - int((whole + frame) / task.chars_per_token)
     if left >= min(tokens, window // _LEAST_ANSWER):
@@ -229,20 +237,20 @@ def _sizes(task: CompactionTask, known: str, entries: Sequence[Entry]) -> tuple[
     return min(most, whole // parts + most // 8), tokens
 
 
-def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Entry]) -> int | None:
+def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Part]) -> int | None:
     """Half the characters of a chunk that was too long for the summarizer, or ``None`` for any other error."""
-    if task.settings.detect(error) is None:
+    if task.options.detector(error) is None:
         return None
     half = sum(map(chunks.size, chunk)) // 2
     return half if half >= _SMALLEST_CHUNK else None
 
 
-def _filled(task: CompactionTask, entries: Sequence[Entry], summary: Summary, tokens: int) -> Summary:
+def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tokens: int) -> Summary:
     """The model's summary, and in what it leaves of its room lines that a summary without a model would quote.
 
     So the room buys as much as without a model, however little that one says.
     """
-    if not task.settings.fills:
+    if not task.options.ledger_share or task.summary is not None:
         return replace(summary, quoted="")
     allowed = room(task)
     if task.target is None or task.plan.trigger != "manual":
@@ -263,8 +271,8 @@ def _fillable(task: CompactionTask, tokens: int) -> int:
     return min(int(most * task.chars_per_token), task.plan.head_size // _HEAD_SHARE)
 
 
-def _redacted(settings: Settings, text: str) -> str:
-    return settings.redact(text) if settings.redact else text
+def _redacted(options: Options, text: str) -> str:
+    return options.redact(text) if options.redact else text
 
 
 def extracted(task: CompactionTask) -> Summary:
@@ -272,9 +280,7 @@ def extracted(task: CompactionTask) -> Summary:
     budget = room(task)
     if task.target is None or task.plan.trigger != "manual":
         # A summary that fills the window would make the very next message too long again.
-        tokens = summary_tokens(
-            task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token
-        )
+        tokens = summary_tokens(task.options.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
         budget = min(budget, int(tokens * task.chars_per_token), max(task.plan.head_size // _HEAD_SHARE, 200))
     if budget <= 0:
         raise NoSummaryError("there is no room for a summary")
@@ -289,14 +295,14 @@ def extracted(task: CompactionTask) -> Summary:
     return Summary(story, tuple(lines), (), quoted)
 
 
-def _rules(task: CompactionTask, entries: Sequence[Entry], prior: Summary) -> tuple[str, ...]:
+def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary) -> tuple[str, ...]:
     """The lines of the user's rules: of the prior summary, and those that code finds."""
     return tuple(rules.lines(entries, prior.rules, budget=max(0, room(task) // _RULE_SHARE)))
 
 
 def fall_back(task: CompactionTask) -> list[Message] | None:
     """The result of the first fallback that works, in their order; ``None`` where there is none."""
-    for fallback in task.settings.fallback:
+    for fallback in task.options.fallback:
         if fallback == "truncate":
             # A model that failed is no reason to lose the user's rules: finding them needs none.
             result = Truncate.noted(task, _with_rules(task))
@@ -354,7 +360,7 @@ class Summarize:
 
     @staticmethod
     def _without(task: CompactionTask, failure: NoSummaryError) -> list[Message]:
-        if task.settings.summary is not None or not task.settings.fallback:
+        if task.summary is not None or not task.options.fallback:
             told = f": {failure.cause}" if failure.cause else ""
             raise CompactionError(f"no summary could be had: {failure}{told}") from failure.cause
         return fall_back(task) or list(task.messages)

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from compacter.memory.record import Record
 from compacter.messages.fields import Json, Unencodable
-from compacter.messages.format import Message, Wire
+from compacter.messages.format import Message, MessageFormat
 from compacter.messages.steps import Kind
 
 _STARTS = 4
@@ -29,7 +29,7 @@ _LOOK_AT = 64
 _JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
-def message_digest(wire: Wire, message: Message, *, clipped: bool = False) -> bytes:
+def message_digest(wire: MessageFormat, message: Message, *, clipped: bool = False) -> bytes:
     """Digest of the content of one message; of the beginnings of its texts only when ``clipped``.
 
     Raises ``Unencodable``, and nothing else, for a message that cannot be told apart from every other one.
@@ -49,7 +49,7 @@ def chain(parts: Iterable[bytes], scope: str = "") -> str:
     return _digest(b"".join((_digest(scope.encode("utf-8", "surrogatepass")), *parts))).hex()
 
 
-def flight_key(scope: str, wire: Wire, messages: Sequence[Message]) -> str:
+def flight_key(scope: str, wire: MessageFormat, messages: Sequence[Message]) -> str:
     """Names the compaction of these messages among those under way; unique for what cannot be encoded."""
     try:
         return chain([message_digest(wire, message) for message in messages], scope)
@@ -57,7 +57,7 @@ def flight_key(scope: str, wire: Wire, messages: Sequence[Message]) -> str:
         return uuid4().hex
 
 
-def conversation_digest(wire: Wire, messages: Sequence[Message]) -> str:
+def conversation_digest(wire: MessageFormat, messages: Sequence[Message]) -> str:
     """What names a conversation in events: a digest of its first message that is no system message.
 
     Empty where there is none, and for one that cannot be encoded.
@@ -71,17 +71,17 @@ def conversation_digest(wire: Wire, messages: Sequence[Message]) -> str:
         return ""
 
 
-def is_system(wire: Wire, message: Message) -> bool:
+def is_system(wire: MessageFormat, message: Message) -> bool:
     """Whether a message stands outside what is folded and counted."""
     return wire.speaker(message) == "system"
 
 
-def is_user(wire: Wire, message: Message) -> bool:
+def is_user(wire: MessageFormat, message: Message) -> bool:
     """Whether it is a genuine user message."""
     return wire.outline([message]).kinds[0] is Kind.USER
 
 
-def lead(wire: Wire, messages: Sequence[Message]) -> int:
+def lead(wire: MessageFormat, messages: Sequence[Message]) -> int:
     """How many system messages a history begins with."""
     for index, message in enumerate(messages):
         if not is_system(wire, message):
@@ -89,7 +89,7 @@ def lead(wire: Wire, messages: Sequence[Message]) -> int:
     return len(messages)
 
 
-def lookup_keys(scope: str, wire: Wire, messages: Sequence[Message], first: int) -> list[str]:
+def lookup_keys(scope: str, wire: MessageFormat, messages: Sequence[Message], first: int) -> list[str]:
     """The keys under which records of this history may be.
 
     ``first`` is where its leading system messages end. Messages that cannot be encoded begin nothing.
@@ -111,7 +111,7 @@ def lookup_keys(scope: str, wire: Wire, messages: Sequence[Message], first: int)
     return list(keys)
 
 
-def record_key(scope: str, wire: Wire, body: Sequence[Message], folded: Sequence[int]) -> str:
+def record_key(scope: str, wire: MessageFormat, body: Sequence[Message], folded: Sequence[int]) -> str:
     """The key of a record: one of the lookup keys of every history that it matches.
 
     ``body`` is the history without system messages, ``folded`` the positions in it that were folded, ascending.
@@ -142,7 +142,7 @@ def _clipped(value: Json) -> Json:
 class Sent:
     """One history as it was sent; each message is encoded once, however many records are tried."""
 
-    def __init__(self, wire: Wire, messages: Sequence[Message]) -> None:
+    def __init__(self, wire: MessageFormat, messages: Sequence[Message]) -> None:
         self.wire = wire
         self.messages = messages
         self.first = lead(wire, messages)

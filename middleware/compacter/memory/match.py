@@ -15,7 +15,7 @@ from compacter.memory.compare import comparable
 from compacter.memory.digest import Sent, chain, is_system, is_user, lookup_keys, message_digest, record_key
 from compacter.memory.record import Record, StoredMessage, footprint
 from compacter.messages.fields import Json, Unencodable
-from compacter.messages.format import Message, Wire
+from compacter.messages.format import Message, MessageFormat
 
 _RECOGNISED = "recognised:"
 """Begins the keys of what ``Matcher`` attaches to a memory."""
@@ -51,7 +51,7 @@ def record_of(scope: str, history: Sent, after: Sequence[Message]) -> Record | N
 
 
 def _literals(
-    wire: Wire,
+    wire: MessageFormat,
     origins: Sequence[int | None],
     after: Sequence[Message],
     body: Sequence[int],
@@ -86,7 +86,7 @@ class Layout:
     """Whether the last genuine user message up to there, if there is one, stands verbatim."""
 
 
-def laid_out(record: Record, wire: Wire, messages: Sequence[Message], first: int) -> Layout:
+def laid_out(record: Record, wire: MessageFormat, messages: Sequence[Message], first: int) -> Layout:
     """The layout for a history that the record matches.
 
     ``first`` is where its leading system messages end.
@@ -115,7 +115,7 @@ def laid_out(record: Record, wire: Wire, messages: Sequence[Message], first: int
 
 
 def view_of(
-    layout: Layout, wire: Wire, messages: Sequence[Message], first: int, *, alternate: bool
+    layout: Layout, wire: MessageFormat, messages: Sequence[Message], first: int, *, alternate: bool
 ) -> list[Message] | None:
     """The view of these messages.
 
@@ -134,11 +134,11 @@ def view_of(
     return view
 
 
-def _any_user(wire: Wire, messages: Sequence[Message], start: int) -> bool:
+def _any_user(wire: MessageFormat, messages: Sequence[Message], start: int) -> bool:
     return any(is_user(wire, messages[index]) for index in range(len(messages) - 1, start - 1, -1))
 
 
-def _joins(layout: Layout, wire: Wire, messages: Sequence[Message], first: int, *, alternate: bool) -> bool:
+def _joins(layout: Layout, wire: MessageFormat, messages: Sequence[Message], first: int, *, alternate: bool) -> bool:
     """Whether head and rest of the view may stand beside each other.
 
     Summary and filler were made for the message that followed them then. A fork may go on with another role,
@@ -186,17 +186,17 @@ class Matcher:
         self.nothing_known = self.memory.empty
         """Whether a call need not look: there is certainly no record."""
 
-    def view(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
+    def view(self, scope: str, wire: MessageFormat, messages: Sequence[Message]) -> list[Message] | None:
         """The messages with their longest remembered prefix compacted, or ``None``."""
         history = self._history(scope, wire, messages)
         return self._chosen(history, self.memory.find(history.keys)) if history else None
 
-    async def aview(self, scope: str, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
+    async def aview(self, scope: str, wire: MessageFormat, messages: Sequence[Message]) -> list[Message] | None:
         """As ``view``, awaited."""
         history = self._history(scope, wire, messages)
         return self._chosen(history, await self.memory.afind(history.keys)) if history else None
 
-    def remember(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
+    def remember(self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> None:
         """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``."""
         record = self._record(scope, wire, before, after)
         if record is not None:
@@ -205,7 +205,7 @@ class Matcher:
             except Unencodable as error:
                 self._unencodable(error)
 
-    async def aremember(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
+    async def aremember(self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> None:
         """As ``remember``, awaited."""
         record = self._record(scope, wire, before, after)
         if record is not None:
@@ -214,7 +214,7 @@ class Matcher:
             except Unencodable as error:
                 self._unencodable(error)
 
-    def _history(self, scope: str, wire: Wire, messages: Sequence[Message]) -> Sent | None:
+    def _history(self, scope: str, wire: MessageFormat, messages: Sequence[Message]) -> Sent | None:
         if not messages or self.nothing_known():
             return None
         try:
@@ -244,7 +244,7 @@ class Matcher:
                 self._unencodable(error)
         return None
 
-    def _record(self, scope: str, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> Record | None:
+    def _record(self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> Record | None:
         try:
             history = Sent(wire, before)
             record = record_of(scope, history, after)

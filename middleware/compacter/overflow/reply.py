@@ -72,7 +72,7 @@ def _detect(reply: object) -> TokenLimit | None:
 
 
 def _elsewhere(reply: object, members: dict[str, Any]) -> TokenLimit | None:
-    """Wire formats without ``choices``: Anthropic, Responses, Bedrock."""
+    """MessageFormat formats without ``choices``: Anthropic, Responses, Bedrock."""
     reason = members.get("stop_reason") or members.get("stopReason")
     if reason is None and "delta" in members:
         reason = (_members(members["delta"]) or {}).get("stop_reason")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from weakref import finalize
 
 from compacter.errors import CompacterError
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.recall.passages import DENSE, asks, cut, quotable, readable
 
 MAX_BYTES = 64_000_000
@@ -89,10 +89,10 @@ class Found:
     hits: tuple[Hit, ...]
     count: int
     """How many runs there were."""
-    entries: Sequence[Entry]
+    entries: Sequence[Part]
     runs: Sequence[int]
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> Part:
         """The entry that a run is part of; its text as it is searched: redacted, JSON as lines."""
         return self.entries[self.runs[3 * number]]
 
@@ -144,14 +144,14 @@ class Index:
     """
 
     def __init__(
-        self, entries: Iterable[Entry] = (), *, redact: Redact | None = None, max_bytes: int = MAX_BYTES
+        self, entries: Iterable[Part] = (), *, redact: Redact | None = None, max_bytes: int = MAX_BYTES
     ) -> None:
         self._redact, self._max_bytes, self._lock = redact, max_bytes, Lock()
         self._clear()
         self.add(entries)
 
     def _clear(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[Part] = []
         self._held = 0
         self._runs = array("I")  # Three numbers each: which entry, where in its text a run begins, where it ends.
         try:
@@ -171,15 +171,15 @@ class Index:
         pages = self._table.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
         return self._held + int(pages.fetchone()[0]) + self._runs.itemsize * len(self._runs)
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[Part]) -> None:
         """Take in what a later fold has folded; ``entries`` follow those that are here."""
         with self._lock:
             self._insert(entries, self._redact)
             if self.bytes > self._max_bytes:
                 self._forget()
 
-    def _insert(self, entries: Iterable[Entry], redact: Redact | None) -> None:
-        kept: list[Entry] = []
+    def _insert(self, entries: Iterable[Part], redact: Redact | None) -> None:
+        kept: list[Part] = []
         rows: list[tuple[int, str]] = []
         runs = array("I")
         for entry in filter(quotable, entries):
@@ -237,7 +237,7 @@ class Index:
         return weights, masks
 
 
-def _rebuilt(entries: Sequence[Entry], redact: Redact | None, max_bytes: int) -> Index:
+def _rebuilt(entries: Sequence[Part], redact: Redact | None, max_bytes: int) -> Index:
     index = Index(redact=redact, max_bytes=max_bytes)
     index._insert(entries, None)  # noqa: SLF001 - they are redacted
     return index

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compacter.messages.fields import Json
-from compacter.messages.format import Message, Wire
-from compacter.messages.parts import Entry, Speaker
+from compacter.messages.format import Message, MessageFormat
+from compacter.messages.parts import Part, Speaker
 
 LONGEST = 400
 """Characters of one run at most. A passage is a run, and the next one where the first ends with a question."""
@@ -48,26 +48,26 @@ class Passage:
     """How well it fits the question; comparable within one search only."""
 
 
-def read(messages: Sequence[Message], wire: Wire, indexes: Iterable[int] | None = None) -> list[Entry]:
+def read(messages: Sequence[Message], wire: MessageFormat, indexes: Iterable[int] | None = None) -> list[Part]:
     """The entries of ``messages`` (or of those at ``indexes``), with the names of the tools whose results they are."""
     names = wire.tool_names(messages)
-    entries: list[Entry] = []
+    entries: list[Part] = []
     for index in range(len(messages)) if indexes is None else indexes:
         tools = set(names.get(index, ()))
         known = tools.pop() if len(tools) == 1 else ""
         for entry in wire.entries(messages[index], index):
             if known and entry.role == "tool" and not entry.name:
-                entry = Entry(entry.role, entry.kind, entry.text, known, entry.index)  # noqa: PLW2901 - its name is found
+                entry = Part(entry.role, entry.kind, entry.text, known, entry.index)  # noqa: PLW2901 - its name is found
             entries.append(entry)
     return entries
 
 
-def quotable(entry: Entry) -> bool:
+def quotable(entry: Part) -> bool:
     """Whether an entry can be asked for: not the system prompt, not a medium's placeholder, not an earlier summary."""
     return entry.role != "system" and entry.kind in ("text", "call", "result") and bool(entry.text)
 
 
-def readable(entry: Entry) -> str:
+def readable(entry: Part) -> str:
     """The entry's text without a terminal's colours; JSON of a call or a result as lines of ``path: value``."""
     text = _COLOUR.sub("", entry.text) if "\x1b" in entry.text else entry.text
     if entry.kind != "text" and text[:1] in ("{", "["):

@@ -16,12 +16,12 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from compacter.messages.fields import field, listed
-from compacter.messages.format import Message, Wire
-from compacter.messages.parts import Entry
+from compacter.messages.format import Message, MessageFormat
+from compacter.messages.parts import Part
 from compacter.messages.steps import Kind
 from compacter.recall.index import Found, Index, Term, names, ranked, terms
 from compacter.recall.passages import Passage, header, quotable
-from compacter.summaries.tag import parse
+from compacter.summary.message import parse
 
 TAG = "[compacter: quoted from earlier]"
 """How the first line of every text of quotes begins; its seal follows."""
@@ -87,7 +87,7 @@ class Quotation(NamedTuple):
     passages: tuple[Passage, ...]
 
 
-def question(entries: Iterable[Entry], turn: int) -> Question:
+def question(entries: Iterable[Part], turn: int) -> Question:
     """What the user message at index ``turn`` asks, with the names (paths, ids) of the steps right before it.
 
     ``entries`` are those of the request; what comes after the message is not read, so that the answer is the same
@@ -104,7 +104,7 @@ def question(entries: Iterable[Entry], turn: int) -> Question:
 
 
 def quote(
-    index: Index, asked: Question, view: Iterable[Entry], room: int, *, rank: Rank | None = None
+    index: Index, asked: Question, view: Iterable[Part], room: int, *, rank: Rank | None = None
 ) -> Quotation | None:
     """The quotes that a question brings, or ``None``.
 
@@ -135,7 +135,7 @@ def quote(
     return Quotation(_framed("".join(map(_line, passages))), passages) if passages else None
 
 
-def search(where: Index | Iterable[Entry], query: str, limit: int = 5) -> list[Passage]:
+def search(where: Index | Iterable[Part], query: str, limit: int = 5) -> list[Passage]:
     """The passages of an index, or of entries, that bear most on ``query``: best first, ``limit`` of them at most.
 
     Raises ``SearchUnavailableError`` where SQLite lacks FTS5.
@@ -160,7 +160,7 @@ def _bears(found: Found) -> bool:
     return sum(held) >= _COVERED * sum(asked) and max(held) >= _TELLING * math.log(found.count)
 
 
-def _in_view(found: Found, view: Iterable[Entry]) -> float:
+def _in_view(found: Found, view: Iterable[Part]) -> float:
     """The score of the best place in view, reckoned as those in the index are."""
     text = ("\n" * _STRETCH).join(entry.text for entry in filter(quotable, view)).lower()
     masks: dict[int, int] = {}
@@ -203,7 +203,7 @@ def _passage(found: Found, runs: Sequence[int], score: float) -> Passage:
     Lines of a table come with its first line.
     """
     entry = found.entry(runs[0])
-    pieces: list[tuple[Entry, int, int]] = []
+    pieces: list[tuple[Part, int, int]] = []
     for run in runs:
         start, end = found.span(run)
         if pieces and pieces[-1][0] is found.entry(run) and not entry.text[pieces[-1][2] : start].strip():
@@ -237,7 +237,9 @@ def is_quotes(text: str) -> bool:
     return first is not None and _seal(text[first.end() :]) == first[1]
 
 
-def place(messages: Sequence[Message], wire: Wire, text: str, *, alternate: bool | None = None) -> list[Message]:
+def place(
+    messages: Sequence[Message], wire: MessageFormat, text: str, *, alternate: bool | None = None
+) -> list[Message]:
     """The messages with the quotes right before the newest genuine user message, as a message of the user's.
 
     Where user and assistant must ``alternate`` (``None``: as the format demands), the quotes become the first text part
@@ -257,7 +259,7 @@ def place(messages: Sequence[Message], wire: Wire, text: str, *, alternate: bool
     return placed
 
 
-def strip(messages: Sequence[Message], wire: Wire) -> list[Message]:
+def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     """The messages without quotes: neither messages that hold nothing else, nor parts of user messages."""
     stripped: list[Message] = []
     for message in messages:
@@ -268,25 +270,25 @@ def strip(messages: Sequence[Message], wire: Wire) -> list[Message]:
     return stripped
 
 
-def _joined(message: Message, wire: Wire, text: str) -> Message:
+def _joined(message: Message, wire: MessageFormat, text: str) -> Message:
     own = [_part(part, wire) if isinstance(part, str) else part for part in _parts(message, wire) if part != ""]
     first = next((at for at, part in enumerate(own) if not any(field(part, name) for name in _RESULTS)), len(own))
     return _with_parts(message, wire, [*own[:first], _part(text, wire), *own[first:]])
 
 
-def _parts(message: Message, wire: Wire) -> list[Message]:
+def _parts(message: Message, wire: MessageFormat) -> list[Message]:
     parts = field(message, "parts" if wire.name == "gemini" else "content")
     # For Gemini a bare string, part or list of parts is a user's content too.
     return list(listed(message if parts is None and wire.name == "gemini" else parts))
 
 
-def _with_parts(message: Message, wire: Wire, parts: list[Message]) -> Message:
+def _with_parts(message: Message, wire: MessageFormat, parts: list[Message]) -> Message:
     name = "parts" if wire.name == "gemini" else "content"
     return (
         {**message, name: parts} if isinstance(message, Mapping) and name in message else {"role": "user", name: parts}
     )
 
 
-def _part(text: str, wire: Wire) -> Message:
+def _part(text: str, wire: MessageFormat) -> Message:
     kind = {"openai": "text", "anthropic": "text", "responses": "input_text"}.get(wire.name)
     return {"text": text} if kind is None else {"type": kind, "text": text}

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summary import prompt
 from compacter.summary.words import flat, runs, sentences, words
 
@@ -131,7 +131,7 @@ def clean(text: str) -> str:
 def fault(
     text: str,
     *,
-    entries: Sequence[Entry],
+    entries: Sequence[Part],
     limit: int,
     finish: str | None = None,
     refused: bool = False,
@@ -173,7 +173,7 @@ def fault(
     return "the summary repeats itself" if _repeats_itself(text, said) else ""
 
 
-def copies(text: str, prior: str, entries: Sequence[Entry]) -> bool:
+def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
     """Whether an answer has hardly anything but the earlier summary, though much was said since."""
     before, own = set(runs(words(prior))), set(runs(words(text)))
     since = sum(len(entry.text) for entry in entries)
@@ -198,7 +198,7 @@ def _says_request_again(text: str, said: Sequence[str]) -> bool:
     return len(said) >= _FEWEST_WORDS and len(own & _request()) > _MOSTLY * len(own)
 
 
-def _continues(text: str, entries: Sequence[Entry]) -> bool:
+def _continues(text: str, entries: Sequence[Part]) -> bool:
     """Whether an answer has speaker lines, control tokens, an address to the user, or the last message again."""
     head = text.lstrip()[:_HEAD]
     about_it = _SUMMARY_WORD.search(head)
@@ -236,7 +236,7 @@ def _repeats_itself(text: str, said: Sequence[str]) -> bool:
     )
 
 
-def _in_another_script(text: str, entries: Sequence[Entry]) -> bool:
+def _in_another_script(text: str, entries: Sequence[Part]) -> bool:
     """Whether the people write in one script and the summary hardly uses it."""
     talk = (entry.text[:2000] for entry in entries if entry.role in ("user", "assistant") and entry.kind == "text")
     theirs, ours = _letters("\n".join(talk)), _letters(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summary import prompt
 
 SMALLEST = 256
@@ -14,7 +14,7 @@ SMALLEST = 256
 _LABEL_SIZE = len("(part 9999999 of 9999999) ")
 
 
-def split(entries: Sequence[Entry], budget: int) -> tuple[tuple[Entry, ...], ...]:
+def split(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]:
     """Return chunks whose rendered transcripts have at most ``budget`` characters, covering everything.
 
     An entry that is too large alone is cut into parts labelled ``(part 2 of 5)``. Calls stay with their results where
@@ -23,8 +23,8 @@ def split(entries: Sequence[Entry], budget: int) -> tuple[tuple[Entry, ...], ...
     if budget < SMALLEST:
         raise ValueError(f"a chunk needs at least {SMALLEST} characters, not {budget}")
     room = budget - prompt.FENCE_SIZE + 1
-    chunks: list[tuple[Entry, ...]] = []
-    chunk: list[Entry] = []
+    chunks: list[tuple[Part, ...]] = []
+    chunk: list[Part] = []
     used = 0
     for group in _groups(entries):
         sizes = [size(entry) for entry in group]
@@ -41,14 +41,14 @@ def split(entries: Sequence[Entry], budget: int) -> tuple[tuple[Entry, ...], ...
     return (*chunks, tuple(chunk)) if chunk else tuple(chunks)
 
 
-def size(entry: Entry) -> int:
+def size(entry: Part) -> int:
     """Return the characters of an entry's line in the transcript, its line break included."""
     return len(prompt.line(entry)) + 1
 
 
-def _groups(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+def _groups(entries: Sequence[Part]) -> Iterator[list[Part]]:
     """Calls and the results that follow them, else single entries."""
-    group: list[Entry] = []
+    group: list[Part] = []
     for entry in entries:
         joins = entry.kind == "result" or (entry.kind == "call" and not (group and group[-1].kind == "result"))
         if group and not (joins and group[-1].kind in ("call", "result")):
@@ -59,7 +59,7 @@ def _groups(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
         yield group
 
 
-def _parts(entry: Entry, room: int) -> list[Entry]:
+def _parts(entry: Part, room: int) -> list[Part]:
     text, pieces, start = entry.text, list[str](), 0
     space = room - size(replace(entry, text="")) - _LABEL_SIZE
     while start < len(text):

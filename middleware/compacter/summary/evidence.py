@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summary.words import clip, flat, runs, sentences, stems, words
 
 _LONGEST_RULE = 400
@@ -56,7 +56,7 @@ def _telling(text: str) -> set[str]:
 class Evidence:
     """A conversation, read once for the items of a summary. Linear in its text."""
 
-    def __init__(self, entries: Sequence[Entry], items: Iterable[str], before: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, entries: Sequence[Part], items: Iterable[str], before: Mapping[str, Sequence[str]]) -> None:
         """Read ``entries`` with a view to ``items``; ``before`` are the checked sections of the prior summary."""
         asked = [bare(item) for item in items]
         self._texts = [entry.text for entry in entries]
@@ -80,7 +80,7 @@ class Evidence:
                 who = "user" if key == "task" else "assistant"
                 self._stems[who] |= stems(words(bare(item)))
 
-    def _read(self, entry: Entry, wanted_stems: set[str], wanted_runs: set[tuple[str, ...]]) -> None:
+    def _read(self, entry: Part, wanted_stems: set[str], wanted_runs: set[tuple[str, ...]]) -> None:
         theirs = entry.kind == "result" or entry.role == "tool"
         who = f"Tool {flat(entry.name.replace(':', ' '))[:64]}".strip() if theirs else entry.role
         said = words(entry.text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 
 OPEN, CLOSE = "<transcript>", "</transcript>"
 PRIOR_OPEN, PRIOR_CLOSE = "<earlier_summary>", "</earlier_summary>"
@@ -64,7 +64,7 @@ _FEWEST_WORDS = 30
 
 
 def build(
-    entries: Sequence[Entry],
+    entries: Sequence[Part],
     *,
     prior: str = "",
     template: str | None = None,
@@ -108,7 +108,7 @@ def wording() -> str:
     return "\n".join((_OPENING, _FIRST, _UPDATE, _SECTIONS, _LIMITS, _ALOUD, _SHORT_OPENING, *short))
 
 
-def render(entries: Iterable[Entry]) -> str:
+def render(entries: Iterable[Part]) -> str:
     """Return the fenced transcript of ``entries``, each headed by its speaker.
 
     Every speaker line starts in column 0 and every further line of an entry is indented by one space, so no content
@@ -117,7 +117,7 @@ def render(entries: Iterable[Entry]) -> str:
     return "\n".join([OPEN, *map(line, entries), CLOSE])
 
 
-def line(entry: Entry) -> str:
+def line(entry: Part) -> str:
     """Return one entry as it stands in the transcript: ``speaker: text``."""
     if entry.kind in ("call", "result"):
         name = _BREAK.sub(" ", entry.name.replace(":", " ")).strip()[:_NAME_SIZE]

@@ -10,7 +10,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summary.sentences import TYPED, Sentence, read
 
 HEADING = "Rules:"
@@ -46,7 +46,8 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
-    _OPENING + r"(?:if|when|whenever|(?:before|after) (?:you|every|each|any)|for (?:all|every|each|any|test)|in (?:all|every|each))\b"
+    _OPENING
+    + r"(?:if|when|whenever|(?:before|after) (?:you|every|each|any)|for (?:all|every|each|any|test)|in (?:all|every|each))\b"
     r"(?! (?:yes|no|not|that|this|it|possible|so|needed|necessary|changing|you (?:have|want|wish|need|like|would like|prefer|are|see|get|ever))\b)[^,\n]{3,140}, (?:please |always |first |then |"
     r"just |simply |you must |you should |do not |don't |never |try to |make sure |be sure |ensure )*"
     r"(?:use|run|re-?run|try|make|issue|write|explain|ask|tell|check|add|keep|stop|include|say|reply|answer|respond|let|call|"
@@ -92,10 +93,13 @@ _STYLE = re.compile(
     r"no (?:emojis?|markdown|jargon|bullet points|small talk|apologies|abbreviations|comments|unit tests|new dependencies)\b)",
     re.IGNORECASE,
 )
-_DESCRIBES = re.compile(r"^\W{0,4}(?:[a-z]|(?:The|This|That|These|A|An|It|As|Because|Since|They|Which|There|Of|In|To|For)\b)")
+_DESCRIBES = re.compile(
+    r"^\W{0,4}(?:[a-z]|(?:The|This|That|These|A|An|It|As|Because|Since|They|Which|There|Of|In|To|For)\b)"
+)
 _DESCRIPTIONS = (_ORDER, _CONDITION, _MUST, _LIMIT, _WISH, _WE, _STYLE)
 _EVERY = re.compile(
-    _OPENING + r"(?:(?!(?:love|enjoy|like|almost|nearly|not|in|on|at|of|for|with|from|by|after|during)\b)[a-z]+ (?:every|each) \w|"
+    _OPENING
+    + r"(?:(?!(?:love|enjoy|like|almost|nearly|not|in|on|at|of|for|with|from|by|after|during)\b)[a-z]+ (?:every|each) \w|"
     r"(?:use|include|keep|limit|ask|check|treat|ignore|discard|write|run|work|add|return|report|stop|mention|render|emit)\b[^.\n]{0,100}"
     r"\b(?:only|unless|whenever|when (?:applicable|possible|needed|in doubt|the|a|an|you)|where applicable)\b)|"
     r"\byou (?:cannot|can't|can not) (?:use|run|change|edit|access|install|touch|modify|delete|open)\b|"
@@ -127,16 +131,21 @@ _TELLS = re.compile(
     r"noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:avons|habe|haben|hatte|hemos)\b",
     re.IGNORECASE,
 )
-_FORBIDS = re.compile(r"^\W{0,4}(?:por favor,? |s'il te plaît,? |per favore,? )?(?:ne |n'|no (?:uses|hagas|borres|toques|envíes|cambies|modifiques|"
+_FORBIDS = re.compile(
+    r"^\W{0,4}(?:por favor,? |s'il te plaît,? |per favore,? )?(?:ne |n'|no (?:uses|hagas|borres|toques|envíes|cambies|modifiques|"
     r"ejecutes|escribas|publiques|compartas|pongas|añadas)\b|non (?:usare|fare|modificare|toccare|inviare|cancellare)\b|"
-    r"não (?:use|faça|envie|apague|altere|mude|execute|toque)\b|не (?:используй|делай|трогай|меняй|удаляй|отправляй|пиши)\b)", re.IGNORECASE)
+    r"não (?:use|faça|envie|apague|altere|mude|execute|toque)\b|не (?:используй|делай|трогай|меняй|удаляй|отправляй|пиши)\b)",
+    re.IGNORECASE,
+)
 _UNSPACED = re.compile(
     "绝不|绝对不|永远不|不要(?!紧)|不得|不许|不准|禁止|切勿|请勿|务必|必须|一定要|始终|总是用|只能用|只用|只使用|不超过|今后|以后(?:都|请|不)|从现在(?:起|开始)|"
     "(?:请|都)?用(?:中文|英文|英语|日语|德语|法语)(?:回答|回复|写)|叫我|称呼我|每次都|絕不|不許|務必|必須|一定要|從現在(?:起|開始)|請勿|"
     "絶対に|決して|必ず|常に|今後は|これからは|(?:し|使わ|書か|送ら|変え)ないで|てはいけません|禁止|以内(?:で|に)|と呼んで|日本語で(?:答|書|返)|"
     "절대|항상|반드시|하지 ?마|마세요|앞으로는|금지|يجب ألا|يجب أن|لا تستخدم|لا ترسل|لا تحذف|دائما|أبدا"
 )
-_UNSPACED_TELLS = re.compile("^(?:我(?!希望|要求|要你|想让你|需要你|想要你)|他|她|它|这|那|私|僕|俺|彼|これ|나는|저는|그는)")
+_UNSPACED_TELLS = re.compile(
+    "^(?:我(?!希望|要求|要你|想让你|需要你|想要你)|他|她|它|这|那|私|僕|俺|彼|これ|나는|저는|그는)"
+)
 _LIFTS = re.compile(
     r"\b(?:no longer|(?:not|n't)\b[^.\n]{0,60}\b(?:any ?more|anymore)|again|back to|forget|ignore (?:my|the|that|what)|instead|scrap|cancel|withdraw\w*|"
     r"lift(?:ed)?|drop (?:the|that)|you (?:may|can|are allowed)|is (?:fine|ok|okay|allowed|permitted)|are (?:fine|ok|okay|allowed|permitted)|"
@@ -152,7 +161,9 @@ _POINTS = re.compile(
 )
 _BULLET = re.compile(r"^(?:[-*•+>]\s{1,4}|\(?\d{1,3}[.)]\s{1,4}|[a-z]\)\s)")
 _LABEL = re.compile(r"^\*\*[^*\n]{1,40}\*\*:?\s?[-–—:]?\s(?=\S)|^\*\*[^*\n]{1,40}:\*\*\s(?=\S)")
-_AT_HAND = re.compile(r"^\W{0,4}(?:please |also |and |but |no,? )?(?:don't|do not|make sure|ensure|only|keep|avoid|use)\b[^\n]*?(?:\bthe\b|[a-z]_[a-z]|[a-z][A-Z]|[A-Z]_[A-Z]|\w\(|--\w|`)")
+_AT_HAND = re.compile(
+    r"^\W{0,4}(?:please |also |and |but |no,? )?(?:don't|do not|make sure|ensure|only|keep|avoid|use)\b[^\n]*?(?:\bthe\b|[a-z]_[a-z]|[a-z][A-Z]|[A-Z]_[A-Z]|\w\(|--\w|`)"
+)
 """An order about the code or text at hand, typed in passing: no capital, and a definite thing."""
 _ABOUT_ONESELF = re.compile(
     r"^\W{0,4}(?:(?:yes|no|well|oh|yeah|sure|ok|okay|actually|thanks|hi|so|and|but)\b[,.!]?\s*){0,2}"
@@ -168,13 +179,115 @@ _NO_PROSE = re.compile(
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED_LETTER = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _EMPTY = frozenset(
-    """
-    always never please from with that this these those must should would could have has had will shall may might can't don't doesn't
-    when whenever every each also again back into only more than then they them there their your yours mine ours here what which where
-    about after before make sure keep want like need prefer used using longer user rule anymore instead now you may can all any not and the for are but
-    immer niemals bitte nicht mehr wieder jetzt dass eine einen einer oder aber auch noch nach
-    toujours jamais plus avec pour dans cette maintenant siempre nunca para este esta como ahora
-    """.split()
+    [
+        "always",
+        "never",
+        "please",
+        "from",
+        "with",
+        "that",
+        "this",
+        "these",
+        "those",
+        "must",
+        "should",
+        "would",
+        "could",
+        "have",
+        "has",
+        "had",
+        "will",
+        "shall",
+        "may",
+        "might",
+        "can't",
+        "don't",
+        "doesn't",
+        "when",
+        "whenever",
+        "every",
+        "each",
+        "also",
+        "again",
+        "back",
+        "into",
+        "only",
+        "more",
+        "than",
+        "then",
+        "they",
+        "them",
+        "there",
+        "their",
+        "your",
+        "yours",
+        "mine",
+        "ours",
+        "here",
+        "what",
+        "which",
+        "where",
+        "about",
+        "after",
+        "before",
+        "make",
+        "sure",
+        "keep",
+        "want",
+        "like",
+        "need",
+        "prefer",
+        "used",
+        "using",
+        "longer",
+        "user",
+        "rule",
+        "anymore",
+        "instead",
+        "now",
+        "you",
+        "may",
+        "can",
+        "all",
+        "any",
+        "not",
+        "and",
+        "the",
+        "for",
+        "are",
+        "but",
+        "immer",
+        "niemals",
+        "bitte",
+        "nicht",
+        "mehr",
+        "wieder",
+        "jetzt",
+        "dass",
+        "eine",
+        "einen",
+        "einer",
+        "oder",
+        "aber",
+        "auch",
+        "noch",
+        "nach",
+        "toujours",
+        "jamais",
+        "plus",
+        "avec",
+        "pour",
+        "dans",
+        "cette",
+        "maintenant",
+        "siempre",
+        "nunca",
+        "para",
+        "este",
+        "esta",
+        "como",
+        "ahora",
+    ]
 )
 
 
@@ -182,7 +295,7 @@ def is_rule(sentence: str) -> bool:
     """Whether ``sentence``, said by the user, is meant to hold beyond the next answer."""
     plain = sentence.replace("’", "'").strip()
     plain = _LABEL.sub("", _BULLET.sub("", plain)).replace("**", "")
-    if not _SHORTEST <= len(plain) + len(_UNSPACED_LETTER.findall(plain)) or len(plain) > _LONGEST:
+    if not len(plain) + len(_UNSPACED_LETTER.findall(plain)) >= _SHORTEST or len(plain) > _LONGEST:
         return False
     if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")) or _NO_PROSE.match(plain) or _POINTS.search(plain):
         return False
@@ -225,7 +338,9 @@ def overlap(some: set[str], others: set[str]) -> float:
     return len(some & others) / min(len(some), len(others)) if some and others else 0.0
 
 
-def lines(parts: Sequence[Entry], prior: Sequence[str] = (), declared: Sequence[str] = (), budget: int = 2_000) -> list[str]:
+def lines(
+    parts: Sequence[Part], prior: Sequence[str] = (), declared: Sequence[str] = (), budget: int = 2_000
+) -> list[str]:
     """Return the rules in force and what the user said of them later, oldest first, in at most ``budget`` characters.
 
     ``prior`` are the lines of an earlier summary, ``declared`` the rules that the program itself sets: they always
@@ -246,7 +361,7 @@ def lines(parts: Sequence[Entry], prior: Sequence[str] = (), declared: Sequence[
     return fixed + _fitting(entries, budget - sum(len(line) + 1 for line in fixed))
 
 
-def _said(parts: Sequence[Entry], known: list[str]) -> Iterator[tuple[str, int]]:
+def _said(parts: Sequence[Part], known: list[str]) -> Iterator[tuple[str, int]]:
     """Yield the lines that ``parts`` add to ``known``, each with the size of the message it is from."""
     told = [part for part in parts if part.role == "user" and part.kind == "text" and part.text.strip()]
     if sum(1 for part in told if _SIGNED.match(part.text.lstrip())) * 2 > len(told):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summary.evidence import Evidence, Origin, alike, bare
 from compacter.summary.message import LATER, RULE
 from compacter.summary.words import flat, sentences
@@ -92,7 +92,7 @@ def render(sections: Sections) -> str:
 
 def check(
     answer: Sections,
-    entries: Sequence[Entry],
+    entries: Sequence[Part],
     *,
     prior: Sections | None = None,
     rules: Sequence[str] = (),
@@ -135,7 +135,7 @@ def check(
     )
 
 
-def mark(prose: str, entries: Sequence[Entry]) -> str:
+def mark(prose: str, entries: Sequence[Part]) -> str:
     """Return prose with the tool's name before each sentence that only a tool said."""
     lines = [sentences(line) for line in prose.splitlines()]
     known = Evidence(entries, [sentence for line in lines for sentence in line], {})

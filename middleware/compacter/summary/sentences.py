@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 
 ELLIPSIS = "…"
 """Marks what was left out between two pieces of a line."""
@@ -60,7 +60,7 @@ class Sentence:
     """For an item of a list, how many sentences before it the line stands that leads to the list."""
 
 
-def read(parts: Sequence[Entry], first: int = 0) -> Iterator[Sentence]:
+def read(parts: Sequence[Part], first: int = 0) -> Iterator[Sentence]:
     """Yield the sentences of ``parts`` in order; numbers of parts begin with ``first``. Linear in the text."""
     called: deque[str] = deque()
     for number, part in enumerate(parts, first):
@@ -80,7 +80,7 @@ def read(parts: Sequence[Entry], first: int = 0) -> Iterator[Sentence]:
             yield Sentence(piece, speaker, number, prose=False, output=part.kind == "result", size=len(part.text))
 
 
-def _text(part: Entry, number: int) -> Iterator[Sentence]:
+def _text(part: Part, number: int) -> Iterator[Sentence]:
     speaker = "User" if part.role == "user" else "Assistant"
     size = len(part.text)
     code = False

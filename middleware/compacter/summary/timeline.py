@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summary import rules as standing
 from compacter.summary.sentences import ELLIPSIS, TYPED, Sentence, quote, read, reads, split
 
@@ -56,7 +56,7 @@ _ASKS, _CHEERS = ("?", "？", "؟"), ("!", "！")
 
 
 def timeline(
-    parts: Sequence[Entry],
+    parts: Sequence[Part],
     budget: int,
     prior: str = "",
     kept: Sequence[str] = (),
@@ -246,7 +246,10 @@ def _later(pool: _Pool) -> dict[int, int]:
     said = [
         place
         for place, one in enumerate(pool.sentences)
-        if one.speaker == "User" and pool.told[place] and one.size <= TYPED and not one.text.endswith((*_ASKS, *_CHEERS))
+        if one.speaker == "User"
+        and pool.told[place]
+        and one.size <= TYPED
+        and not one.text.endswith((*_ASKS, *_CHEERS))
     ]
     found: dict[int, int] = {}
     for place in said:
