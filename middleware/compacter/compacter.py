@@ -106,7 +106,7 @@ class Compacter:
     @property
     def totals(self) -> Totals:
         """Everything added up so far: calls, rounds, summarizer tokens, cost."""
-        return self._state.ledger.snapshot()
+        return self._state.totals.snapshot()
 
     # -- what a History asks ---------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, field_serializer
 
 Trigger = Literal["token_limit", "threshold", "manual"]
 
@@ -23,6 +23,15 @@ class Event(BaseModel):
     """The round inside this call, from 1; 0 outside a round."""
     conversation: str = ""
     """Digest of the conversation's first message: the same for every call of one conversation."""
+
+    @field_serializer("*", mode="wrap", when_used="json")
+    def _as_json(self, value: Any, handler: SerializerFunctionWrapHandler) -> Any:  # noqa: ANN401 - of any field
+        """Half a surrogate pair, as a provider's cut reply may end with, is no UTF-8: it becomes ``\ufffd``."""
+        return handler(_encodable(value) if isinstance(value, str) else value)
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class CompactionEvent(Event):
@@ -156,12 +165,12 @@ class Totals:
     characters_saved: int = 0
 
 
-class Ledger:
+class RunningTotals:
     """Adds events up. Thread-safe; counting a call costs one atomic step."""
 
     def __init__(self) -> None:
-        self._calls = count()
-        self.count_call = self._calls.__next__
+        self.count_call = count().__next__
+        self._looks = 0
         self._totals = Totals()
         self._lock = threading.Lock()
 
@@ -189,8 +198,10 @@ class Ledger:
     def snapshot(self) -> Totals:
         """The totals now."""
         with self._lock:
-            # The counter tells its next value only; its repr is the documented way to look without a step.
-            return replace(self._totals, calls=int(repr(self._calls)[6:-1]))
+            # Looking at the counter is a step of its own.
+            calls = self.count_call() - self._looks
+            self._looks += 1
+            return replace(self._totals, calls=calls)
 
 
 def _added(totals: Totals, event: Event) -> Totals:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from compacter.call.trigger import ConversationState
 from compacter.compaction.calibration import Calibration
-from compacter.events import CompactionEvent, CompactionSkipped, Event, Ledger
+from compacter.events import CompactionEvent, CompactionSkipped, Event, RunningTotals
 from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
 from compacter.memory.single_flight import SingleFlight
@@ -31,8 +31,8 @@ class State:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.detect = options.detector
-        self.ledger = Ledger()
-        self.count_call = self.ledger.count_call
+        self.totals = RunningTotals()
+        self.count_call = self.totals.count_call
         memory = options.memory
         self.memory: BaseMemory | None = None if memory is None else base_memory(memory)
         # Several Compacters that share a memory share what is under way too.
@@ -115,7 +115,7 @@ class State:
 
     def told(self, event: Event) -> list[Callable[..., object]]:
         """The hooks that are to be told of this event, after totals and log have been."""
-        self.safely("totals", lambda: self.ledger.add(event))
+        self.safely("totals", lambda: self.totals.add(event))
         self.safely("log", lambda: self._log(event))
         if isinstance(event, CompactionEvent):
             return [*self.compaction_hooks, *self.event_hooks]

@@ -1,0 +1,422 @@
+"""Nothing that compacter does for itself may raise into a call; what the wrapped function raises stands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.lowlevel
+
+import compacter as package
+from compacter import Compacter, CompactionEvent, InProcessMemory, Truncate
+from compacter.events import RetriesExhausted
+from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
+
+HOUSE = Path(package.__file__).parent
+Chat = dict[str, Any]
+
+
+def talk(turns: int = 12, size: int = 400) -> list[Chat]:
+    history: list[Chat] = [{"role": "system", "content": "Be brief."}]
+    for number in range(turns):
+        history.append({"role": "user", "content": f"Question {number}: ".ljust(size, "q")})
+        history.append({"role": "assistant", "content": f"Answer {number}: ".ljust(size, "a")})
+    return [*history, {"role": "user", "content": "And now?"}]
+
+
+def nested(levels: int) -> Any:
+    value: Any = "deep"
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+class Unreadable:
+    """A message that raises whatever is asked of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ZeroDivisionError(name)
+
+
+STRANGE: dict[str, Any] = {
+    "mixed key types": {"role": "user", "content": "x", 1: "a", "b": 2},
+    "600 levels": {"role": "user", "content": [{"type": "text", "text": "x", "more": nested(600)}]},
+    "a number of 5,000 digits": {"role": "user", "content": "x", "n": 10**5_000},
+    "an object that raises": Unreadable(),
+    "a set": {"role": "user", "content": {1, "two"}},
+    "itself": {"role": "user", "content": []},
+}
+STRANGE["itself"]["content"].append(STRANGE["itself"])
+
+
+class ProviderError(Exception):
+    pass
+
+
+class TestStrangeMessages:
+    @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
+    def test_a_call_that_works_goes_on_working_once_something_is_remembered(self, strange: Any) -> None:
+        compacter = Compacter(summarizer=ScriptedSummarizer())
+        compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk())
+        assert compacter.totals.rounds == 1
+
+        def completion(messages: list[Any]) -> str:
+            return f"{len(messages)} messages"
+
+        assert compacter.wrap(completion)([strange, *talk(2)]) == f"{len(talk(2)) + 1} messages"
+
+    @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
+    @pytest.mark.parametrize("trigger", [None, 500])
+    def test_the_providers_refusal_stands_or_the_call_succeeds(self, strange: Any, trigger: int | None) -> None:
+        compacter = Compacter(summarizer=ScriptedSummarizer(), trigger_tokens=trigger)
+        compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk())
+        refusal = token_limit_error(limit=100, input_tokens=90_000)
+
+        def completion(messages: list[Any]) -> str:
+            if len(messages) > 20:
+                raise refusal
+            return "ok"
+
+        try:
+            reply = compacter.wrap(completion)([strange, *talk()])
+        except type(refusal) as error:
+            assert error is refusal  # noqa: PT017 - either outcome is right
+        else:
+            assert reply == "ok"
+
+
+class TestFaultsOfCompactersOwn:
+    @pytest.fixture
+    def broken(self) -> Compacter:
+        """A Compacter that fails at an unexpected place: when it reads what it has learnt."""
+        compacter = Compacter(strategy=Truncate(), summarizer=ScriptedSummarizer())
+
+        compacter._state.calibration = _Broken  # type: ignore[method-assign,assignment]
+        return compacter
+
+    def test_a_refusal_is_raised_with_a_note(self, broken: Compacter) -> None:
+        model = ScriptedModel(window=2_000)
+        with pytest.raises(Exception, match="context") as raised:
+            broken.wrap(model.completion)("m", talk())
+        assert "ZeroDivisionError" in "".join(raised.value.__notes__)
+        assert model.rejected == 1
+
+    async def test_in_async_programs_too(self, broken: Compacter) -> None:
+        model = ScriptedModel(window=2_000)
+        with pytest.raises(Exception, match="context") as raised:
+            await broken.wrap(model.acompletion)("m", talk())
+        assert "ZeroDivisionError" in "".join(raised.value.__notes__)
+
+
+class _Broken:
+    """Stands for what was learnt of a model."""
+
+    window: int | None = None
+    learnt = False
+    warned = False
+    summarizer_window: int | None = None
+
+    def __init__(self, model: str | None) -> None:
+        pass
+
+    @property
+    def chars_per_token(self) -> float:
+        raise ZeroDivisionError
+
+    def learn_limit(self, found: Any) -> None:
+        raise ZeroDivisionError
+
+
+class TestTheTraceback:
+    @pytest.mark.parametrize("asynchronous", [False, True])
+    def test_of_a_retry_that_failed_holds_at_most_four_frames_of_compacter(self, asynchronous: bool) -> None:
+        calls: list[int] = []
+
+        def completion(model: str, messages: list[Any]) -> Any:
+            calls.append(len(messages))
+            if len(calls) == 1:
+                raise token_limit_error(limit=1_000, input_tokens=2_000)
+            raise ProviderError("no credit")
+
+        async def acompletion(model: str, messages: list[Any]) -> Any:
+            return completion(model, messages)
+
+        compacter = Compacter(summarizer=ScriptedSummarizer())
+        chat: Any = compacter.wrap(completion)
+        if asynchronous:
+            wrapped = compacter.wrap(acompletion)
+            chat = lambda model, messages: asyncio.run(wrapped(model, messages))  # noqa: E731
+        with pytest.raises(ProviderError) as raised:
+            chat("m", talk())
+
+        frames = [Path(frame.filename) for frame in traceback.extract_tb(raised.value.__traceback__)]
+        assert len([frame for frame in frames if HOUSE in frame.parents]) <= 4
+        assert frames[-1] == Path(__file__)
+        assert raised.value.__context__ is None
+
+
+class TestNestedCompacters:
+    @pytest.mark.parametrize("max_retries", [1, 3])
+    def test_never_send_one_refused_request_twice(self, max_retries: int) -> None:
+        sent: list[str] = []
+
+        def completion(model: str, messages: list[Any]) -> Any:
+            sent.append(repr(messages))
+            raise token_limit_error(limit=10, input_tokens=90_000)
+
+        inner = Compacter(summarizer=ScriptedSummarizer("Short."), max_retries=max_retries)
+        outer = Compacter(summarizer=ScriptedSummarizer("Short."))
+
+        def chat(model: str, messages: list[Any]) -> Any:
+            return inner.wrap(completion)(model, messages)
+
+        with pytest.raises(Exception, match="context"):
+            outer.wrap(chat)("m", talk())
+        assert len(sent) == len(set(sent))
+
+    def test_the_outer_one_goes_on_where_the_inner_one_tries_nothing(self) -> None:
+        model = ScriptedModel(window=2_000)
+        inner, outer = Compacter(max_retries=0), Compacter(summarizer=ScriptedSummarizer())
+        assert outer.wrap(inner.wrap(model.completion))("m", talk())
+        assert outer.totals.rounds == 1
+
+    def test_one_exception_object_may_be_raised_by_several_calls(self) -> None:
+        error = token_limit_error(limit=1_000, input_tokens=9_000)
+        failing = [True]
+
+        def completion(model: str, messages: list[Any]) -> str:
+            if failing[0] or len(messages) > 20:
+                raise error
+            return "ok"
+
+        with pytest.raises(type(error)):
+            Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk())
+        failing[0] = False
+        assert Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk()) == "ok"
+
+
+class TestHooks:
+    def test_a_hook_may_not_empty_an_event(self) -> None:
+        seen: list[CompactionEvent] = []
+
+        def emptying(event: CompactionEvent) -> None:
+            event.__dict__.clear()
+
+        compacter = Compacter(summarizer=ScriptedSummarizer("Short."), on_compaction=[emptying, seen.append])
+        result = compacter.compact(talk())
+        assert result.event is not None
+        assert result.event.summary == "Short."
+        assert seen[0].summary == "Short."
+
+    def test_an_event_with_half_a_surrogate_pair_is_json_all_the_same(self) -> None:
+        told: list[CompactionEvent] = []
+        compacter = Compacter(on_compaction=told.append, summarizer=lambda messages, **_: "A half \ud83d of a smiley.")
+        compacter.compact(talk())
+        assert "A half \ufffd of a smiley." in told[0].model_dump_json()
+        assert told[0].summary == "A half \ud83d of a smiley."
+
+
+class _GrantsNobody(InProcessMemory):
+    """A user's memory whose ``claim`` was left empty."""
+
+    blocking = True
+
+    def claim(self, key: str, seconds: float) -> Any:
+        return None
+
+
+class TestMemory:
+    def test_a_memory_that_grants_nobody_a_claim_is_not_waited_for(self) -> None:
+        compacter = Compacter(summarizer=ScriptedSummarizer(), memory=_GrantsNobody())
+        began = time.monotonic()
+        compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk())
+        assert time.monotonic() - began < 20
+        assert compacter.totals.rounds == 1
+
+    def test_no_message_of_a_finished_call_is_kept_alive(self) -> None:
+        import gc
+        import weakref
+
+        class Message(dict[str, Any]):
+            pass
+
+        compacter, message = Compacter(), Message(role="user", content="x")
+
+        def completion(messages: list[Any]) -> Any:
+            return {"usage": {"prompt_tokens": 100}}
+
+        wrapped = compacter.wrap(completion)
+        wrapped(messages=[message])
+        alive = weakref.ref(message)
+        del message
+        gc.collect()
+        assert alive() is None
+        assert all(isinstance(one, int) for one in compacter._state.last_reply)
+
+
+class TestTimeout:
+    def test_is_one_budget_for_all_that_a_call_spends_on_compacting(self) -> None:
+        asked: list[None] = []
+
+        def slow(messages: list[Any], **_: Any) -> str:
+            asked.append(None)
+            time.sleep(0.7)
+            raise ValueError("no summary")
+
+        compacter = Compacter(summarizer=slow, timeout=0.7, compact_ratio=0.2, memory=None)
+        model = ScriptedModel(window=900)
+        began = time.monotonic()
+        with contextlib.suppress(Exception):
+            compacter.wrap(unnumbered(model))("m", talk(40))
+        assert len(asked) >= 3
+        assert time.monotonic() - began < 0.7 * 2
+
+
+def unnumbered(model: ScriptedModel) -> Any:
+    """A model whose refusal states no numbers, so that several rounds are needed."""
+
+    def completion(model_name: str, messages: list[Any]) -> Any:
+        try:
+            return model.completion(model_name, messages)
+        except Exception:  # noqa: BLE001 - whatever it is, it is the refusal
+            raise ProviderError("context_length_exceeded: the prompt is too long") from None
+
+    return completion
+
+
+class TestLargeHistories:
+    async def test_what_is_worked_out_about_one_does_not_hold_up_the_event_loop(self) -> None:
+        threads: set[str] = set()
+
+        def pin(message: Chat) -> bool:
+            threads.add(threading.current_thread().name)
+            return False
+
+        compacter = Compacter(summarizer=ScriptedSummarizer(), pin=pin)
+        await compacter.wrap(ScriptedModel(window=20_000).acompletion)("m", talk(100, 2_000))
+        assert threads == {"compacter"}
+
+    async def test_of_a_small_one_it_is_done_at_once(self) -> None:
+        threads: set[str] = set()
+
+        def pin(message: Chat) -> bool:
+            threads.add(threading.current_thread().name)
+            return False
+
+        compacter = Compacter(summarizer=ScriptedSummarizer(), pin=pin)
+        await compacter.wrap(ScriptedModel(window=2_000).acompletion)("m", talk())
+        assert threads == {threading.current_thread().name}
+
+
+class TestPlainFunctionsThatReturnAnAwaitable:
+    @pytest.mark.parametrize("trigger", [None, 10**6])
+    async def test_are_async_from_their_first_call_on(self, trigger: int | None) -> None:
+        model = ScriptedModel(window=2_000)
+        compacter = Compacter(summarizer=ScriptedSummarizer(), trigger_tokens=trigger)
+
+        def plain(model_name: str, messages: list[Any]) -> Any:
+            return model.acompletion(model_name, messages)
+
+        chat = compacter.wrap(plain)
+        for _ in range(3):
+            reply = await chat("m", talk())
+            assert reply["choices"]
+        assert compacter.totals.rounds == 1
+
+    async def test_calibrate_like_the_others(self) -> None:
+        model = ScriptedModel(window=10**6)
+        compacter = Compacter()
+
+        def plain(model_name: str, messages: list[Any]) -> Any:
+            return model.acompletion(model_name, messages)
+
+        chat = compacter.wrap(plain)
+        await chat("m", talk())
+        assert compacter._state.last_reply[1] == len(talk())
+
+
+class TestTrio:
+    def test_an_overflow_is_compacted(self) -> None:
+        model = ScriptedModel(window=2_000)
+        told: list[str] = []
+
+        async def hook(event: CompactionEvent) -> None:
+            await trio.lowlevel.checkpoint()
+            told.append(event.strategy)
+
+        async def summarizer(messages: list[Any], **_: Any) -> str:
+            await trio.lowlevel.checkpoint()
+            return "They asked twelve questions."
+
+        compacter = Compacter(summarizer=summarizer, on_compaction=hook, timeout=60)
+
+        async def acompletion(model_name: str, messages: list[Any]) -> Any:
+            await trio.lowlevel.checkpoint()
+            return model.completion(model_name, messages)
+
+        reply = trio.run(compacter.wrap(acompletion), "m", talk())
+        assert reply["choices"]
+        assert told == ["summarize"]
+
+    def test_a_large_history_is_worked_out_in_a_thread(self) -> None:
+        model = ScriptedModel(window=20_000)
+        compacter = Compacter(summarizer=lambda messages, **_: "They spoke.")
+
+        async def acompletion(model_name: str, messages: list[Any]) -> Any:
+            await trio.lowlevel.checkpoint()
+            return model.completion(model_name, messages)
+
+        assert trio.run(compacter.wrap(acompletion), "m", talk(100, 2_000))["choices"]
+        assert compacter.totals.rounds == 1
+
+    def test_two_tasks_make_one_summary(self) -> None:
+        model = ScriptedModel(window=2_000)
+
+        async def summarizer(messages: list[Any], **_: Any) -> str:
+            await trio.sleep(0.05)
+            return "They asked twelve questions."
+
+        compacter = Compacter(summarizer=summarizer)
+
+        async def acompletion(model_name: str, messages: list[Any]) -> Any:
+            await trio.sleep(0.01)
+            return model.completion(model_name, messages)
+
+        async def both() -> None:
+            async with trio.open_nursery() as nursery:
+                for _ in range(2):
+                    nursery.start_soon(compacter.wrap(acompletion), "m", talk())
+
+        trio.run(both)
+        assert compacter.totals.rounds == 1
+        assert compacter.totals.reused == 1
+
+    def test_the_timeout_holds_for_a_summarizer_that_never_answers(self) -> None:
+        async def never(messages: list[Any], **_: Any) -> str:
+            await trio.sleep_forever()
+            raise AssertionError
+
+        model = ScriptedModel(window=2_000)
+
+        async def acompletion(model_name: str, messages: list[Any]) -> Any:
+            return model.completion(model_name, messages)
+
+        compacter = Compacter(summarizer=never, timeout=0.05)
+        assert trio.run(compacter.wrap(acompletion), "m", talk())["choices"]
+
+
+class TestGivingUp:
+    def test_after_no_round_the_exception_says_so(self) -> None:
+        told: list[Any] = []
+        compacter = Compacter(max_retries=0, on_event=told.append)
+        with pytest.raises(Exception, match="context") as raised:
+            compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk())
+        assert "max_retries=0 (nothing was tried)" in raised.value.__notes__[0]
+        assert [event.rounds for event in told if isinstance(event, RetriesExhausted)] == [0]

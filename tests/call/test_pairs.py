@@ -1,0 +1,102 @@
+"""Every public method that has an async twin takes the same parameters and has the same outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import compacter
+from compacter import Compacter, History
+from compacter.testing import ScriptedSummarizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Chat = dict[str, Any]
+
+
+def pairs() -> list[tuple[type, str]]:
+    """Public classes and the names of their sync methods that have a twin with an ``a`` before it."""
+    classes = [one for name in compacter.__all__ if isinstance(one := getattr(compacter, name), type)]
+    return [
+        (kind, name)
+        for kind in classes
+        for name in vars(kind)
+        if not name.startswith("_") and inspect.iscoroutinefunction(getattr(kind, f"a{name}", None))
+    ]
+
+
+def talk() -> list[Chat]:
+    return [
+        {"role": role, "content": f"{role} says thing {number} about trains.".ljust(300, ".")}
+        for number in range(12)
+        for role in ("user", "assistant")
+    ]
+
+
+def a_compacter() -> Compacter:
+    return Compacter(summarizer=ScriptedSummarizer("They spoke of trains."), memory=None)
+
+
+MAKE: dict[type, Callable[[], Any]] = {
+    Compacter: a_compacter,
+    History: lambda: History(talk(), compacter=a_compacter(), max_tokens=500),
+}
+ARGUMENTS: dict[str, dict[str, Any]] = {"messages": {"messages": talk()}}
+OPTIONAL: dict[str, Any] = {"budget": 3_000, "summary": "Spoke of trains.", "wire_format": "openai", "strict": True}
+PROMISED = [pair for pair in pairs() if pair[0] in MAKE]
+
+
+def facts(outcome: Any) -> Any:
+    return (
+        outcome.messages,
+        outcome.discarded,
+        outcome.fits,
+        outcome.changed,
+        outcome.event.model_dump(exclude={"duration"}) if outcome.event else None,
+    )
+
+
+def test_there_are_pairs() -> None:
+    assert {(kind.__name__, name) for kind, name in PROMISED} >= {
+        ("Compacter", "compact"),
+        ("History", "compact"),
+        ("History", "compact_if_needed"),
+    }
+
+
+@pytest.mark.parametrize(("kind", "name"), pairs())
+def test_the_parameters_and_the_type_of_the_outcome_are_the_same(kind: type, name: str) -> None:
+    sync, twin = inspect.signature(getattr(kind, name)), inspect.signature(getattr(kind, f"a{name}"))
+    assert list(sync.parameters.values()) == list(twin.parameters.values())
+    if kind in MAKE:
+        assert sync.return_annotation == twin.return_annotation
+
+
+@pytest.mark.parametrize(("kind", "name"), PROMISED)
+def test_the_outcome_is_the_same_with_each_of_their_arguments(kind: type, name: str) -> None:
+    parameters = inspect.signature(getattr(kind, name)).parameters
+    required = {one: value for key, given in ARGUMENTS.items() if key in parameters for one, value in given.items()}
+    chosen = [{}, *({one: OPTIONAL[one]} for one in parameters if one in OPTIONAL)]
+    for options in chosen:
+        given = required | options
+        sync = getattr(MAKE[kind](), name)(**given)
+        twin = asyncio.run(getattr(MAKE[kind](), f"a{name}")(**given))
+        assert facts(sync) == facts(twin), options
+
+
+@pytest.mark.parametrize(("kind", "name"), PROMISED)
+def test_what_they_raise_is_the_same(kind: type, name: str) -> None:
+    parameters = inspect.signature(getattr(kind, name)).parameters
+    required = {one: value for key, given in ARGUMENTS.items() if key in parameters for one, value in given.items()}
+    wrong = {"budget": -1, "summary": " ", "wire_format": "morse"}
+    for option in [one for one in parameters if one in wrong]:
+        given = required | {option: wrong[option]}
+        with pytest.raises(compacter.CompacterError) as sync:
+            getattr(MAKE[kind](), name)(**given)
+        with pytest.raises(compacter.CompacterError) as twin:
+            asyncio.run(getattr(MAKE[kind](), f"a{name}")(**given))
+        assert (type(sync.value), str(sync.value)) == (type(twin.value), str(twin.value))
