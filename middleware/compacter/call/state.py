@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from compacter.call.trigger import Pulse
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.task import Settings
 from compacter.events import CompactionEvent, CompactionSkipped, Event, Ledger
+from compacter.fork import Lock
 from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.digest import flight_key
 from compacter.memory.match import Matcher
@@ -55,7 +55,7 @@ class Engine:
         self._settings = options.settings()
         self._pulses: OrderedDict[str, Pulse] = OrderedDict()
         self._learnt: OrderedDict[str, Calibration] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def idle(self) -> bool:
         """Whether a call has nothing to do before the wrapped function: no record to look up and no trigger."""
