@@ -156,7 +156,9 @@ def strangers(form: FormatName, items: list[Any], result: CompactionResult) -> l
 @pytest.mark.parametrize("form", FORMATS)
 @settings(max_examples=12)
 @given(data=st.data())
-def test_on_made_up_histories_nothing_that_must_hold_is_broken(form: FormatName, name: str, data: st.DataObject) -> None:
+def test_on_made_up_histories_nothing_that_must_hold_is_broken(
+    form: FormatName, name: str, data: st.DataObject
+) -> None:
     items = data.draw(histories(form))
     before = copy.deepcopy(items)
     ratio = data.draw(st.sampled_from([0.1, 0.5, 0.7, 1.0]))

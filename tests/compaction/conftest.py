@@ -20,7 +20,7 @@ class Form:
 
     @property
     def wire(self) -> MessageFormat:
-        return wire(self.name)
+        return get_format(self.name)
 
     def say(self, role: str, text: str) -> Item:
         said: Item = self.wire.say("user" if role == "user" else "assistant", text)

@@ -36,7 +36,9 @@ def fold(history: Sequence[Any], cut: int, keep: Sequence[int] = (), summary: An
     return [history[0], summary, *(history[index] for index in keep), *history[cut:]]
 
 
-def test_a_history_that_went_on_gets_the_summary_and_the_rest(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_a_history_that_went_on_gets_the_summary_and_the_rest(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     later = [*history, said("And now?")]
@@ -99,7 +101,9 @@ def test_an_edit_in_place_of_what_was_folded_stops_matching(
     assert recall.view("scope", openai, history) == fold(history, 7)
 
 
-def test_an_edit_in_place_deep_inside_a_message_stops_matching(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_an_edit_in_place_deep_inside_a_message_stops_matching(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     history[3] = {
         "role": "user",
@@ -111,7 +115,9 @@ def test_an_edit_in_place_deep_inside_a_message_stops_matching(recall: Matcher, 
 
 
 @pytest.mark.parametrize("index", [7, 9])
-def test_an_edit_of_what_was_not_folded_does_not_matter(recall: Matcher, openai: MessageFormat, talk: Talk, index: int) -> None:
+def test_an_edit_of_what_was_not_folded_does_not_matter(
+    recall: Matcher, openai: MessageFormat, talk: Talk, index: int
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     history[index]["content"] += "!"
@@ -150,7 +156,9 @@ def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_m
     assert recall.view("scope", openai, history[:9]) == after[:8]
 
 
-def test_a_filler_stays_behind_the_system_message_it_stood_behind(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_a_filler_stays_behind_the_system_message_it_stood_behind(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(8)
     history.insert(5, {"role": "system", "content": "It is noon."})
     after = [history[0], SUMMARY, history[5], answered("Understood."), *history[6:]]
@@ -184,7 +192,9 @@ def test_messages_may_be_an_sdks_objects_now_and_dicts_then(recall: Matcher, ope
     assert recall.view("scope", openai, objects) is None
 
 
-def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     class Held:
         def __init__(self, content: str) -> None:
             self.role, self.content = "assistant", content
@@ -207,7 +217,9 @@ def test_another_scope_never_shares(recall: Matcher, openai: MessageFormat, talk
     assert recall.view("model ", openai, history) is None
 
 
-def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     after = fold(history, 7, summary=dict(SUMMARY))
     recall.remember("scope", openai, history, after)
@@ -219,7 +231,9 @@ def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(recall: Mat
         view[1]["content"] = "So did this one."
 
 
-def test_messages_kept_inside_the_folded_part_stay_in_their_places(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_messages_kept_inside_the_folded_part_stay_in_their_places(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(12)
     after = fold(history, 9, keep=(3, 7))
     recall.remember("scope", openai, history, after)
@@ -240,7 +254,9 @@ def test_pinned_messages_may_stand_before_all_that_was_folded(
     assert recall.view("scope", openai, history) == after
 
 
-def test_a_shortened_history_never_loses_its_last_user_message(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_a_shortened_history_never_loses_its_last_user_message(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 8))
     assert recall.view("scope", openai, history[:8]) is None
@@ -261,7 +277,9 @@ def test_a_kept_user_message_that_became_another_ones_does_not_count_as_the_user
     assert recall.view("scope", openai, rewritten) is None
 
 
-def test_an_edited_message_stands_in_the_place_of_its_original(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_an_edited_message_stands_in_the_place_of_its_original(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     history[4] = {"role": "assistant", "content": None, "tool_calls": [call]}
@@ -292,7 +310,9 @@ def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_on
     assert lenient.view("scope", openai, [*history[:6], user]) == fold([*history[:6], user], 6)
 
 
-def test_an_openings_repetition_by_many_users_costs_no_long_search(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_an_openings_repetition_by_many_users_costs_no_long_search(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     greeting, history = answered("Hello! How can I help?"), talk(1)
     for user in range(50):
         history = [*talk(1)[:1], greeting, *talk(9, f"journey {user}")[1:]]
@@ -332,7 +352,9 @@ def test_a_history_too_large_to_compare_with_is_recognised_all_the_same(openai: 
     assert Matcher(memory).view("scope", openai, history) is None
 
 
-def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
 

@@ -39,7 +39,7 @@ class Dialect:
 
     @property
     def wire(self) -> MessageFormat:
-        return wire(self.name)
+        return get_format(self.name)
 
     def broken(self, messages: list[Message]) -> list[tuple[str, str]]:
         """Half pairs: what is wrong, and the id."""

@@ -84,7 +84,9 @@ def test_a_tool_that_the_server_ran_has_its_result_in_the_same_message() -> None
             {"type": "text", "text": "Blue."},
         ],
     }
-    outline = get_format("anthropic").outline([{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}])
+    outline = get_format("anthropic").outline(
+        [{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}]
+    )
     entries = list(get_format("anthropic").entries(message, 1))
 
     assert (outline.broken, outline.steps, outline.kinds[1]) == ((), [0, 1, 2], Kind.ASSISTANT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
+from compacter.fork import Lock
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -52,7 +52,7 @@ class State:
         """
         self._conversations: OrderedDict[str, ConversationState] = OrderedDict()
         self._learnt: OrderedDict[str, Calibration] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     # -- what was learnt -----------------------------------------------------------------------------------------------
 

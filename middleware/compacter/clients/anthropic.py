@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from compacter.call import streams
 from compacter.call.arguments import Arguments, Binding
-from compacter.call.state import Engine
+from compacter.call.io import ASYNC, IO, SYNC, run
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients import openai
 from compacter.clients.copying import is_awaited, with_special_methods
@@ -77,7 +78,7 @@ def _marks(value: object) -> int:
 _OPEN, _ENTERED = "_compacter_open", "_compacter_entered"
 
 
-def wrap_stream(engine: Engine, function: Function, binding: Binding) -> Function:
+def wrap_stream(state: State, function: Function, binding: Binding) -> Function:
     """``messages.stream``, which returns a context manager: the request is made when that is entered."""
 
     def open_(*args: Any, **kwargs: Any) -> Any:
@@ -86,7 +87,7 @@ def wrap_stream(engine: Engine, function: Function, binding: Binding) -> Functio
     async def aopen(*args: Any, **kwargs: Any) -> Any:
         return await function(*args, **kwargs).__aenter__()
 
-    opened, aopened = wrap_function(engine, open_, binding), wrap_function(engine, aopen, binding)
+    opened, aopened = wrap_function(state, open_, binding), wrap_function(state, aopen, binding)
 
     @functools.wraps(function)
     def stream(*args: Any, **kwargs: Any) -> Any:
@@ -146,14 +147,14 @@ def _is_sdks_own(kwargs: Mapping[str, Any]) -> bool:
     return any(name.lower() == "x-stainless-helper" and "message-thread" in str(headers[name]) for name in headers)
 
 
-def wrap_turn(engine: Engine, function: Function, binding: Binding) -> Function:
+def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
     """``beta.messages.create``, which also sends the turns of message threads.
 
     The SDK's thread object has the whole history, and sends it under a new thread where the server has lost the old
     one. So a turn that is too long is answered as if it were lost; the whole history then comes as a call that can be
     compacted, and the new thread begins with what it was compacted to.
     """
-    wrapped = wrap_call(engine, function, binding)
+    wrapped = wrap_call(state, function, binding)
     if is_awaited(function):
 
         @functools.wraps(function)
@@ -162,9 +163,9 @@ def wrap_turn(engine: Engine, function: Function, binding: Binding) -> Function:
                 return await wrapped(*args, **kwargs)
             try:
                 reply = await function(*args, **kwargs)
-                return await _aopened(engine, reply) if streams.is_async_stream(reply) else reply
+                return await _looked_into(ASYNC, state, reply)
             except Exception as error:
-                replay = _asking_for_replay(engine, error)
+                replay = _asking_for_replay(state, error)
                 if replay is None:
                     raise
                 raise replay from error
@@ -177,9 +178,9 @@ def wrap_turn(engine: Engine, function: Function, binding: Binding) -> Function:
             return wrapped(*args, **kwargs)
         try:
             reply = function(*args, **kwargs)
-            return _opened(engine, reply) if streams.is_sync_stream(reply) else reply
+            return run(_looked_into(SYNC, state, reply))
         except Exception as error:
-            replay = _asking_for_replay(engine, error)
+            replay = _asking_for_replay(state, error)
             if replay is None:
                 raise
             raise replay from error
@@ -187,27 +188,19 @@ def wrap_turn(engine: Engine, function: Function, binding: Binding) -> Function:
     return turn
 
 
-def _opened(engine: Engine, stream: Any) -> Any:
-    """The stream, looked into. Raises a refusal that is its first event."""
-    opening = streams.look(stream)
-    if opening.error is not None and engine.detect(opening.error) is not None:
-        streams.shut(stream)
-        raise opening.error
-    return streams.replay(stream, opening)
+async def _looked_into(io: IO, state: State, reply: Any) -> Any:
+    """The reply; a stream is looked into. Raises a refusal that is its first event."""
+    if not streams.can_be_opened(io, reply):
+        return reply
+    opened = await streams.opened(io, reply, state.detect)
+    if opened.error is not None:
+        raise opened.error
+    return opened.raw
 
 
-async def _aopened(engine: Engine, stream: Any) -> Any:
-    """As ``_opened``."""
-    opening = await streams.alook(stream)
-    if opening.error is not None and engine.detect(opening.error) is not None:
-        await streams.ashut(stream)
-        raise opening.error
-    return streams.replay(stream, opening)
-
-
-def _asking_for_replay(engine: Engine, error: Any) -> Exception | None:
+def _asking_for_replay(state: State, error: Any) -> Exception | None:
     """A refusal as an error that the SDK replays; ``None`` for any other error. The caller never sees it."""
-    if engine.options.max_retries == 0 or not hasattr(error, "response") or engine.detect(error) is None:
+    if state.options.max_retries == 0 or not hasattr(error, "response") or state.detect(error) is None:
         return None
     body = {"type": "error", "error": {"message": str(error), "details": {"error_code": _REPLAY}}}
     made: Exception = type(error)(str(error), response=error.response, body=body)
@@ -229,11 +222,11 @@ METHODS = (
 )
 
 
-def wrap_client(engine: Engine, client: T) -> T | None:
+def wrap_client(state: State, client: T) -> T | None:
     """A copy of the client whose messages compact; ``None`` where it has none."""
-    return openai.patched(engine, client, METHODS)
+    return openai.patched(state, client, METHODS)
 
 
-def wrap_method(engine: Engine, resource: Any, name: str) -> Callable[..., Any] | None:
+def wrap_method(state: State, resource: Any, name: str) -> Callable[..., Any] | None:
     """A resource's method, compacting; ``None`` where it sends no messages."""
-    return openai.method_of(engine, resource, name, METHODS)
+    return openai.method_of(state, resource, name, METHODS)

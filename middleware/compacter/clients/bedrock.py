@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from compacter.call.arguments import Arguments, Binding, characters_sent
-from compacter.call.state import Engine
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import copy_client, set_method, unbound, with_special_methods
 from compacter.messages.fields import field, plain
@@ -180,7 +180,7 @@ def _body(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 # -- clients -----------------------------------------------------------------------------------------------------------
 
 
-def wrap_client(engine: Engine, client: T) -> T:
+def wrap_client(state: State, client: T) -> T:
     """A copy of the client. Raises ``TypeError`` for a client of another service, and for aiobotocore's."""
     service = client.meta.service_model.service_name  # type: ignore[attr-defined]
     if service != "bedrock-runtime":
@@ -192,31 +192,31 @@ def wrap_client(engine: Engine, client: T) -> T:
             'client.converse(messages=messages, **options), with wrap(converse, wire_format="bedrock")'
         )
     copy = copy_client(client, {})
-    _patch(engine, copy)
+    _patch(state, copy)
     return copy
 
 
-def wrap_method(engine: Engine, client: Any, name: str) -> Callable[..., Any] | None:
+def wrap_method(state: State, client: Any, name: str) -> Callable[..., Any] | None:
     """One of ``METHODS`` by itself."""
     if name not in METHODS:
         return None
-    found: Callable[..., Any] = getattr(wrap_client(engine, client), name)
+    found: Callable[..., Any] = getattr(wrap_client(state, client), name)
     return found
 
 
-def _patch(engine: Engine, client: Any) -> None:
+def _patch(state: State, client: Any) -> None:
     def server() -> str:
         return f"bedrock-runtime {client.meta.endpoint_url}"
 
     create, stream = unbound(client.converse), unbound(client.converse_stream)
     binding = Converse(wire_format="bedrock", output_param=_LIMIT, asks=create, server=server)
-    set_method(client, "converse", wrap_function(engine, create, binding))
-    set_method(client, "converse_stream", _wrap_stream(engine, stream, binding, "stream"))
+    set_method(client, "converse", wrap_function(state, create, binding))
+    set_method(client, "converse_stream", _wrap_stream(state, stream, binding, "stream"))
     invoke = unbound(client.invoke_model)
     bodied = Invoke(wire_format="anthropic", messages_param="body", asks=_answering(invoke), server=server)
-    set_method(client, "invoke_model", wrap_function(engine, invoke, bodied))
+    set_method(client, "invoke_model", wrap_function(state, invoke, bodied))
     stream = unbound(client.invoke_model_with_response_stream)
-    set_method(client, "invoke_model_with_response_stream", _wrap_stream(engine, stream, bodied, "body"))
+    set_method(client, "invoke_model_with_response_stream", _wrap_stream(state, stream, bodied, "body"))
 
 
 def _answering(invoke: Callable[..., Any]) -> Callable[..., Any]:
@@ -253,14 +253,14 @@ class Events:
         self.stream.close()
 
 
-def _wrap_stream(engine: Engine, function: Callable[..., Any], binding: Binding, member: str) -> Callable[..., Any]:
+def _wrap_stream(state: State, function: Callable[..., Any], binding: Binding, member: str) -> Callable[..., Any]:
     """A method whose reply has an event stream as one of its members."""
 
     def opened(*args: Any, **kwargs: Any) -> Any:
         reply = function(*args, **kwargs)
         return Events(reply, member) if _streams_events(reply, member) else reply
 
-    wrapped = wrap_function(engine, opened, binding)
+    wrapped = wrap_function(state, opened, binding)
 
     @wraps(function)
     def stream_method(*args: Any, **kwargs: Any) -> Any:

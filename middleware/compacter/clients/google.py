@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from compacter.call.arguments import Arguments, Binding, characters_sent
-from compacter.call.state import Engine
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
 from compacter.messages.fields import field
@@ -111,14 +111,14 @@ class Contents(Binding):
         return args, {**changed, "config": _without(config, dropped)}
 
 
-def wrap_client(engine: Engine, client: T) -> T:
+def wrap_client(state: State, client: T) -> T:
     """A copy of a ``Client`` or of its ``aio``; its chats compact too, as they send through its models."""
     copies: Copies = {}
     copy: Any = copy_client(client, copies)
     for path in (("_models",), ("_aio", "_models")):
         models = copied_part(client, copy, path, copies)
         if models is not None:
-            _patch(engine, models)
+            _patch(state, models)
             models.__dict__[_ORIGINAL] = client
     if hasattr(copy, "close"):
         set_method(copy, "close", _closing(unbound(copy.close)))
@@ -141,17 +141,17 @@ def _closing(close: Callable[..., None]) -> Callable[..., None]:
     return closed
 
 
-def wrap_method(engine: Engine, models: Any, name: str) -> Callable[..., Any] | None:
+def wrap_method(state: State, models: Any, name: str) -> Callable[..., Any] | None:
     """``generate_content`` or ``generate_content_stream`` by itself."""
     if name not in METHODS:
         return None
     copy = copy_client(models, {})
-    _patch(engine, copy)
+    _patch(state, copy)
     found: Callable[..., Any] = getattr(copy, name)
     return found
 
 
-def _patch(engine: Engine, models: Any) -> None:
+def _patch(state: State, models: Any) -> None:
     """Wrap the single request and not the public method.
 
     That one may call functions of the user's and go on (automatic function calling): started over, it would
@@ -175,7 +175,7 @@ def _patch(engine: Engine, models: Any) -> None:
             wire_format="gemini", messages_param="contents", output_param=_LIMIT, asks=create, vendors=True,
             accepts=frozenset({"self", "model", "contents", "config"}), server=server,
         )  # fmt: skip
-        set_method(models, name, wrap_function(engine, function, binding, asynchronous=is_awaited(function)))
+        set_method(models, name, wrap_function(state, function, binding, asynchronous=is_awaited(function)))
 
 
 def _option(config: Any, name: str) -> Any:

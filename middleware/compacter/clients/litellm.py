@@ -12,7 +12,7 @@ from types import MethodType
 from typing import Any, TypeVar
 
 from compacter.call.arguments import bind
-from compacter.call.state import Engine
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
 from compacter.messages.format import FormatName
@@ -53,7 +53,7 @@ REFUSED: Mapping[str, str] = {
 """Function, or method of a Router -> why it is refused."""
 
 
-def wrap_named(engine: Engine, function: Callable[..., Any]) -> Callable[..., Any] | None:
+def wrap_named(state: State, function: Callable[..., Any]) -> Callable[..., Any] | None:
     """One of litellm's functions or a Router's methods; ``None`` for one of a name that is not known.
 
     Raises ``TypeError`` with the reason for those that cannot be wrapped.
@@ -62,12 +62,12 @@ def wrap_named(engine: Engine, function: Callable[..., Any]) -> Callable[..., An
     if name in REFUSED:
         raise TypeError(f"compacter cannot wrap litellm's {name}: {REFUSED[name]}")
     if getattr(function, "__module__", "") == "litellm.anthropic_interface.messages":
-        return wrap_plain(engine, function, "messages", "anthropic")
-    return wrap_plain(engine, function, *FUNCTIONS[name]) if name in FUNCTIONS else None
+        return wrap_plain(state, function, "messages", "anthropic")
+    return wrap_plain(state, function, *FUNCTIONS[name]) if name in FUNCTIONS else None
 
 
 def wrap_plain(
-    engine: Engine,
+    state: State,
     function: Callable[..., Any],
     param: str,
     wire_format: str | None,
@@ -78,14 +78,14 @@ def wrap_plain(
     assert binding is not None  # noqa: S101 - with messages_param there always is one
     output_param = "max_output_tokens" if wire_format == "responses" else binding.output_param
     binding = replace(binding, output_param=output_param, vendors=True, server=server or _litellm)
-    return wrap_function(engine, function, binding, asynchronous=is_awaited(function))
+    return wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
 
 def _litellm() -> str:
     return "litellm"
 
 
-def wrap_router(engine: Engine, router: T) -> T:
+def wrap_router(state: State, router: T) -> T:
     """A copy of a Router; deployments, cool-downs and counters stay shared with the original.
 
     Its batch methods and ``schedule_acompletion`` call its ``acompletion``, so they compact each request.
@@ -99,16 +99,16 @@ def wrap_router(engine: Engine, router: T) -> T:
     for name, (param, wire_format) in FUNCTIONS.items():
         method = getattr(copy, name, None)
         if isinstance(method, MethodType):
-            set_method(copy, name, wrap_plain(engine, unbound(method), param, wire_format, server))
+            set_method(copy, name, wrap_plain(state, unbound(method), param, wire_format, server))
         elif callable(method):
-            copy.__dict__[name] = wrap_plain(engine, method, param, wire_format, server)
+            copy.__dict__[name] = wrap_plain(state, method, param, wire_format, server)
     # ``router.chat.completions.create`` calls the router it knows.
     copied_part(router, copy, ("chat", "completions"), copies)
     wrapped: T = copy
     return wrapped
 
 
-def wrap_router_method(engine: Engine, router: Any, name: str) -> Callable[..., Any] | None:
+def wrap_router_method(state: State, router: Any, name: str) -> Callable[..., Any] | None:
     """One method of a Router by itself; ``None`` for one that sends no messages.
 
     Raises ``TypeError`` with the reason for those that cannot be wrapped.
@@ -117,7 +117,7 @@ def wrap_router_method(engine: Engine, router: Any, name: str) -> Callable[..., 
         raise TypeError(f"compacter cannot wrap a Router's {name}: {REFUSED[name]}")
     if name not in (*FUNCTIONS, "schedule_acompletion"):
         return None
-    found: Callable[..., Any] = getattr(wrap_router(engine, router), name)
+    found: Callable[..., Any] = getattr(wrap_router(state, router), name)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.call.arguments import Binding, bind
-from compacter.call.state import Engine
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
     Copies,
@@ -49,9 +49,9 @@ class Responses(Binding):
         return None
 
 
-def wrap_call(engine: Engine, function: Function, binding: Binding) -> Function:
+def wrap_call(state: State, function: Function, binding: Binding) -> Function:
     """A method that returns a reply or a stream, compacting."""
-    return wrap_function(engine, function, binding, asynchronous=is_awaited(function))
+    return wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Method:
     asks: str = ""
     """The method that summaries are asked of; empty: this one."""
     binding: type[Binding] = Binding
-    wrap: Callable[[Engine, Function, Binding], Function] = wrap_call
+    wrap: Callable[[State, Function, Binding], Function] = wrap_call
 
 
 METHODS = (
@@ -84,14 +84,14 @@ METHODS = (
 """``stream`` is not among them: the SDK builds it on ``self.create``."""
 
 
-def wrap_client(engine: Engine, client: T) -> T | None:
+def wrap_client(state: State, client: T) -> T | None:
     """A copy of the client whose chat completions and responses compact; ``None`` where it has neither."""
-    return patched(engine, client, METHODS, output_param=output_param(client))
+    return patched(state, client, METHODS, output_param=output_param(client))
 
 
-def wrap_method(engine: Engine, resource: Any, name: str) -> Function | None:
+def wrap_method(state: State, resource: Any, name: str) -> Function | None:
     """A resource's method, compacting; ``None`` where it sends no messages."""
-    return method_of(engine, resource, name, METHODS, output_param=output_param(vars(resource)["_client"]))
+    return method_of(state, resource, name, METHODS, output_param=output_param(vars(resource)["_client"]))
 
 
 def output_param(client: Any) -> str:
@@ -101,7 +101,7 @@ def output_param(client: Any) -> str:
     return "max_completion_tokens" if ours else "max_tokens"
 
 
-def patched(engine: Engine, client: T, methods: tuple[Method, ...], *, output_param: str = "max_tokens") -> T | None:
+def patched(state: State, client: T, methods: tuple[Method, ...], *, output_param: str = "max_tokens") -> T | None:
     """A copy of a client with those of the methods wrapped that it has; ``None`` where it has none."""
     copies: Copies = {}
     copy = copy_client(client, copies)
@@ -110,19 +110,19 @@ def patched(engine: Engine, client: T, methods: tuple[Method, ...], *, output_pa
         resource = copied_part(client, copy, path, copies)
         if resource is not None:
             mine = [one for one in methods if one.path == path]
-            found = _patch(engine, resource, mine, output_param) or found
+            found = _patch(state, resource, mine, output_param) or found
     if not found:
         return None
 
     def again(made: T) -> T | None:
-        return patched(engine, made, methods, output_param=output_param)
+        return patched(state, made, methods, output_param=output_param)
 
     keep_wrapping(copy, COPIES, again)
     return copy
 
 
 def method_of(
-    engine: Engine, resource: Any, name: str, methods: tuple[Method, ...], *, output_param: str = "max_tokens"
+    state: State, resource: Any, name: str, methods: tuple[Method, ...], *, output_param: str = "max_tokens"
 ) -> Function | None:
     """One method of a resource, wrapped by itself. The resource is told by the module it is defined in."""
     module = type(resource).__module__.split(".")
@@ -130,13 +130,13 @@ def method_of(
     if not any(one.name == name for one in mine) and name != "stream":
         return None
     copy = copy_client(resource, {})
-    if not _patch(engine, copy, mine, output_param):
+    if not _patch(state, copy, mine, output_param):
         return None
     found: Function = getattr(copy, name)
     return found
 
 
-def _patch(engine: Engine, resource: Any, methods: list[Method], output_param: str) -> bool:
+def _patch(state: State, resource: Any, methods: list[Method], output_param: str) -> bool:
     """Wrap methods of a copied resource; whether it has any of them."""
     made = {}
     for method in methods:
@@ -159,8 +159,8 @@ def _patch(engine: Engine, resource: Any, methods: list[Method], output_param: s
             function = looking_into_raw(function, asynchronous=asynchronous)
         if method.binding is Responses and hasattr(resource, "compact"):
             server = ServerSide(unbound(resource.compact), unbound(resource.retrieve))
-            function = compacting(engine, function, server, asynchronous=asynchronous)
-        made[method.name] = method.wrap(engine, function, binding)
+            function = compacting(state, function, server, asynchronous=asynchronous)
+        made[method.name] = method.wrap(state, function, binding)
     for name, wrapped in made.items():
         set_method(resource, name, wrapped)
     return bool(made)

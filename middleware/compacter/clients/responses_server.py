@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from compacter.call import streams
 from compacter.call.arguments import parsed_reply
-from compacter.call.effects import Tell
-from compacter.call.perform import World
-from compacter.call.request import tokens_of
-from compacter.call.state import Engine
+from compacter.call.io import ASYNC, IO, SYNC, run
+from compacter.call.perform import tell
+from compacter.call.request import usage_of
+from compacter.call.state import State
+from compacter.effects import Reply
 from compacter.events import CompactionEvent
 from compacter.messages.fields import field, listed
-from compacter.messages.format import get_format
 from compacter.overflow import detect_in_reply
 
 _SHARED = (
@@ -43,14 +43,14 @@ class ServerSide:
 
 
 def compacting(
-    engine: Engine, function: Callable[..., Any], server: ServerSide | None, *, asynchronous: bool
+    state: State, function: Callable[..., Any], server: ServerSide | None, *, asynchronous: bool
 ) -> Callable[..., Any]:
     """The function; a call with ``previous_response_id`` that is too long goes on from a compacted past.
 
     Once, and only where the SDK has ``responses.compact``. What that returns is opaque, so the event has sizes and no
     summary. Whatever fails after the first refusal, the first refusal is what the caller gets.
     """
-    if server is None or engine.options.max_retries == 0:
+    if server is None or state.options.max_retries == 0:
         return function
     if asynchronous:
 
@@ -58,7 +58,7 @@ def compacting(
         async def acall(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not kwargs.get("previous_response_id"):
                 return await function(self, *args, **kwargs)
-            return await _adrive(_continue(engine, partial(function, self, *args), server, self, kwargs, _ASYNC))
+            return await _continue(ASYNC, state, partial(function, self, *args), server, self, kwargs)
 
         return acall
 
@@ -66,118 +66,58 @@ def compacting(
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not kwargs.get("previous_response_id"):
             return function(self, *args, **kwargs)
-        return _drive(_continue(engine, partial(function, self, *args), server, self, kwargs, _SYNC))
+        return run(_continue(SYNC, state, partial(function, self, *args), server, self, kwargs))
 
     return call
 
 
 # -- one call ----------------------------------------------------------------------------------------------------------
 
-Steps = Generator[Callable[[], Any], Any, Any]
-"""Yields calls to make, and gets what they return or raise."""
 
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What differs between sync and async programs."""
-
-    is_stream: Callable[[object], bool]
-    look: Callable[[Any], Any]
-    shut: Callable[[Any], Any]
-    perform: Callable[[World, Tell], Any]
-
-
-_SYNC = Shape(streams.is_sync_stream, streams.look, streams.shut, World.perform)
-_ASYNC = Shape(streams.is_async_stream, streams.alook, streams.ashut, World.aperform)
-
-
-@dataclass(slots=True)
-class Refusal:
-    """A server's "too long": an exception, or a reply that says so."""
-
-    error: Exception | None
-    reply: Any = None
-
-    def outcome(self, note: str) -> Any:
-        """Raise the exception, with a note, or give the reply."""
-        if self.error is None:
-            return self.reply
-        self.error.add_note(f"compacter {note}")
-        raise self.error from None
-
-
-def _continue(
-    engine: Engine, send: Callable[..., Any], server: ServerSide, resource: Any, kwargs: dict[str, Any], shape: Shape
-) -> Steps:
+async def _continue(
+    io: IO, state: State, send: Callable[..., Any], server: ServerSide, resource: Any, kwargs: dict[str, Any]
+) -> Any:
     """The call; and, if it is refused, the compaction by the server and the call that goes on from there."""
-    first = yield from _attempt(engine, send, kwargs, shape)
-    if not isinstance(first, Refusal):
-        return first
+    first = await _attempt(io, state, send, kwargs)
+    if first.token_limit is None:
+        return first.raw
     try:
-        compacted = yield partial(server.compact, resource, **_request(kwargs, server.compact))
+        compacted = await io.call(partial(server.compact, resource, **_request(kwargs, server.compact)))
     except Exception as error:  # noqa: BLE001 - the server's first answer is the one to raise
-        return first.outcome(_CANNOT_COMPACT + type(error).__name__)
-    yield partial(shape.perform, _world(engine, kwargs), Tell(_event(engine, kwargs, compacted)))
+        return _outcome(first, _CANNOT_COMPACT + type(error).__name__)
+    await tell(state, io, _event(state, kwargs, compacted))
     try:
         waiting = _waiting(kwargs, compacted)
-        last = (yield partial(server.retrieve, resource, kwargs["previous_response_id"])) if waiting else None
-        second = yield from _attempt(engine, send, _continued(kwargs, compacted, _calls(last, waiting)), shape)
+        last = await io.call(server.retrieve, resource, kwargs["previous_response_id"]) if waiting else None
+        second = await _attempt(io, state, send, _continued(kwargs, compacted, _calls(last, waiting)))
     except Exception as error:  # noqa: BLE001 - as above
-        return first.outcome(_CANNOT_CONTINUE + type(error).__name__)
-    dropped = second if isinstance(second, Refusal) else first
-    if dropped.reply is not None:
-        yield partial(shape.shut, dropped.reply)
-    return first.outcome(_STILL_TOO_LONG) if dropped is second else second
+        return _outcome(first, _CANNOT_CONTINUE + type(error).__name__)
+    dropped = first if second.token_limit is None else second
+    if dropped.raw is not None:
+        await streams.close(io, dropped.raw)
+    return second.raw if second.token_limit is None else _outcome(first, _STILL_TOO_LONG)
 
 
-def _attempt(engine: Engine, send: Callable[..., Any], kwargs: Mapping[str, Any], shape: Shape) -> Steps:
-    """A reply, or a ``Refusal``. A stream is looked into until its first content."""
+async def _attempt(io: IO, state: State, send: Callable[..., Any], kwargs: Mapping[str, Any]) -> Reply:
+    """The reply, or the refusal. A stream is looked into until its first content."""
     try:
-        reply = yield partial(send, **kwargs)
+        raw = await io.call(partial(send, **kwargs))
     except Exception as error:
-        if engine.detect(error) is None:
+        found = state.detect(error)
+        if found is None:
             raise
-        return Refusal(error)
-    if not shape.is_stream(reply):
-        return reply if detect_in_reply(reply) is None else Refusal(None, reply)
-    opening = yield partial(shape.look, reply)
-    if opening.error is not None and engine.detect(opening.error) is not None:
-        yield partial(shape.shut, reply)
-        return Refusal(opening.error)
-    stream = streams.replay(reply, opening)
-    return stream if opening.found is None else Refusal(None, stream)
+        return Reply(token_limit=found, error=error)
+    if streams.can_be_opened(io, raw):
+        return await streams.opened(io, raw, state.detect)
+    return Reply(raw=raw, token_limit=detect_in_reply(raw))
 
 
-def _drive(steps: Steps) -> Any:
-    try:
-        step = next(steps)
-        while True:
-            try:
-                outcome = step()
-            except Exception as error:  # noqa: BLE001 - the steps decide what it means
-                step = steps.throw(error)
-            else:
-                step = steps.send(outcome)
-    except StopIteration as end:
-        return end.value
-    finally:
-        steps.close()
-
-
-async def _adrive(steps: Steps) -> Any:
-    try:
-        step = next(steps)
-        while True:
-            try:
-                outcome = await step()
-            except Exception as error:  # noqa: BLE001 - the steps decide what it means
-                step = steps.throw(error)
-            else:
-                step = steps.send(outcome)
-    except StopIteration as end:
-        return end.value
-    finally:
-        steps.close()
+def _outcome(refused: Reply, note: str) -> Any:
+    """Raise the server's first exception, with a note, or give its first reply."""
+    if refused.error is None:
+        return refused.raw
+    refused.error.add_note(f"compacter {note}")
+    raise refused.error from None
 
 
 # -- what is sent ------------------------------------------------------------------------------------------------------
@@ -227,12 +167,12 @@ _CANNOT_CONTINUE = f"had the server compact its history ({_NAME}), and the reque
 _STILL_TOO_LONG = f"had the server compact its history ({_NAME}), and the request was still too long"
 
 
-def _event(engine: Engine, kwargs: Mapping[str, Any], compacted: object) -> CompactionEvent:
+def _event(state: State, kwargs: Mapping[str, Any], compacted: object) -> CompactionEvent:
     """Sizes are the server's token counts, in characters by what was learnt of the model."""
-    before, after = tokens_of(compacted)
+    before, after = usage_of(compacted)
     model = kwargs.get("model")
     model = model if isinstance(model, str) else None
-    ratio = engine.calibration(model).chars_per_token
+    ratio = state.calibration(model).chars_per_token
     return CompactionEvent(
         model=model,
         attempt=1,
@@ -250,8 +190,3 @@ def _event(engine: Engine, kwargs: Mapping[str, Any], compacted: object) -> Comp
         messages_before=0,
         messages_after=len(listed(field(compacted, "output"))),
     )
-
-
-def _world(engine: Engine, kwargs: Mapping[str, Any]) -> World:
-    model = kwargs.get("model")
-    return World(engine, get_format("responses"), model if isinstance(model, str) else None, None, None, (), {})

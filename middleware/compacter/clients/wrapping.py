@@ -13,7 +13,7 @@ from types import MethodType, ModuleType
 from typing import Any, TypeVar
 
 from compacter.call.arguments import bind
-from compacter.call.state import Engine
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients import anthropic, bedrock, google, litellm, openai
 from compacter.clients.copying import with_special_methods
@@ -31,15 +31,15 @@ SUPPORTED = (
 )
 
 
-def wrap(engine: Engine, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
+def wrap(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
     """The wrapped target. Raises ``TypeError`` that lists what is supported."""
     if isinstance(target, functools.partial):
         # The arguments that are bound already reach the wrapped function like any others.
-        inner = wrap(engine, target.func, messages_param=messages_param, wire_format=wire_format)
+        inner = wrap(state, target.func, messages_param=messages_param, wire_format=wire_format)
         rebound: T = functools.partial(inner, *target.args, **target.keywords)  # type: ignore[assignment]
         return rebound
     if (messages_param is None and wire_format is None) or not callable(target):
-        adapted: T | None = _adapted(engine, target)
+        adapted: T | None = _adapted(state, target)
         if adapted is not None:
             return adapted
     candidate: Any = target
@@ -50,12 +50,12 @@ def wrap(engine: Engine, target: T, *, messages_param: str | None, wire_format: 
         raise TypeError(
             f"{_described(target)} has no parameter for messages that compacter knows. It wraps {SUPPORTED}"
         )
-    function: Any = wrap_function(engine, candidate, binding)
+    function: Any = wrap_function(state, candidate, binding)
     wrapped: T = function
     return wrapped if inspect.isroutine(target) else _same_type(target, function)
 
 
-def _adapted(engine: Engine, target: Any) -> Any:
+def _adapted(state: State, target: Any) -> Any:
     """What the adapter of the target's vendor makes of it; ``None`` where there is no adapter."""
     if isinstance(target, ModuleType) and target.__name__ == "litellm":
         raise TypeError(
@@ -63,14 +63,14 @@ def _adapted(engine: Engine, target: Any) -> Any:
             "completion = compacter.wrap(litellm.completion), and so on"
         )
     if inspect.isfunction(target) and target.__module__.partition(".")[0] == "litellm":
-        return litellm.wrap_named(engine, target)
+        return litellm.wrap_named(state, target)
     if not isinstance(target, MethodType):
         wrap_client = _client_adapter(target)
-        return wrap_client(engine, target) if wrap_client is not None else None
+        return wrap_client(state, target) if wrap_client is not None else None
     wrap_method = _method_adapter(target.__self__)
     if wrap_method is None:
         return None
-    wrapped = wrap_method(engine, target.__self__, target.__name__)
+    wrapped = wrap_method(state, target.__self__, target.__name__)
     if wrapped is None:
         hint = _BY_THE_CLIENT if target.__name__ in ("tool_runner", "thread") else ""
         raise TypeError(f"{_described(target)} sends no messages that compacter knows. {hint}It wraps {SUPPORTED}")
@@ -80,7 +80,7 @@ def _adapted(engine: Engine, target: Any) -> Any:
 _BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
 
 
-def _client_adapter(target: object) -> Callable[[Engine, Any], Any] | None:
+def _client_adapter(target: object) -> Callable[[State, Any], Any] | None:
     """Wraps a client of this kind; ``None`` where there is no adapter for it."""
     for kind in type(target).__mro__:
         module, name = kind.__module__, kind.__name__
@@ -95,7 +95,7 @@ def _client_adapter(target: object) -> Callable[[Engine, Any], Any] | None:
     return None
 
 
-def _method_adapter(owner: object) -> Callable[[Engine, Any, str], Any] | None:
+def _method_adapter(owner: object) -> Callable[[State, Any, str], Any] | None:
     """As ``_client_adapter``, for a method of the object it belongs to."""
     for kind in type(owner).__mro__:
         module = kind.__module__

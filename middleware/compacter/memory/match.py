@@ -205,7 +205,9 @@ class Matcher:
             except Unencodable as error:
                 self._unencodable(error)
 
-    async def aremember(self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> None:
+    async def aremember(
+        self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]
+    ) -> None:
         """As ``remember``, awaited."""
         record = self._record(scope, wire, before, after)
         if record is not None:
@@ -244,7 +246,9 @@ class Matcher:
                 self._unencodable(error)
         return None
 
-    def _record(self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> Record | None:
+    def _record(
+        self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]
+    ) -> Record | None:
         try:
             history = Sent(wire, before)
             record = record_of(scope, history, after)

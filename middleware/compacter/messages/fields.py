@@ -109,7 +109,7 @@ def faithful(item: Message, own: frozenset[str] = frozenset()) -> Json:
 def _faithful(value: object, own: frozenset[str], depth: int, *, inside: bool) -> Json:
     kind = type(value)
     if kind is str or isinstance(value, str):
-        text = str.__str__(value)  # type: ignore[arg-type]
+        text = str.__str__(value)
         return f"\0{text}" if text[:1] == "\0" else text
     if value is None:
         return None

@@ -267,7 +267,9 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
         found = next(filter(None, map(_telling, islice(messages, _LOOK_AT, None))), None)
     if found != "gemini":
         _refuse_foreign(messages)
-    return found or ("responses" if param == "input" else "openai")
+    if found is None:
+        return "responses" if param == "input" else "openai"
+    return found
 
 
 def foreign(message: Message) -> bool:
@@ -364,7 +366,3 @@ def _telling_part(part: Any) -> FormatName | None:
     if kind is None and isinstance(part, dict) and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"}):
         return "bedrock"
     return None
-
-
-# The names that the other branches know; they go with the merge.
-Wire, WireName, WIRE_FORMATS, wire = MessageFormat, FormatName, FORMATS, get_format

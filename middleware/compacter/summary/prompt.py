@@ -123,7 +123,7 @@ def line(entry: Part) -> str:
         name = _BREAK.sub(" ", entry.name.replace(":", " ")).strip()[:_NAME_SIZE]
         speaker = f"{entry.kind} {neutral(name)}" if name else entry.kind
     else:
-        speaker = "summary" if entry.kind == "summary" else entry.role
+        speaker = entry.role
     return f"{speaker}: {neutral(entry.text)}"
 
 

@@ -64,7 +64,7 @@ def read(parts: Sequence[Part], first: int = 0) -> Iterator[Sentence]:
     """Yield the sentences of ``parts`` in order; numbers of parts begin with ``first``. Linear in the text."""
     called: deque[str] = deque()
     for number, part in enumerate(parts, first):
-        if part.kind == "summary" or part.role == "system":
+        if part.role == "system":
             continue
         if part.kind == "text" and part.role in ("user", "assistant"):
             yield from _text(part, number)

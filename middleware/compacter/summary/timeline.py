@@ -75,8 +75,7 @@ def timeline(
     ruled = "\n".join([standing.HEADING, *lines]) if lines else ""
     if len(ruled) > budget:
         raise ValueError(f"the declared rules take {len(ruled)} of {budget} characters")
-    before = "\n".join([prior, *(part.text for part in parts if part.kind == "summary")])
-    told = list(_prior(before))
+    told = list(_prior(prior))
     pool = _Pool([*told, *read(parts, told[-1].part + 1 if told else 0)])
     chosen = _choose(pool, budget - len(ruled) - 2, {line.partition(": ")[2] for line in lines})
     story = quote(pool.sentences, [place for place in chosen if pool.told[place]])
