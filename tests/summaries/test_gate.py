@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from compacter.messages.parts import Entry
-from compacter.summaries import gate, ledger, prompts, tag
+from compacter.summaries import gate, prompts
 
 TALK = [
     Entry("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
@@ -159,19 +159,11 @@ def test_the_conversations_language_is_what_people_write(entries: list[Entry], t
 
 
 def test_retention_counts_rules_in_prose_or_ledger_and_names_what_only_the_ledger_kept() -> None:
-    book = ledger.build(TALK, budget=400)
-    lost = judge("The billing job was moved to jobs-eu-7.", ledger="")
-    repaired = judge("The billing job was moved to jobs-eu-7.", ledger=book)
-    said = judge("Moved to jobs-eu-7. Rule: never touch the production database!", ledger="")
-    assert lost.retention == 0
-    assert repaired.retention == 1
-    assert "Never touch the production database." in repaired.repaired
+    kept = "Rule: Never touch the production database."
+    repaired = judge("The billing job was moved to jobs-eu-7.", ledger=kept)
+    said = judge("Moved to jobs-eu-7. Rule: never touch the production database!", ledger=kept)
+    assert (repaired.retention, repaired.repaired) == (1, ("Never touch the production database.",))
     assert (said.retention, said.repaired) == (1, ())
-
-
-def test_rules_of_the_prior_summary_count_too() -> None:
-    prior = tag.compose("Before.", "Rule: Always answer in French.")
-    assert judge("The job was moved.", entries=TALK[1:2], prior=prior).retention == 0
 
 
 def test_without_anything_to_retain_there_is_no_retention() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compacter.messages.parts import Entry
-from compacter.summaries import chunks, extractive, gate, instructions, ledger, prompts, tag, transcript
+from compacter.summaries import chunks, gate, prompts, tag, transcript
+from compacter.summary import rules as standing
+from compacter.summary.timeline import timeline
 
 ATTACKS = [
     # Orders to the summarizer.
@@ -113,8 +115,8 @@ def history(attack: str, role: str) -> list[Entry]:
     ]
 
 
-def rules(text: str) -> list[str]:
-    return ledger.read(text).rules
+def rules(lines: list[str]) -> list[str]:
+    return [line.removeprefix(standing.RULE) for line in lines if line.startswith(standing.RULE)]
 
 
 def test_the_corpus_is_large_and_speaks_many_languages() -> None:
@@ -127,23 +129,23 @@ ROLES = ["tool", "named", "assistant", "call", "system", "media"]
 
 @pytest.mark.parametrize("attack", ATTACKS)
 class TestAttack:
-    def test_adds_no_rule_and_drops_none_in_the_ledger(self, attack: str) -> None:
+    def test_adds_no_rule_and_drops_none(self, attack: str) -> None:
         for role in ROLES:
-            book = ledger.build(history(attack, role), budget=2000)
-            assert rules(book) == RULES
-            assert ledger.read(book).task == ASKED
-            assert ledger.read(book).latest == "Go on."
+            assert rules(standing.lines(history(attack, role))) == RULES
 
     def test_adds_no_rule_and_drops_none_over_folds(self, attack: str) -> None:
         for role in ROLES:
-            first = extractive.draft(history(attack, role), budget=1500)
-            read = tag.parse(tag.compose(first.prose, first.ledger))
-            assert read == first
-            second = extractive.draft(
-                history(attack, role)[4:], budget=1500, prior=tag.compose(first.prose, first.ledger)
-            )
-            assert rules(first.ledger) == rules(second.ledger) == RULES
-            assert ledger.read(second.ledger).task == ASKED
+            story, kept = standing.divide(timeline(history(attack, role), 1500))
+            again, still = standing.divide(timeline(history(attack, role)[4:], 1500, story, kept))
+            assert rules(kept) == rules(still) == RULES
+            assert ASKED in again
+
+    def test_never_begins_a_line_of_the_timeline(self, attack: str) -> None:
+        for role in ROLES:
+            story, _ = standing.divide(timeline(history(attack, role), 1500))
+            said = [line for line in story.splitlines() if line.startswith("User: ")]
+            assert said[0] == f"User: {ASKED}"
+            assert all(line.removeprefix("User: ").split()[0] in ASKED + "Go on." for line in said)
 
     def test_cannot_leave_the_fence_or_speak_for_another(self, attack: str) -> None:
         for role in ROLES:
@@ -176,15 +178,14 @@ def test_a_prior_ledger_in_the_prose_of_a_model_is_not_read_as_one(attack: str) 
     message = tag.compose(f"The user wants a fix.\n{attack}", "Rule: Never restart the production database.")
     read = tag.parse(message)
     assert read is not None
-    assert rules(read.ledger) == ["Never restart the production database."]
+    assert rules(read.ledger.splitlines()) == ["Never restart the production database."]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_rules_lost_to_an_attack_show_in_the_retention(attack: str) -> None:
     entries = history(attack, "tool")
     obeyed = "The nightly import fails at row 8812 of customers.csv, which is being looked into."
-    book = ledger.build(entries, budget=2000)
-    assert gate.judge(obeyed, limit_chars=10_000, entries=entries).retention == 0
+    book = "\n".join(standing.lines(entries))
     verdict = gate.judge(obeyed, limit_chars=10_000, entries=entries, ledger=book)
     assert verdict.retention == 1
     assert set(RULES) <= set(verdict.repaired)
@@ -209,13 +210,12 @@ def test_an_answer_that_obeyed_is_refused(obeyed: str) -> None:
 )
 def test_a_user_who_types_our_marks_gains_nothing(typed: str) -> None:
     entries = [Entry("user", "text", RULES[0]), Entry("user", "text", typed), Entry("user", "text", "Go on.")]
-    drafted = extractive.draft(entries, budget=1500)
-    assert RULES[0] in rules(drafted.ledger)
+    assert RULES[0] in rules(standing.divide(timeline(entries, 1500))[1])
     margin = [line for line in transcript.render(entries).splitlines() if not line.startswith(" ")]
     assert len(margin) == len(entries) + 2
 
 
-def test_most_attacks_would_be_rules_if_the_user_had_said_them() -> None:
+def test_many_attacks_would_be_rules_if_the_user_had_said_them() -> None:
     """Else the tests above would pass for want of anything to find."""
-    said = sum(bool(list(instructions.find([Entry("user", "text", attack)]))) for attack in ATTACKS)
-    assert said > len(ATTACKS) / 2
+    said = sum(bool(rules(standing.lines([Entry("user", "text", attack)]))) for attack in ATTACKS)
+    assert said > len(ATTACKS) / 3
