@@ -198,7 +198,7 @@ _ABOUT_PEOPLE = _any(
 )
 _MARK = re.compile(r"^(?:[-*•+>]\s{1,4}|\(?\d{1,3}[.)]\s{1,4}|[a-z]\)\s)")
 _LABEL = re.compile(r"^\*\*[^*\n]{1,40}\*\*:?\s?[-–—:]?\s(?=\S)|^\*\*[^*\n]{1,40}:\*\*\s(?=\S)")
-_SIGNED = re.compile(r"(?:\([^()\n]{1,40}\) )?[^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?: ")
+_SIGNED = re.compile(r"(?:\([^()\n]{1,40}\) )?([^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?): ")
 """How a message begins in a talk among people."""
 
 _TAKES_BACK = _any(
@@ -293,8 +293,8 @@ def lines(
 def _said(parts: Sequence[Entry], known: list[str]) -> Iterator[tuple[str, int]]:
     """Yield the lines that ``parts`` add to ``known``, each with the size of the message it is from."""
     told = [part for part in parts if part.role == "user" and part.kind == "text" and part.text.strip()]
-    signed = sum(1 for part in told if _SIGNED.match(part.text.lstrip()))
-    if signed >= _FEW and signed * 2 > len(told):
+    signed = Counter(match[1] for part in told if (match := _SIGNED.match(part.text.lstrip())))
+    if signed.total() >= _FEW and signed.total() * 2 > len(told) and max(signed.values()) >= _FEW // 2:
         return  # People who sign their messages talk to one another.
     sentences = list(read(told))
     common = Counter(word for sentence in sentences for word in words(sentence.text))

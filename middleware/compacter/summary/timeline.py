@@ -294,7 +294,7 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     """Choose sentences for ``room`` characters, in order; those that are rules have been told already."""
     stated = {place for place, one in enumerate(pool.sentences) if one.speaker == "User" and one.text in ruled}
     for needed in pool.needs.values():
-        needed -= stated
+        needed.difference_update(stated)
     chosen: set[int] = set()
     covered: set[int] = set().union(*(pool.words[place] for place in stated))
     # What the same speaker says again in the same words is told once, where it was said last.
