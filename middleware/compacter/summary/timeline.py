@@ -25,11 +25,11 @@ ARTIFACTS = "Artifacts:"
 
 _RULE_SHARE = 3
 """Rules take at most one part in this many of a summary."""
-_STORY = 0.7
+_STORY = 0.5
 """Share of the room that is the story's first; artifacts get the rest, and the story what they leave."""
-_FIRST, _REQUEST = 0.15, 3
-"""Share of the room that the first sentences of the first request may take before anything else, and as much again for
-what the user changed later."""
+_FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
+"""Shares of the room that the first sentences of the first request, and then what the user changed later, may take
+before anything else; and how many these sentences are."""
 _HANDLING = 12
 """Characters added to each cost: a fragment reads worse than its size tells."""
 _OLDEST = 0.6
@@ -302,14 +302,9 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     story = [place for place in newest if pool.told[place] and place not in stated]
     others = [place for place in newest if not pool.told[place]]
     left = room
-    for first in (_task(pool), _changed(pool)):
-        left -= _fill(
-            pool,
-            [place for place in first if place in newest and place not in stated],
-            int(room * _FIRST),
-            chosen,
-            covered,
-        )
+    for first, share in ((_task(pool), _FIRST), (_changed(pool), _CHANGES)):
+        told = [place for place in first if place in newest and place not in stated]
+        left -= _fill(pool, told, int(room * share), chosen, covered)
     left -= _fill(pool, story, int(left * _STORY) if others else left, chosen, covered)
     if others:
         left -= len(ARTIFACTS) + 3
