@@ -122,7 +122,8 @@ def test_pinned_messages_are_in_every_view(memory: Memory) -> None:
         for request in model.requests
         if not request.refused
     ]
-    assert with_pin == [0] * 3 + [1] * 40
+    assert with_pin[:3] == [0, 0, 0]
+    assert set(with_pin[3:]) == {1}
 
 
 class Failing(InProcessMemory):

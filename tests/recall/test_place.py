@@ -11,7 +11,7 @@ from compacter.messages.format import FORMATS, FormatName, get_format
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
 from compacter.recall.quotes import is_quotes, place, question, quote, strip
-from compacter.summaries.tag import compose
+from compacter.summary.message import compose
 
 QUESTION = "Where does the heron nest?"
 Q: dict[str, dict[str, Any]] = {

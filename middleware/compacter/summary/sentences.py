@@ -35,7 +35,7 @@ _FULL_STOPS = ("。", "！", "？")
 """Ends of sentences that no space follows."""
 _FENCE = "```"
 _ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
-_NAME = re.compile(r"[^\w. /-]+")
+_NAME, _LONGEST_NAME = re.compile(r"[^\w. /-]+"), 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def read(parts: Sequence[Part], first: int = 0) -> Iterator[Sentence]:
     """Yield the sentences of ``parts`` in order; numbers of parts begin with ``first``. Linear in the text."""
     called: deque[str] = deque()
     for number, part in enumerate(parts, first):
-        if part.role == "system":
+        if part.kind in ("summary", "media") or part.role == "system":
             continue
         if part.kind == "text" and part.role in ("user", "assistant"):
             yield from _text(part, number)
@@ -75,7 +75,7 @@ def read(parts: Sequence[Part], first: int = 0) -> Iterator[Sentence]:
         elif part.kind == "result" and called:
             # Not every format names the tool in its result. Results come in the order of their calls.
             name = name or called.popleft()
-        speaker = f"Tool {_NAME.sub(' ', name).strip()[:60] or part.kind}"
+        speaker = f"Tool {_NAME.sub(' ', name).strip()[:_LONGEST_NAME] or part.kind}"
         for piece in _values(part.text):
             yield Sentence(piece, speaker, number, prose=False, output=part.kind == "result", size=len(part.text))
 

@@ -14,6 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from compacter.messages.parts import Part
 from compacter.summary import rules as standing
@@ -24,8 +25,11 @@ ARTIFACTS = "Artifacts:"
 
 _RULE_SHARE = 3
 """Rules take at most one part in this many of a summary."""
-_STORY = 0.7
+_STORY = 0.5
 """Share of the room that is the story's first; artifacts get the rest, and the story what they leave."""
+_FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
+"""Shares of the room that the first sentences of the first request, and then what the user changed later, may take
+before anything else; and how many these sentences are."""
 _HANDLING = 12
 """Characters added to each cost: a fragment reads worse than its size tells."""
 _OLDEST = 0.6
@@ -36,9 +40,9 @@ somebody or a number, and for being a question of the assistant, an exclamation,
 _ANNOUNCED = 0.5
 _UNUSED = 3.0
 _SHORT = 4
-_RELATED, _WORDS, _RARE = 0.4, 2, 5
-"""Two statements are about the same when the words they share make up this share of the lesser one's weight, and are
-so many; words that more sentences hold do not count."""
+_RELATED, _CHANGED, _WORDS, _RARE = 0.4, 0.1, 2, 5
+"""Two statements are about the same when the words they share make up this share of the lesser one's weight (the
+second where the user speaks of a change), and are so many; words that more sentences hold do not count."""
 _NAMES = 0.3
 """What identifiers count in the story, against artifacts."""
 _ANSWER = 60
@@ -51,6 +55,7 @@ _STEM = 7
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\]{}|,;=“”‘’…，。；：、！？「」]+")
 _IDENTIFIER = re.compile(r"[/\\_@]|\d|\w[.:-]\w|[a-z][A-Z]")
 _LONGEST_NAME = 160
+_EQUAL = 1e-9
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]|\d")
 _ASKS, _CHEERS = ("?", "？", "؟"), ("!", "！")
 
@@ -117,6 +122,8 @@ class _Pool:
     """Words with a digit: what a statement says of its subject, and not the subject."""
     boosts: list[float] = field(default_factory=list)
     """What the words of each sentence count for."""
+    later: dict[int, int] = field(default_factory=dict)
+    """For a statement of the user, the last later statement about the same."""
     needs: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     """What a sentence must not stand without: a later statement about the same, the question before an answer."""
 
@@ -125,13 +132,14 @@ class _Pool:
         self._weigh()
         self.boosts = list(_boosts(self.sentences))
         self._relate()
-        for place, later in _later(self).items():
+        self.later = _later(self)
+        for place, later in self.later.items():
             self.needs[place].add(later)
             if self.sentences[later].speaker == "User":
                 self.boosts[later] *= _CHANGE
 
     def _weigh(self) -> None:
-        """Number words and names. A word is worth more the fewer sentences hold it, an identifier the more it is used."""
+        """Number words and names. A word is worth more the fewer sentences hold it, a name the more it is used."""
         numbers: dict[str, tuple[int, ...]] = {}
         counts: Counter[int] = Counter()
         used: Counter[int] = Counter()
@@ -227,7 +235,7 @@ def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
 
 def _announcing(sentences: Sequence[Sentence]) -> set[int]:
     """The texts of the assistant that a call of a tool follows: what it is about to do, and not what came of it."""
-    pairs = zip(sentences, sentences[1:], strict=False)
+    pairs = pairwise(sentences)
     return {
         one.part
         for one, after in pairs
@@ -271,28 +279,32 @@ def _later(pool: _Pool) -> dict[int, int]:
 def _same(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Container[int]) -> bool:
     """Whether two statements that share these rare words are about the same thing.
 
-    One word suffices where both state a value, or the user takes something back.
+    One word suffices where both state a value, or the user says with a word for it that something changed.
     """
     later = pool.sentences[other]
-    if len(shared) < _WORDS and not (pool.names[place] and pool.names[other]):
-        if later.speaker != "User" or not standing.takes_back(later.text):
-            return False
+    change = later.speaker == "User" and standing.takes_back(later.text)
+    if len(shared) < _WORDS and not change and not (pool.names[place] and pool.names[other]):
+        return False
     least = min(sum(pool.weights[word] for word in pool.words[one] if word in rare) for one in (place, other))
-    return sum(pool.weights[word] for word in shared) >= _RELATED * least
+    return sum(pool.weights[word] for word in shared) >= (_CHANGED if change else _RELATED) * least
 
 
 def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     """Choose sentences for ``room`` characters, in order; those that are rules have been told already."""
+    stated = {place for place, one in enumerate(pool.sentences) if one.speaker == "User" and one.text in ruled}
+    for needed in pool.needs.values():
+        needed.difference_update(stated)
     chosen: set[int] = set()
-    covered: set[int] = set()
-    for words, one in zip(pool.words, pool.sentences, strict=True):
-        if one.text in ruled:
-            covered.update(words)
+    covered: set[int] = set().union(*(pool.words[place] for place in stated))
     # What the same speaker says again in the same words is told once, where it was said last.
-    newest = {(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values()
-    story = [place for place in newest if pool.told[place]]
+    newest = set({(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values())
+    story = [place for place in newest if pool.told[place] and place not in stated]
     others = [place for place in newest if not pool.told[place]]
-    left = room - _fill(pool, story, int(room * _STORY) if others else room, chosen, covered)
+    left = room
+    for first, share in ((_task(pool), _FIRST), (_changed(pool), _CHANGES)):
+        told = [place for place in first if place in newest and place not in stated]
+        left -= _fill(pool, told, int(room * share), chosen, covered)
+    left -= _fill(pool, story, int(left * _STORY) if others else left, chosen, covered)
     if others:
         left -= len(ARTIFACTS) + 3
         left -= _fill(pool, others, left, chosen, covered)
@@ -302,6 +314,17 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     left -= _fill(pool, story, left, chosen, again)
     _fill(pool, others, left, chosen, again)
     return sorted(chosen)
+
+
+def _task(pool: _Pool) -> list[int]:
+    """The sentences of the first request."""
+    part = next((one.part for one in pool.sentences if one.speaker == "User"), -1)
+    return [place for place, one in enumerate(pool.sentences) if one.part == part][:_REQUEST]
+
+
+def _changed(pool: _Pool) -> list[int]:
+    """What the user said later in other words: it brings the later words along."""
+    return [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
 
 
 def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], covered: set[int]) -> int:
@@ -333,25 +356,17 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
     heapq.heapify(heap)
     while heap:
         known, place = heapq.heappop(heap)
-        if place in chosen:
-            continue
         group = together(place)
         price = sum(map(cost, group))
-        if price > left:
-            continue
-        now = ratio(group)
+        now = 0.0 if place in chosen or price > left else ratio(group)
         if now <= 0:
             continue
-        if heap and -now > known + _EQUAL and -now > heap[0][0] + _EQUAL:
+        if heap and -now > max(known, heap[0][0]) + _EQUAL:
             heapq.heappush(heap, (-now, place))
             continue
         left -= price
         for one in group:
             chosen.add(one)
             lines.add((pool.sentences[one].part, pool.told[one]))
-            covered |= pool.words[one]
-            covered |= pool.names[one]
+            covered |= pool.words[one] | pool.names[one]
     return room - left
-
-
-_EQUAL = 1e-9

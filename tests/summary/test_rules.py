@@ -1,0 +1,192 @@
+"""Standing instructions of the user: which sentences are some, and what becomes of them over folds."""
+
+from __future__ import annotations
+
+import pytest
+
+from compacter.messages.parts import Part
+from compacter.summary import rules
+from compacter.summary.timeline import timeline
+
+STANDING = [
+    "Never restart the billing service during the day.",
+    "Always show the totals in euros.",
+    "Please do not touch the folder /srv/archive.",
+    "From now on, answer in short sentences.",
+    "Whenever a job fails, tell me its number.",
+    "If a test fails, tell me before you mend it.",
+    "The folder must stay read-only.",
+    "Each invoice should have a date.",
+    "I'd prefer flights in the morning.",
+    "I want you to call me Captain.",
+    "Call me Captain.",
+    "Reply in German.",
+    "Keep all answers below 90 words.",
+    "No emojis, please.",
+    "We never deploy on a Friday.",
+    "The whole trip may cost at most 2,350 euros.",
+    "The budget is 400 euros.",
+    "- **Safety**: Never share the key with anybody.",
+    "3. Always keep a copy.",
+    "Schicke niemals Kundendaten nach außen.",
+    "Ab jetzt bitte nur noch Deutsch.",
+    "Nenn mich Chef.",
+    "Ne modifie jamais le fichier paie.ods.",
+    "Réponds toujours en trois phrases.",
+    "No borres nunca la carpeta de facturas.",
+    "Usa siempre el sistema métrico.",
+    "绝不要在周末发布新版本。",
+    "以后请用中文回答。",
+    "必ず日本語で書いてください。",
+    "今後は敬語を使わないでください。",
+    "테스트 데이터는 절대 삭제하지 마세요.",
+]
+NOTHING = [
+    "Which tests must I run?",
+    "Never mind.",
+    "Don't worry, it will be fine!",
+    "That must have been a great evening.",
+    "You never give up, I admire that.",
+    "I always wanted to see Norway.",
+    "He never called me back.",
+    "RULES:",
+    "# Never call this twice",
+    "// always returns a copy",
+    "+# don't sort here",
+    "TypeError: size must be a number",
+    "error: you must give a name",
+    "Usage: always pass a file",
+    "Please find out why the import fails.",
+    "Book the cheaper one.",
+    "don't use the oldCache here",
+    "If yes, send it.",
+    "Use the red one for now.",
+    "Call me back tomorrow.",
+    "Ich war noch nie in Rom.",
+    "Je vais toujours à Lyon en train.",
+    "Yo siempre como tarde.",
+    "我从来不知道必须这样。",
+    "私は必ず行きます。",
+    "",
+    "Never",
+]
+
+
+def user(*texts: str) -> list[Part]:
+    return [Part("user", "text", text) for text in texts]
+
+
+@pytest.mark.parametrize("sentence", STANDING)
+def test_what_is_meant_to_last_is_a_rule(sentence: str) -> None:
+    assert rules.lines(user(sentence)) == [f"Rule: {sentence}"]
+
+
+@pytest.mark.parametrize("sentence", NOTHING)
+def test_what_is_said_for_the_moment_is_none(sentence: str) -> None:
+    assert rules.lines(user(sentence)) == []
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Part("assistant", "text", "Never restart the server."),
+        Part("tool", "result", "Never restart the server.", "fetch"),
+        Part("assistant", "call", "Never restart the server.", "fetch"),
+        Part("user", "result", "Never restart the server.", "fetch"),
+        Part("user", "media", "Never restart the server."),
+    ],
+)
+def test_only_what_the_user_wrote_can_be_a_rule(part: Part) -> None:
+    assert rules.lines([part]) == []
+
+
+def test_code_in_a_message_states_no_rule() -> None:
+    assert rules.lines(user("Look:\n```\nAlways call the parent first.\n```")) == []
+
+
+def test_people_who_talk_to_one_another_set_no_rules() -> None:
+    talk = [f"{name}: Never forget to call your mother on day {day}." for day in range(3) for name in ("Ann", "Bo")]
+    assert rules.lines(user(*talk)) == []
+
+
+def test_a_rule_said_again_stands_once_and_as_the_newest() -> None:
+    said = user("Never use tabs.", "Always use the metric system.", "Never use tabs.")
+    assert rules.lines(said) == ["Rule: Always use the metric system.", "Rule: Never use tabs."]
+
+
+def test_declared_rules_come_first_and_whole_whatever_the_budget() -> None:
+    kept = rules.lines(user("Never use tabs."), declared=["Ask Ann before any payment."], budget=0)
+    assert kept == ["Rule: Ask Ann before any payment."]
+
+
+def test_typed_rules_are_kept_before_those_of_a_document() -> None:
+    document = "\n".join(f"- Never paint wall number {number} in the colour {number}." for number in range(40))
+    kept = rules.lines(user("Always ask Ann first.", document), budget=300)
+    assert "Rule: Always ask Ann first." in kept
+    assert sum(len(line) + 1 for line in kept) <= 300
+
+
+LIFTED = [
+    ("Never use tabs.", "You may use tabs again."),
+    ("Always answer in German.", "English is fine again, no need for German."),
+    ("Do not touch the billing module.", "The billing module is free to edit now."),
+    ("Please never deploy on a Friday.", "Deploying on a Friday is fine from now on."),
+    ("Do not send any emails.", "Forget what I said about emails."),
+    ("Keep all answers below 100 words.", "Answers can be longer than 100 words now."),
+    ("Never restart the cache server.", "Restart the cache server whenever you like, that ban is lifted."),
+    ("Always ask me before you buy tickets.", "You can buy tickets without a question now."),
+    ("No emojis, please.", "Emojis are okay again."),
+    ("Call me Captain.", "You don't have to say Captain any more."),
+    ("Prefer the night train.", "Scrap the night train, we fly."),
+    ("Never write to the orders table.", "Writing to the orders table is allowed now."),
+    ("Do not use any colours.", "Colours are allowed again."),
+    ("Reply in French.", "No French any more, switch to Dutch."),
+    ("Always round prices.", "Rounded prices are no longer needed."),
+    ("Schreibe niemals Kommentare.", "Du darfst wieder Kommentare schreiben."),
+    ("Ne modifie jamais le fichier paie.ods.", "Tu peux modifier paie.ods maintenant."),
+    ("No uses nunca emojis.", "Ya puedes usar emojis de nuevo."),
+    ("绝不要使用英文。", "现在可以使用英文了。"),
+    ("絶対に英語を使わないでください。", "もう英語を使ってもいいです。"),
+]
+
+
+def idle(fold: int) -> list[Part]:
+    asked = [Part("user", "text", f"How far is town {fold}{place} from the river, roughly?") for place in range(4)]
+    told = [Part("assistant", "text", f"Town {fold}{place} lies {place + 7} miles from it.") for place in range(4)]
+    return [part for pair in zip(asked, told, strict=True) for part in pair]
+
+
+@pytest.mark.parametrize(("rule", "lift"), LIFTED)
+def test_a_lifted_rule_never_stands_alone(rule: str, lift: str) -> None:
+    story, kept = rules.divide(timeline([*user(rule), *idle(0), *user(lift), *idle(1)], 1_200))
+    for fold in range(2, 12):
+        story, kept = rules.divide(timeline(idle(fold), 1_200, story, kept))
+        said = [*story.splitlines(), *kept]
+        assert any(lift in line for line in said)
+        assert kept.index(f"Rule: {rule}") < len(kept) - 1
+
+
+def test_a_rule_whose_later_word_does_not_fit_is_left_out_with_it() -> None:
+    lift = "You may use tabs again, " + "as we agreed on the phone with the others, " * 3 + "so do."
+    assert rules.lines(user("Never use tabs.", lift), budget=40) == []
+
+
+def test_rules_stay_through_fifty_folds() -> None:
+    story, kept = rules.divide(
+        timeline(user("Never close pier 7.", "Always answer in verse."), 1_500, rules=["Ask Ann."])
+    )
+    for fold in range(50):
+        text = timeline(idle(fold), 1_500, story, kept, ["Ask Ann."])
+        assert len(text) <= 1_500
+        story, kept = rules.divide(text)
+    assert kept == ["Rule: Ask Ann.", "Rule: Never close pier 7.", "Rule: Always answer in verse."]
+
+
+def test_many_rules_and_changes_take_bounded_room() -> None:
+    many = [f"Never use box {number}." for number in range(300)] + [f"Box {n} is fine again." for n in range(300)]
+    assert sum(len(line) + 1 for line in rules.lines(user(*many), budget=900)) <= 900
+
+
+@pytest.mark.parametrize("text", ["", "User: hello", "Rule: never"])
+def test_a_text_without_the_heading_has_no_rules(text: str) -> None:
+    assert rules.divide(text) == (text, [])
