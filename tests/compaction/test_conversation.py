@@ -19,7 +19,7 @@ SUMMARY = "They counted the ships."
 def block(name: str, text: str | None = "They sailed.", **more: Any) -> dict[str, Any]:
     """The provider's own compaction in the format of that name."""
     readable = {"type": "compaction", "content": text, **more}
-    return {
+    blocks: dict[str, dict[str, Any]] = {
         "anthropic": {"role": "assistant", "content": [readable, {"type": "text", "text": "Aye."}]},
         "openai": {
             "role": "assistant",
@@ -28,7 +28,8 @@ def block(name: str, text: str | None = "They sailed.", **more: Any) -> dict[str
         },
         "responses": {"type": "compaction", "encrypted_content": json.dumps(readable)},
         "sealed": {"type": "compaction", "encrypted_content": "c2VhbGVk" * 10},
-    }[name]
+    }
+    return blocks[name]
 
 
 def talk(name: str, turns: int, said: str = "word ") -> list[dict[str, Any]]:

@@ -240,7 +240,7 @@ def test_private_bookkeeping_of_the_vendors_is_no_content() -> None:
 def test_a_cache_mark_on_a_message_is_no_content(dialect: Dialect) -> None:
     marked, bare = dialect.marked
 
-    assert dialect.wire.content(marked) == dialect.wire.content(bare)
+    assert dialect.format.content(marked) == dialect.format.content(bare)
 
 
 VALUES = st.recursive(

@@ -35,7 +35,7 @@ class Role(StrEnum):
     TOOL_CALL = "tool-call"
 
 
-class OldRole(str, Enum):
+class OldRole(str, Enum):  # noqa: UP042 - that is how LlamaIndex has them
     """Roles as LlamaIndex has them."""
 
     SYSTEM = "system"

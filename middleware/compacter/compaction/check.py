@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from compacter.messages.format import FILLERS, Message
 from compacter.messages.steps import Kind
@@ -38,7 +38,7 @@ def assemble(
             if not last and role == "assistant" and place and _begins_with_user(conversation):
                 out.append(form.say("user", FILLERS["user"]))
             elif role == last and not _were_neighbours(conversation, last_place, place):
-                other = "assistant" if role == "user" else "user"
+                other: Literal["user", "assistant"] = "assistant" if role == "user" else "user"
                 out.append(form.say(other, FILLERS[other]))
         if role != "system":
             last, last_place = role, -1 if place is None else place

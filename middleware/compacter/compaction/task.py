@@ -217,9 +217,11 @@ class FunctionStrategy:
 
 def as_strategy(value: object) -> CompactionStrategy:
     """``value`` as a strategy: one as it is, a function wrapped. Raises ``ConfigurationError`` for anything else."""
-    if isinstance(value, CompactionStrategy) and not isinstance(value, type):
+    if isinstance(value, type):
+        pass  # Somebody forgot the parentheses.
+    elif isinstance(value, CompactionStrategy):
         return value
-    if callable(value) and not isinstance(value, type):
+    elif callable(value):
         name = value.__name__ if isinstance(value, FunctionType) else type(value).__name__
         return FunctionStrategy(value, name.strip("<>"))
     raise ConfigurationError(

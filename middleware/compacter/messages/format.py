@@ -262,12 +262,14 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
     """
     if param == "contents":
         return "gemini"
-    found = next(filter(None, map(_telling, islice(messages, _LOOK_AT))), None)
+    found: FormatName | None = next(filter(None, map(_telling, islice(messages, _LOOK_AT))), None)
     if found is None and len(messages) > _LOOK_AT and not _plain_talk(messages):
         found = next(filter(None, map(_telling, islice(messages, _LOOK_AT, None))), None)
     if found != "gemini":
         _refuse_foreign(messages)
-    return found or ("responses" if param == "input" else "openai")
+    if found is None:
+        return "responses" if param == "input" else "openai"
+    return found
 
 
 def foreign(message: Message) -> bool:
@@ -372,4 +374,7 @@ def _telling_part(part: Any) -> FormatName | None:
 
 
 # The names that the other branches know; they go with the merge.
-Wire, WireName, WIRE_FORMATS, wire = MessageFormat, FormatName, FORMATS, get_format
+Wire: TypeAlias = MessageFormat
+WireName: TypeAlias = FormatName
+WIRE_FORMATS = FORMATS
+wire = get_format
