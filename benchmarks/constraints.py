@@ -17,8 +17,8 @@ from typing import Any
 
 from compacter import Compacter
 from compacter.messages.format import get_format
-from compacter.summary.message import FRAME
-from compacter.summary.timeline import timeline
+from compacter.summary import message as summary_message
+from compacter.summaries.extractive import extract
 
 CONSTRAINTS = (
     "Never deploy on a Friday without asking Marlene first.",
@@ -57,9 +57,9 @@ def kept(messages: list[Any], wire_name: str, place: float, constraint: str, sha
     said = [*messages[:at], shape.say("user", constraint), *messages[at:]]
     whole = shape.outline(said)
     stays = {index for index, kind in enumerate(whole.kinds) if kind.name == "SYSTEM"} | {whole.last_user()}
-    entries = [entry for index, m in enumerate(said) if index not in stays for entry in shape.entries(m, index)]
+    entries = [entry for index, m in enumerate(said) if index not in stays for entry in shape.parts(m, index)]
     folded = sum(size for index, size in enumerate(whole.sizes) if index not in stays)
-    text = timeline(entries, int(folded * share) - FRAME)
+    text = extract(entries, budget=int(folded * share) - summary_message.FRAME)
     last = whole.last_user()
     return constraint in text or (last is not None and constraint in (shape.plain_text(said[last]) or ""))
 

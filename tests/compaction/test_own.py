@@ -70,7 +70,7 @@ def run(strategy: Any, **options: Any) -> tuple[Any, list[Any]]:
     return result, told
 
 
-def test_e5_a_sliding_window_keeps_the_newest_the_system_prompt_and_a_note() -> None:
+def test_a_sliding_window_keeps_the_newest_the_system_prompt_and_a_note() -> None:
     result, _ = run(SlidingWindow())
     assert isinstance(SlidingWindow(), CompactionStrategy)
     assert result.event.strategy == "sliding_window"
@@ -158,7 +158,7 @@ BROKEN: dict[str, Answer] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_m16_what_breaks_a_promise_is_caught_and_the_fallback_used(what: str) -> None:
+def test_what_breaks_a_promise_is_caught_and_the_fallback_used(what: str) -> None:
     history = talk()
     told: list[Any] = []
     compacter = Compacter(strategy=Says(BROKEN[what]), on_event=told.append)

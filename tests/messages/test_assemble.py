@@ -36,8 +36,8 @@ SUMMARY = say("user", "summary")
         (TALK, [0, 3, 4, 5], True, [S, SUMMARY, ASSISTANT, U2, A2, U3]),
         (TALK, [0, 2, 4, 5], True, [S, SUMMARY, A1, USER, A2, U3]),
         (TALK[1:], [4], True, [SUMMARY, ASSISTANT, U3]),
-        ([S, S, U1, A1, S, U2], [0, 1, 4, 5], False, [S, S, SUMMARY, S, U2]),  # M7: after the whole prefix
-        ([U1, S, A1, U2], [1, 3], False, [SUMMARY, S, U2]),  # M6: in the middle it stays where it was
+        ([S, S, U1, A1, S, U2], [0, 1, 4, 5], False, [S, S, SUMMARY, S, U2]),  # after the whole prefix
+        ([U1, S, A1, U2], [1, 3], False, [SUMMARY, S, U2]),  # in the middle it stays where it was
         ([U1, U2, A1, U3], [0, 1, 3], True, [SUMMARY, ASSISTANT, U1, U2, ASSISTANT, U3]),  # what was, may be
     ],
 )

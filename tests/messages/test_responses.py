@@ -50,7 +50,7 @@ def _say(text: str) -> dict[str, str]:
         ),
     ],
 )
-def test_a_step_spans_what_openai_wants_together(items: list[object], steps: list[int]) -> None:  # P9
+def test_a_step_spans_what_openai_wants_together(items: list[object], steps: list[int]) -> None:
     outline = get_format("responses").outline(items)
 
     assert outline.steps == steps
@@ -105,8 +105,8 @@ def test_every_sort_of_call_has_its_output(call: object, output: object) -> None
     outline = reader.outline([_ASK, call, output, _ASK])
 
     assert (outline.steps, outline.broken) == ([0, 1, 3], ())
-    assert [entry.kind for entry in reader.entries(call, 1)] == ["call"]
-    assert [(entry.role, entry.kind) for entry in reader.entries(output, 2)] in (
+    assert [entry.kind for entry in reader.parts(call, 1)] == ["call"]
+    assert [(entry.role, entry.kind) for entry in reader.parts(output, 2)] in (
         [("tool", "result")],
         [("tool", "media")],
     )
@@ -119,15 +119,15 @@ def test_a_call_that_openai_ran_itself_needs_no_output() -> None:
     reader = get_format("responses")
 
     assert reader.outline([_ASK, picture, search, _ASK]).broken == ()
-    assert [entry.kind for entry in reader.entries(picture, 1)] == ["call", "media"]
+    assert [entry.kind for entry in reader.parts(picture, 1)] == ["call", "media"]
     assert media.IMAGE <= reader.size(picture) < media.IMAGE + 50
-    assert ["blue" in entry.text for entry in reader.entries(search, 2)] == [False, True]
+    assert ["blue" in entry.text for entry in reader.parts(search, 2)] == [False, True]
 
 
 def test_sealed_reasoning_weighs_and_a_reference_hardly() -> None:
     assert get_format("responses").size(_REASONING) == 300
     assert get_format("responses").size({"type": "item_reference", "id": "rs_1"}) == 4
-    assert list(get_format("responses").entries(_REASONING, 0)) == []
+    assert list(get_format("responses").parts(_REASONING, 0)) == []
 
 
 def test_an_edited_answer_loses_annotations_that_point_into_the_old_text() -> None:

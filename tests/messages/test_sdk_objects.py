@@ -26,7 +26,7 @@ _PIXELS = b"\xff\xd8\xff" + bytes(90_000)
 
 @dataclass(frozen=True)
 class Twins:
-    wire: str
+    format: str
     item: Message
     data: Message
 
@@ -170,22 +170,22 @@ twins = pytest.mark.parametrize("pair", TWINS.values(), ids=list(TWINS))
 
 @twins
 def test_both_are_read_alike(pair: Twins) -> None:
-    reader = get_format(pair.wire)
+    reader = get_format(pair.format)
 
     assert reader.outline([pair.item]) == reader.outline([pair.data])
-    assert list(reader.entries(pair.item, 3)) == list(reader.entries(pair.data, 3))
+    assert list(reader.parts(pair.item, 3)) == list(reader.parts(pair.data, 3))
     assert reader.speaker(pair.item) == reader.speaker(pair.data)
     assert reader.plain_text(pair.item) == reader.plain_text(pair.data)
 
 
 @twins
 def test_both_have_the_same_content(pair: Twins) -> None:
-    assert get_format(pair.wire).content(pair.item) == get_format(pair.wire).content(pair.data)
+    assert get_format(pair.format).content(pair.item) == get_format(pair.format).content(pair.data)
 
 
 @twins
 def test_rewriting_nothing_gives_the_very_same_object(pair: Twins) -> None:
-    assert get_format(pair.wire).rewrite(pair.item, lambda _kind, text, _name: text) is pair.item
+    assert get_format(pair.format).rewrite(pair.item, lambda _kind, text, _name: text) is pair.item
 
 
 @pytest.mark.parametrize(
@@ -193,11 +193,11 @@ def test_rewriting_nothing_gives_the_very_same_object(pair: Twins) -> None:
 )
 def test_an_edited_object_keeps_its_class(name: str) -> None:
     pair = TWINS[name]
-    edited = get_format(pair.wire).rewrite(pair.item, lambda _kind, _text, _name: "bye")
+    edited = get_format(pair.format).rewrite(pair.item, lambda _kind, _text, _name: "bye")
 
     assert type(edited) is type(pair.item)
-    assert [entry.text for entry in get_format(pair.wire).entries(edited, 0)] == ["bye"]
-    assert [entry.text for entry in get_format(pair.wire).entries(pair.item, 0)] == ["hello"]
+    assert [entry.text for entry in get_format(pair.format).parts(edited, 0)] == ["bye"]
+    assert [entry.text for entry in get_format(pair.format).parts(pair.item, 0)] == ["hello"]
 
 
 def test_an_edited_gemini_response_keeps_its_id_and_its_class() -> None:
@@ -228,7 +228,7 @@ def test_an_edited_anthropic_block_leaves_its_neighbours_the_same_objects() -> N
 
 def test_an_uploaded_file_weighs_by_its_type() -> None:
     file = genai.File(uri="https://example.invalid/files/x", mime_type="image/png", name="files/x")
-    (entry,) = get_format("gemini").entries(file, 0)
+    (entry,) = get_format("gemini").parts(file, 0)
 
     assert get_format("gemini").size(file) == media.IMAGE
-    assert entry.text == "[image/png]"  # M12
+    assert entry.text == "[image/png]"

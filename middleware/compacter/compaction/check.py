@@ -159,7 +159,7 @@ def _strangers(
     ]
     if any(place - sum(filler < place for filler in fillers) != lead for place in tagged):
         found.append("the summary does not stand right after the system prompt")
-    elif _before_lead(before, positions, made):
+    elif made and any(position is not None and position < before.lead for position in positions[min(made) :]):
         found.append("a message stands before the system prompt")
     if any(after.kinds[place] is Kind.SYSTEM for place in made):
         found.append("a made message speaks as the system")
@@ -199,9 +199,3 @@ def _turns(after: Conversation, positions: Sequence[int | None]) -> list[str]:
                 found.append(f"two {role} messages in a row")
         last = role, position
     return found
-
-
-def _before_lead(before: Conversation, positions: Sequence[int | None], made: set[int]) -> bool:
-    """Whether a made message stands before one that leads the conversation."""
-    first, lead = min(made, default=len(positions)), before.lead
-    return any(position is not None and position < lead for position in positions[first:])

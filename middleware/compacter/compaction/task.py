@@ -52,6 +52,14 @@ class CompactionTask:
     alternate: bool
     target: int | None = None
     """Characters that the result may have at most, where that is known."""
+    chars_per_token: float = 4.0
+    """Characters that one token stands for, as far as that is known."""
+    window: int | None = None
+    """The model's context window in tokens, where it is known."""
+    summarizer_window: int | None = None
+    """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
+    summary: str | None = None
+    """A summary that the caller has made; it replaces the model's."""
     last: bool = True
     """Whether nothing is tried after this strategy, so that its failure calls for the fallback."""
     chosen: bool = False
@@ -72,26 +80,6 @@ class CompactionTask:
     def protected(self) -> tuple[bool, ...]:
         """Which messages must come out verbatim: system, pinned, the last user message."""
         return self.conversation.protected
-
-    @property
-    def chars_per_token(self) -> float:
-        """Characters that one token stands for, as far as that is known."""
-        return self.job.calibration.chars_per_token
-
-    @property
-    def window(self) -> int | None:
-        """The model's context window in tokens, where it is known."""
-        return self.job.calibration.window
-
-    @property
-    def summary(self) -> str | None:
-        """A summary that the caller has made; it replaces the model's."""
-        return self.job.summary
-
-    @property
-    def summarizer_window(self) -> int | None:
-        """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
-        return self.job.calibration.summarizer_window
 
     def size(self, messages: Sequence[Message] | None = None) -> int:
         """Data size of ``messages`` (all of the task's by default), in characters."""

@@ -262,7 +262,7 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
     """
     if param == "contents":
         return "gemini"
-    found = next(filter(None, map(_telling, islice(messages, _LOOK_AT))), None)
+    found: FormatName | None = next(filter(None, map(_telling, islice(messages, _LOOK_AT))), None)
     if found is None and len(messages) > _LOOK_AT and not _plain_talk(messages):
         found = next(filter(None, map(_telling, islice(messages, _LOOK_AT, None))), None)
     if found != "gemini":
@@ -279,7 +279,10 @@ def foreign(message: Message) -> bool:
     kind = type(message)
     if any(f"{ancestor.__module__}.".startswith(_SDKS) for ancestor in kind.__mro__):
         return False
-    names = {*getattr(message, "__dict__", ()), *(getattr(message, "__pydantic_extra__", None) or ())}
+    try:
+        names = {*getattr(message, "__dict__", ()), *(getattr(message, "__pydantic_extra__", None) or ())}
+    except Exception:  # noqa: BLE001 - a class that refuses to be looked at
+        return True
     for ancestor in kind.__mro__:
         slots = vars(ancestor).get("__slots__", ())
         names.update((slots,) if isinstance(slots, str) else slots)
@@ -307,14 +310,16 @@ def _refuse_foreign(messages: Sequence[Message]) -> None:
                 + _CONVERTERS.get(kind.__module__.partition(".")[0], "")
             )
     heads = list(islice(messages, _LOOK_AT))
-    roles = [field(message, "role") for message in heads]
-    if any(role in ("user", "assistant") for role in roles):
-        return
-    for index, (message, role) in enumerate(zip(heads, roles, strict=True)):
-        kind = field(message, "type")
-        strange = role not in _ROLES if role is not None else not _is_item(kind)
-        if strange:
-            what = f"the role {role!r}" if role is not None else f"the type {kind!r} and no role"
+    spoken = any(field(message, "role") in ("user", "assistant") for message in heads)
+    for index, message in enumerate(heads):
+        what, role, kind = "", field(message, "role"), field(message, "type")
+        if field(message, "parts") is not None and field(message, "content") is None:
+            what = "parts that are not Gemini's"
+        elif role is None and not spoken and not _is_item(kind):
+            what = f"the type {kind!r} and no role"
+        elif role is not None and not spoken and role not in _ROLES:
+            what = f"the role {role!r}"
+        if what:
             raise UnknownFormatError(
                 f"messages[{index}] has {what}, which no provider's API knows; "
                 'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
@@ -366,3 +371,10 @@ def _telling_part(part: Any) -> FormatName | None:
     if kind is None and isinstance(part, dict) and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"}):
         return "bedrock"
     return None
+
+
+# The names that the other branches know; they go with the merge.
+MessageFormat: TypeAlias = MessageFormat
+FormatName: TypeAlias = FormatName
+FORMATS = FORMATS
+wire = get_format

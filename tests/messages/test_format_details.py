@@ -1,4 +1,4 @@
-"""What is peculiar to one wire format."""
+"""What is peculiar to one message format."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_form_of_calls_before_ids_pairs_by_name() -> None:
 
 def test_a_custom_tools_input_is_shown_as_its_call() -> None:
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
-    (entry,) = get_format("openai").entries({"role": "assistant", "content": None, "tool_calls": [call]}, 0)
+    (entry,) = get_format("openai").parts({"role": "assistant", "content": None, "tool_calls": [call]}, 0)
 
     assert (entry.kind, entry.name, entry.text) == ("call", "sql", "select 1")
 
@@ -87,7 +87,7 @@ def test_a_tool_that_the_server_ran_has_its_result_in_the_same_message() -> None
     outline = get_format("anthropic").outline(
         [{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}]
     )
-    entries = list(get_format("anthropic").entries(message, 1))
+    entries = list(get_format("anthropic").parts(message, 1))
 
     assert (outline.broken, outline.steps, outline.kinds[1]) == ((), [0, 1, 2], Kind.ASSISTANT)
     assert [entry.kind for entry in entries] == ["call", "result", "text"]
@@ -162,7 +162,7 @@ def test_thinking_that_is_left_out_weighs_as_its_seal() -> None:
     block = {"type": "thinking", "thinking": "", "signature": "QUJD" * 100}
 
     assert get_format("anthropic").size({"role": "assistant", "content": [block]}) == 300
-    assert list(get_format("anthropic").entries({"role": "assistant", "content": [block]}, 0)) == []
+    assert list(get_format("anthropic").parts({"role": "assistant", "content": [block]}, 0)) == []
 
 
 # Gemini
@@ -210,7 +210,7 @@ def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
     }
 
     assert get_format("gemini").outline([message, {"role": "user", "parts": [{"text": "a"}]}]).broken == ()
-    assert [(e.kind, e.text) for e in get_format("gemini").entries(message, 0)] == [
+    assert [(e.kind, e.text) for e in get_format("gemini").parts(message, 0)] == [
         ("call", "print(1)"),
         ("result", "1\n"),
     ]
@@ -227,7 +227,7 @@ def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
 )
 def test_a_response_is_read_and_edited_as_its_one_text(response: object, read: str, edited: object) -> None:
     message = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]}
-    (entry,) = get_format("gemini").entries(message, 0)
+    (entry,) = get_format("gemini").parts(message, 0)
     new = get_format("gemini").rewrite(message, lambda _kind, _text, _name: "gone")
 
     assert (entry.kind, entry.name, entry.text) == ("result", "f", read)
@@ -254,7 +254,7 @@ def test_guarded_and_cited_text_is_text() -> None:
         ],
     }
 
-    assert [entry.text for entry in get_format("bedrock").entries(message, 0)] == ["careful", "it says so"]
+    assert [entry.text for entry in get_format("bedrock").parts(message, 0)] == ["careful", "it says so"]
     assert get_format("bedrock").size(message) == len("careful") + len("it says so")
 
 
@@ -290,7 +290,7 @@ def test_guarded_and_cited_text_is_text() -> None:
     ],
 )
 def test_words_are_found_wherever_they_are(name: str, message: object, shown: str) -> None:
-    (entry,) = get_format(name).entries(message, 0)
+    (entry,) = get_format(name).parts(message, 0)
 
     assert entry.text == shown
     assert get_format(name).size(message) >= len(shown.replace("\n", ""))
@@ -304,7 +304,7 @@ def test_gemini_shows_what_its_own_tools_did() -> None:
             {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"text": "blue"}}},
         ],
     }
-    entries = list(get_format("gemini").entries(message, 0))
+    entries = list(get_format("gemini").parts(message, 0))
 
     assert [(entry.kind, entry.name) for entry in entries] == [
         ("call", "GOOGLE_SEARCH_WEB"),
