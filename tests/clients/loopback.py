@@ -9,6 +9,7 @@ import json
 import struct
 import threading
 import zlib
+from base64 import b64encode
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,6 +35,7 @@ class Provider(ThreadingHTTPServer):
         self.refuse: Literal["status", "event"] = "status"
         self.paths: list[str] = []
         self.bodies: list[Body] = []
+        self.headers: list[dict[str, str]] = []
 
     @property
     def url(self) -> str:
@@ -65,12 +67,22 @@ def sse(events: Sequence[tuple[str | None, object]], *, done: bool = False) -> A
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def do_GET(self) -> None:
+        self._answer({})
+
     def do_POST(self) -> None:
+        text = self.rfile.read(int(self.headers["Content-Length"]))
+        try:
+            self._answer(json.loads(text))
+        except ValueError:
+            self._answer({})
+
+    def _answer(self, body: Body) -> None:
         assert isinstance(self.server, Provider)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.paths.append(self.path)
         self.server.bodies.append(body)
-        answer = self.server.vendor(self.server, self.path, body)
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        answer = self.server.vendor(self.server, self.path.partition("?")[0], body)
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.kind)
         self.send_header("Content-Length", str(len(answer.body)))
@@ -107,6 +119,12 @@ def openai(server: Provider, path: str, body: Body) -> Answer:
         ], "usage": _RESPONSES_USAGE})  # fmt: skip
     if path.endswith("/responses"):
         return _responses(server, body)
+    if "/responses/" in path:
+        return json_answer({**_RESPONSE, "id": path.rpartition("/")[2], "status": "completed", "output": [
+            {"id": "rs_1", "type": "reasoning", "summary": []},
+            *({"id": f"fc_{call}", "type": "function_call", "call_id": call, "name": "look_up", "arguments": "{}"}
+              for call in ("call_1", "call_2")),
+        ]})  # fmt: skip
     tokens = server.too_long(body["messages"])
     if tokens is not None:
         error = {
@@ -145,11 +163,14 @@ _RESPONSES_USAGE = {
 }  # fmt: skip
 
 
+_RESPONSE: Body = {
+    "id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-test",
+    "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+}  # fmt: skip
+
+
 def _responses(server: Provider, body: Body) -> Answer:
-    shared = {
-        "id": "resp_1", "object": "response", "created_at": 1, "model": body["model"],
-        "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-    }  # fmt: skip
+    shared = {**_RESPONSE, "model": body["model"]}
     # What a chained call asks about lies with the server, and this server's past is always too long.
     if server.too_long(body["input"]) or body.get("previous_response_id") or body.get("conversation"):
         text = "Your input exceeds the context window of this model. Please adjust your input and try again."
@@ -277,13 +298,21 @@ def gemini(server: Provider, path: str, body: Body) -> Answer:
 
 
 def bedrock(server: Provider, path: str, body: Body) -> Answer:
-    streaming = path.endswith("/converse-stream")
+    streaming = path.endswith(("/converse-stream", "/invoke-with-response-stream"))
     if server.too_long(body["messages"]):
         text = "The model returned the following errors: Input is too long for requested model."
         if streaming and server.refuse == "event":
             failure = event_bytes("exception", "validationException", {"message": text})
             return Answer(failure, "application/vnd.amazon.eventstream")
         return json_answer({"message": text}, 400, [("x-amzn-ErrorType", "ValidationException")])
+    if "/invoke" in path:
+        answer = anthropic(server, path, {**body, "model": "claude-test", "stream": streaming})
+        if not streaming:
+            return answer
+        lines = (line.removeprefix(b"data: ") for line in answer.body.splitlines() if line.startswith(b"data: "))
+        chunks = ({"bytes": b64encode(line).decode()} for line in lines)
+        body_bytes = b"".join(event_bytes("event", "chunk", chunk) for chunk in chunks)
+        return Answer(body_bytes, "application/vnd.amazon.eventstream")
     usage = {"inputTokens": 90, "outputTokens": 9, "totalTokens": 99}
     if not streaming:
         message = {"role": "assistant", "content": [{"text": WORDS}]}

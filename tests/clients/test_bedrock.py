@@ -1,8 +1,9 @@
-"""boto3's bedrock-runtime client, wrapped whole: against botocore's own stubber, and against wire bytes."""
+"""boto3's bedrock-runtime client, wrapped whole: against botocore's own stubber, and against its wire format."""
 
 from __future__ import annotations
 
 import copy
+import json
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 from compacter import Compacter, CompactionEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.clients.loopback import Provider
 
@@ -96,6 +97,97 @@ def test_converse_stream(
     assert "".join(deltas) == words
     reply["stream"].close()
     check(bedrock_server, converse, events)
+
+
+BODY: dict[str, Any] = {
+    "anthropic_version": "bedrock-2023-05-31", "max_tokens": 50, "system": "Be terse.", "temperature": 0.5,
+    "stop_sequences": ["END"], "tools": [{"name": "look_up", "input_schema": {"type": "object"}}],
+}  # fmt: skip
+
+
+def check_body(server: Provider, history: list[Any], events: list[CompactionEvent]) -> None:
+    refused, *summaries, answered = server.bodies
+    assert refused["messages"] == history
+    assert answered["messages"][-1] == history[-1]
+    assert len(answered["messages"]) < len(history)
+    assert {**answered, "messages": None} == {**refused, "messages": None}
+    assert [(event.trigger, event.fallback) for event in events] == [("token_limit", False)]
+    for body in summaries:
+        assert set(body) == {"anthropic_version", "temperature", "max_tokens", "messages"}
+
+
+@pytest.mark.parametrize("packed", [str, lambda text: text.encode()], ids=["text", "bytes"])
+def test_invoke_model_with_anthropics_body(
+    packed: Callable[[str], Any],
+    client: Any,
+    bedrock_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+) -> None:
+    body = packed(json.dumps({**BODY, "messages": blocks}))
+    reply = compacter.wrap(client).invoke_model(modelId=MODEL, body=body)
+    assert json.loads(reply["body"].read())["content"][0]["text"] == words
+    check_body(bedrock_server, blocks, events)
+
+
+def test_invoke_model_with_response_stream(
+    client: Any,
+    bedrock_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
+    refusing: Any,
+) -> None:
+    bedrock_server.refuse = refusing
+    body = json.dumps({**BODY, "messages": blocks})
+    reply = compacter.wrap(client).invoke_model_with_response_stream(modelId=MODEL, body=body)
+    assert isinstance(reply["body"], EventStream)
+    chunks = [json.loads(event["chunk"]["bytes"]) for event in reply["body"]]
+    assert [chunk["type"] for chunk in (chunks[0], chunks[-1])] == ["message_start", "message_stop"]
+    assert "".join(chunk["delta"].get("text", "") for chunk in chunks if "delta" in chunk) == words
+    reply["body"].close()
+    check_body(bedrock_server, blocks, events)
+
+
+def test_its_summary_may_be_asked_for_natively(
+    client: Any, bedrock_server: Provider, events: list[CompactionEvent], blocks: list[Any]
+) -> None:
+    native = Compacter(max_summary_tokens=100, summary_request="native", on_compaction=events.append)
+    body = json.dumps({**BODY, "messages": blocks[-60:]})
+    bedrock_server.too_long = lambda messages: 9 if len(messages) > 58 else None  # type: ignore[method-assign, arg-type]
+    native.wrap(client).invoke_model(modelId=MODEL, body=body)
+    asked = bedrock_server.bodies[1]
+    assert asked["tools"] == BODY["tools"]
+    assert "stop_sequences" not in asked
+    assert len(asked["messages"]) > 1
+    assert events
+
+
+@pytest.mark.parametrize("body", ["no JSON", b"[1]", '{"prompt": "What?"}', '{"messages": [], "anthropic_version": 1}'])
+def test_any_other_body_is_left_alone(body: Any, client: Any, bedrock_server: Provider, compacter: Compacter) -> None:
+    bedrock_server.vendor = lambda *_: refusal()
+    with pytest.raises(ClientError, match="Input is too long") as caught:
+        compacter.wrap(client).invoke_model(modelId=MODEL, body=body)
+    assert "no messages" in caught.value.__notes__[0]
+    assert len(bedrock_server.paths) == 1
+
+
+def refusal() -> Any:
+    from types import SimpleNamespace
+
+    return SimpleNamespace(
+        body=b'{"message": "Input is too long for requested model."}', kind="application/json", status=400,
+        headers=[("x-amzn-ErrorType", "ValidationException")],
+    )  # fmt: skip
+
+
+def test_aiobotocores_clients_are_refused_with_a_remedy(client: Any, compacter: Compacter) -> None:
+    client.__class__ = type("BedrockRuntime", (type(client),), {"__module__": "aiobotocore.client"})
+    with pytest.raises(TypeError, match="Wrap a coroutine function that calls yours"):
+        compacter.wrap(client)
 
 
 def test_giving_up_raises_botocores_own_exception(

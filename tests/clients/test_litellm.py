@@ -1,7 +1,8 @@
-"""litellm wrapped whole: the module, its Anthropic and Responses interfaces, and the Router."""
+"""litellm: its functions, its Anthropic and Responses interfaces, and the Router."""
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import litellm
@@ -30,7 +31,7 @@ def text_of(chunks: list[Any]) -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
 
-def test_the_modules_completion(
+def test_completion(
     options: dict[str, Any],
     compacter: Compacter,
     events: list[CompactionEvent],
@@ -40,37 +41,45 @@ def test_the_modules_completion(
     openai_server: Provider,
 ) -> None:
     openai_server.refuse = refusing
-    wrapped: Any = compacter.wrap(litellm)
-    assert wrapped.completion(messages=chat, **options).choices[0].message.content == words
+    completion: Any = compacter.wrap(litellm.completion)
+    assert completion(messages=chat, **options).choices[0].message.content == words
     assert len(events) == 1
-    assert text_of(list(wrapped.completion(messages=chat, stream=True, **options))) == words
+    assert text_of(list(completion(messages=chat, stream=True, **options))) == words
     assert len(events) == 1
 
 
-async def test_the_modules_acompletion(
+async def test_acompletion(
     options: dict[str, Any], compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
 ) -> None:
-    wrapped: Any = compacter.wrap(litellm)
-    reply = await wrapped.acompletion(messages=chat, **options)
+    reply: Any = await compacter.wrap(litellm.acompletion)(messages=chat, **options)
     assert reply.choices[0].message.content == words
     assert len(events) == 1
 
 
-async def test_the_modules_responses(
+@pytest.mark.parametrize("name", ["completion_with_retries", "acompletion_with_retries"])
+async def test_the_functions_that_retry(
+    name: str, options: dict[str, Any], compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+) -> None:
+    reply: Any = compacter.wrap(getattr(litellm, name))(messages=chat, num_retries=1, **options)
+    reply = await reply if inspect.isawaitable(reply) else reply
+    assert reply.choices[0].message.content == words
+    assert len(events) == 1
+
+
+async def test_responses(
     options: dict[str, Any], compacter: Compacter, events: list[CompactionEvent], items: list[Any], words: str
 ) -> None:
     pytest.importorskip("mcp", reason="litellm.responses needs it")
-    wrapped: Any = compacter.wrap(litellm)
-    reply = wrapped.responses(input=items, **options)
+    reply: Any = compacter.wrap(litellm.responses)(input=items, **options)
     assert reply.output[0].content[0].text == words
     assert len(events) == 1
-    other: Any = Compacter(max_summary_tokens=200, on_compaction=events.append).wrap(litellm)
-    again = await other.aresponses(input=items, **options)
+    other = Compacter(max_summary_tokens=200, on_compaction=events.append)
+    again: Any = await other.wrap(litellm.aresponses)(input=items, **options)
     assert again.output[0].content[0].text == words
     assert len(events) == 2
 
 
-async def test_the_modules_anthropic_messages(
+async def test_anthropic_messages(
     anthropic_server: Provider,
     compacter: Compacter,
     events: list[CompactionEvent],
@@ -83,32 +92,22 @@ async def test_the_modules_anthropic_messages(
         "api_key": "none",
         "max_tokens": 100,
     }
-    module: Any = compacter.wrap(litellm)
-    reply: Any = await module.anthropic.messages.acreate(messages=blocks, **options)
+    reply: Any = await compacter.wrap(anthropic_interface.messages.acreate)(messages=blocks, **options)
     assert reply["content"][0]["text"] == words
     assert len(events) == 1
-    single: Any = Compacter(max_summary_tokens=200, on_compaction=events.append).wrap(
-        anthropic_interface.messages.acreate
-    )
-    reply = await single(messages=blocks, **options)
-    assert reply["content"][0]["text"] == words
-    assert len(events) == 2
 
 
-def test_the_module_is_left_alone_and_its_settings_are_shared(compacter: Compacter) -> None:
-    before = litellm.completion
-    wrapped: Any = compacter.wrap(litellm)
-    assert litellm.completion is before
-    assert wrapped.completion is not before
-    assert dir(wrapped) == dir(litellm)
-    assert wrapped.__name__ == "litellm"
-    assert wrapped.get_model_info is litellm.get_model_info
-    old = litellm.drop_params
-    wrapped.drop_params = not old
-    try:
-        assert litellm.drop_params is not old
-    finally:
-        litellm.drop_params = old
+def test_the_module_is_refused_with_the_remedy(compacter: Compacter) -> None:
+    with pytest.raises(TypeError, match=r"compacter\.wrap\(litellm\.completion\)"):
+        compacter.wrap(litellm)
+
+
+@pytest.mark.parametrize("name", ["batch_completion", "batch_completion_models", "text_completion", "run_tool_loop"])
+def test_functions_with_several_conversations_or_none_are_refused_with_a_reason(
+    name: str, compacter: Compacter
+) -> None:
+    with pytest.raises(TypeError, match=f"{name}: it "):
+        compacter.wrap(getattr(litellm, name))
 
 
 @pytest.fixture
@@ -149,3 +148,28 @@ async def test_the_routers_responses(
     response = await wrapped.aresponses(model="ours", input=items)
     assert response.output[0].content[0].text == words
     assert len(events) == 1
+
+
+async def test_a_routers_batches_and_schedule_compact_each_request(
+    router: Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+) -> None:
+    wrapped: Any = compacter.wrap(router)
+    (reply,) = await wrapped.abatch_completion(models=["ours"], messages=chat)
+    assert reply.choices[0].message.content == words
+    ((again,),) = await wrapped.abatch_completion(models=["ours"], messages=[chat])
+    assert again.choices[0].message.content == words
+    scheduled = await wrapped.schedule_acompletion(model="ours", messages=chat, priority=0)
+    assert scheduled.choices[0].message.content == words
+    assert len(events) == 1
+
+
+def test_a_routers_method_by_itself(
+    router: Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+) -> None:
+    completion: Any = compacter.wrap(router.completion)
+    assert completion("ours", chat).choices[0].message.content == words
+    assert len(events) == 1
+    with pytest.raises(TypeError, match="abatch_completion: it sends several"):
+        compacter.wrap(router.abatch_completion)
+    with pytest.raises(TypeError, match="sends no messages"):
+        compacter.wrap(router.embedding)

@@ -280,58 +280,6 @@ async def test_async_responses(
     assert (await wrapped.responses.create(model=MODEL, input=items)).output_text == words
 
 
-@pytest.mark.parametrize("question", ["And now?", [{"role": "user", "content": "And now?"}]])
-def test_a_history_that_the_server_keeps_is_compacted_by_the_server(
-    question: Any,
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    words: str,
-) -> None:
-    reply = compacter.wrap(client).responses.create(model=MODEL, input=question, previous_response_id="resp_0")
-    assert reply.output_text == words
-    assert [path.rpartition("v1")[2] for path in openai_server.paths] == [
-        "/responses",
-        "/responses/compact",
-        "/responses",
-    ]
-    asked = openai_server.bodies[-1]
-    assert "previous_response_id" not in asked
-    assert [item.get("type", item.get("role")) for item in asked["input"]] == ["compaction", "user"]
-    assert [(event.strategy, event.original_tokens) for event in events] == [("responses.compact", 90)]
-
-
-async def test_so_it_is_for_the_async_client(
-    aclient: openai.AsyncOpenAI, compacter: Compacter, events: list[CompactionEvent], words: str
-) -> None:
-    responses = compacter.wrap(aclient).responses
-    async with responses.stream(model=MODEL, input="And now?", previous_response_id="resp_0") as stream:
-        assert (await stream.get_final_response()).output_text == words
-    assert [event.strategy for event in events] == ["responses.compact"]
-
-
-@pytest.mark.parametrize(
-    ("held", "requests"), [({"previous_response_id": "resp_lost"}, 2), ({"conversation": "conv_1"}, 1)]
-)
-async def test_where_the_server_cannot_either_the_note_says_why(
-    held: dict[str, Any],
-    requests: int,
-    client: openai.OpenAI,
-    aclient: openai.AsyncOpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-) -> None:
-    with pytest.raises(openai.BadRequestError, match="context window") as caught:
-        compacter.wrap(client).responses.create(model=MODEL, input="And now?", **held)
-    assert next(iter(held)) in caught.value.__notes__[-1]
-    assert (len(openai_server.bodies), events) == (requests, [])
-    with pytest.raises(openai.BadRequestError, match="context window"):
-        await compacter.wrap(aclient).responses.create(model=MODEL, input="And now?", **held)
-    assert (len(openai_server.bodies), events) == (2 * requests, [])
-
-
 def test_other_errors_come_as_they_are(client: openai.OpenAI, openai_server: Provider, compacter: Compacter) -> None:
     with pytest.raises(TypeError, match="model"):
         compacter.wrap(client).chat.completions.create(messages=[])  # type: ignore[call-overload]

@@ -1,9 +1,14 @@
-"""Where a call keeps what compacter needs: messages, model, output limit, and what is sent beside the messages."""
+"""Where a call keeps what compacter needs: messages, model, output limit, and what is sent beside the messages.
+
+A `Binding` belongs to one wrapped function and reads or changes the arguments of its calls. Vendors' methods that keep
+things elsewhere (in ``config``, in ``inferenceConfig``, in a JSON body) have subclasses of it in `compacter.clients`.
+The chapter: the names that calls use, the class, `bind`, which makes one for a function, and small readers.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,28 +30,68 @@ BESIDE = (
     "text_format",
 )
 """Options whose content the provider reads too."""
-NOT_FOR_SUMMARIES = frozenset({
-    "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "stream", "stream_options",
-    "response_format", "text_format", "text", "n", "logprobs", "top_logprobs", "logit_bias", "stop", "modalities",
-    "audio", "prediction", "web_search_options", "reasoning_effort", "reasoning", "thinking", "previous_response_id",
-    "include", "max_tool_calls",
-    "system", "instructions", "context_management", "prompt", "truncation", "conversation", "background",
-    "output_format", "output_config", "mcp_servers", "container", "moderation", "verbosity",
+
+CARRIED = frozenset({
+    # Which model, with whose key, at which server, for whose account.
+    "self", "model", "model_id", "modelId", "deployment_id", "custom_llm_provider", "client", "api_key", "api_base",
+    "base_url", "api_version", "api_type", "organization", "project", "region_name", "workspace_id", "user_profile_id",
+    "billing_policy", "inference_geo", "access_programs", "litellm_credential_name", "ssl_verify",
+    "shared_session", "model_list",
+    # How long to wait, and how often to try.
+    "timeout", "request_timeout", "max_retries", "num_retries", "retry_strategy",
+    # Headers and the like.
+    "headers", "extra_headers", "extra_query", "betas",
+    # The price and the cache.
+    "service_tier", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "cache", "caching",
+    # How words are chosen.
+    "temperature", "top_p", "top_k", "seed",
+    # How litellm treats all of these; an answer that is made up for a test stays one.
+    "drop_params", "additional_drop_params", "allowed_openai_params", "mock_response",
 })  # fmt: skip
-"""Options of the main call that have no place in a request for a summary."""
+"""Options that a request for a summary takes over from the call, by their names in any vendor's SDK."""
+_CARRIED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
+"""litellm's credentials and places, by provider."""
+
+LEFT_OUT = frozenset({
+    # What the model may do, and in which form it answers.
+    "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_tool_calls", "mcp_servers",
+    "container", "web_search_options", "multi_agent", "include_server_side_tool_invocations", "response_format",
+    "text_format", "text", "output_format", "output_config", "verbosity", "modalities", "audio", "prediction", "n",
+    "logprobs", "top_logprobs", "logit_bias", "include", "enable_json_schema_validation", "moderation",
+    "parse_as", "image",
+    # How it thinks, stops and repeats itself.
+    "reasoning_effort", "reasoning", "thinking", "stop", "stop_sequences", "frequency_penalty", "presence_penalty",
+    "speed",
+    # How the answer is sent.
+    "stream", "stream_options", "background", "background_options",
+    # The conversation's own prompt, and its state at the server.
+    "system", "instructions", "prompt", "thread", "previous_response_id", "conversation", "context_management",
+    "compaction", "truncation", "cache_control",
+    # Records and routes of the call itself.
+    "store", "metadata", "litellm_metadata", "safety_identifier", "diagnostics", "fallbacks",
+    "fallback_credit_token", "extra_body",
+})  # fmt: skip
+"""Options that a request for a summary leaves out, also where a user's own function has parameters of these names."""
 
 NOT_FOR_NATIVE = frozenset({
     "stream", "stream_options", "response_format", "text_format", "text", "output_format", "n", "stop",
-    "stop_sequences", "logprobs", "top_logprobs", "background",
+    "stop_sequences", "logprobs", "top_logprobs", "background", "thread", "previous_response_id", "conversation",
+    "compaction", "store", "metadata", "litellm_metadata", "diagnostics", "fallbacks", "fallback_credit_token",
+    "extra_body", "prediction", "audio", "modalities", "include", "moderation", "max_tool_calls", "truncation",
 })  # fmt: skip
 """Options of the main call that a request for a summary with the same prefix leaves out."""
+_PLACES = ("base_url", "api_base", "api_version", "custom_llm_provider", "region_name", "aws_region_name")
+"""Options of a call that choose another server than the client's."""
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """How to read and change the arguments of one function. Subclassed for clients that keep things elsewhere."""
+    """How to read and change the arguments of one function. Subclassed for clients that keep things elsewhere.
+
+    Every method takes a call's arguments, as ``args`` and ``kwargs``, and changes neither.
+    """
 
     wire_format: str | None = None
     """``None``: recognised call by call, from the messages."""
@@ -55,19 +100,27 @@ class Binding:
     model_position: int | None = None
     accepts: frozenset[str] | None = None
     """Names of the function's parameters; ``None`` where it takes any keyword."""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    """What a ``functools.partial`` has bound already."""
+    positional: tuple[str, ...] = ()
+    """Names of the parameters that may be passed by position, in order."""
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    """Default of each named parameter; ``None`` for one that must be given."""
+    vendors: bool = False
+    """A vendor's own method: nothing but what is listed as carried goes into a request for a summary."""
     output_param: str = "max_tokens"
     """The output limit's name where the call does not set one."""
     asks: Callable[..., Any] | None = None
     """What a summary is asked of, where the function itself is no good for that (``parse``, ``stream``)."""
+    server: Callable[[], str] | None = None
+    """Gives the kind of client and its base URL; ``None`` for a function, which has neither."""
+
+    # -- reading a call ------------------------------------------------------------------------------------------------
 
     def messages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The messages argument as it was passed, or ``None``."""
         found = kwargs.get(self.messages_param)
         if found is None and self.messages_position is not None and self.messages_position < len(args):
             found = args[self.messages_position]
-        return self.defaults.get(self.messages_param) if found is None else found
+        return found
 
     def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - some bindings can tell
         """Why the history is not in this call, in words for the user; ``None`` where it is."""
@@ -77,6 +130,16 @@ class Binding:
         """Whether a ``History`` was passed, which is kept up to date by the call."""
         return hasattr(self.messages(args, kwargs), "pinned_ids")
 
+    def needs_list(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether the messages are no plain list: a ``History``, or an iterable that may be readable only once."""
+        found = self.messages(args, kwargs)
+        return type(found) is not list and (hasattr(found, "pinned_ids") or is_mere_iterable(found))
+
+    def read_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """The same call with a list in place of a mere iterable, which the SDKs take too and which can end."""
+        found = self.messages(args, kwargs)
+        return self.replace(args, kwargs, list(found), {}) if is_mere_iterable(found) else (args, kwargs)
+
     def as_list(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         """The same call with a plain list in place of a ``History``."""
         return (
@@ -84,6 +147,35 @@ class Binding:
             if self.has_history(args, kwargs)
             else (args, kwargs)
         )
+
+    def model(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+        """The model's name, where the call says it."""
+        found = kwargs.get("model", kwargs.get("model_id", kwargs.get("modelId")))
+        if found is None and self.model_position is not None and self.model_position < len(args):
+            found = args[self.model_position]
+        return found if isinstance(found, str) else None
+
+    def endpoint(self, kwargs: Mapping[str, Any]) -> str:
+        """The kind of client and its base URL, with what the call itself says of the place; "" where neither is known.
+
+        Part of the memory's scope: a summary that was made for one server is not sent to another one.
+        """
+        places = [f"{name}={kwargs[name]}" for name in _PLACES if kwargs.get(name)]
+        return " ".join([self.server(), *places] if self.server is not None else places)
+
+    def output_limit(self, kwargs: Mapping[str, Any]) -> tuple[str, int | None]:
+        """Name of the option that limits the output, and its value in tokens."""
+        for name in OUTPUT_PARAMS:
+            value = kwargs.get(name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return name, value
+        return self.output_param, None
+
+    def overhead(self, kwargs: Mapping[str, Any]) -> int:
+        """Size of what is sent beside the messages, in characters."""
+        return sum(characters_sent(kwargs.get(name)) for name in BESIDE)
+
+    # -- changing a call -----------------------------------------------------------------------------------------------
 
     def replace(
         self,
@@ -104,27 +196,6 @@ class Binding:
         changed[self.messages_param] = messages
         return args, changed
 
-    def model(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-        """The model's name, where the call says it."""
-        found = kwargs.get("model", kwargs.get("model_id", kwargs.get("modelId")))
-        if found is None and self.model_position is not None and self.model_position < len(args):
-            found = args[self.model_position]
-        found = self.defaults.get("model") if found is None else found
-        return found if isinstance(found, str) else None
-
-    def output_limit(self, kwargs: Mapping[str, Any]) -> tuple[str, int | None]:
-        """Name of the option that limits the output, and its value in tokens."""
-        for name in OUTPUT_PARAMS:
-            value = kwargs.get(name, self.defaults.get(name))
-            if isinstance(value, int) and not isinstance(value, bool):
-                return name, value
-        return self.output_param, None
-
-    def overhead(self, kwargs: Mapping[str, Any]) -> int:
-        """Size of what is sent beside the messages, in characters."""
-        beside = (kwargs.get(name, self.defaults.get(name)) for name in BESIDE)
-        return sum(map(characters_sent, beside))
-
     def summary_call(
         self,
         args: tuple[Any, ...],
@@ -133,22 +204,44 @@ class Binding:
         prompt: Sequence[Mapping[str, str]],
         max_tokens: int,
     ) -> Arguments:
-        """The arguments of a request for a summary to the same model: no tools, no stream, no response format."""
+        """The arguments of a request for a summary to the same model, of at most ``max_tokens`` tokens.
+
+        It is built from what it needs (``CARRIED``). A function of the user's own also keeps arguments whose names no
+        vendor has; a parameter that is left out gets its default, or ``None`` where it has none.
+        """
         messages, extra = wire.prompt(prompt)
         name, _ = self.output_limit(kwargs)
-        options = {
-            key: value for key, value in kwargs.items() if key not in NOT_FOR_SUMMARIES and key not in OUTPUT_PARAMS
-        }
+        names = (*self.positional, *("" for _ in args))
+        kept = tuple(
+            value if self._carries(param, value) or param in {"", self.messages_param} else self._absent(param)
+            for param, value in zip(names, args, strict=False)
+        )
+        options = {param: value for param, value in kwargs.items() if self._carries(param, value)}
         if isinstance(options.get("extra_headers"), Mapping):
             options["extra_headers"] = parsed_reply(options["extra_headers"])
+        if not self.vendors:
+            passed = {*self.positional[: len(args)], *options}
+            absent = (param for param in kwargs if param in self.declared or param == "stream")
+            options |= {param: self._absent(param) for param in absent if param in LEFT_OUT and param not in passed}
+            if self.declared.get("stream") and "stream" not in passed:
+                options["stream"] = False
         extra = {
             key: value
             for key, value in {**extra, name: max_tokens}.items()
             if self.accepts is None or key in self.accepts
         }
-        stream = {"stream": False} if "stream" in kwargs or "stream" in self.defaults else {}
-        undone = {key: None for key in self.defaults if key in NOT_FOR_SUMMARIES and key != "stream"}
-        return self.replace(args, {**undone, **options, **stream}, messages, extra)
+        return self.replace(kept, options, messages, extra)
+
+    def _carries(self, name: str, value: object) -> bool:
+        """Whether a request for a summary takes an option over."""
+        if name in CARRIED or name.startswith(_CARRIED_PREFIXES):
+            return True
+        if name in LEFT_OUT:
+            return is_off_switch(name, value)
+        return not self.vendors and name not in OUTPUT_PARAMS and name != self.messages_param
+
+    def _absent(self, name: str) -> object:
+        return False if name == "stream" else self.declared.get(name)
 
     def native_call(
         self,
@@ -167,12 +260,14 @@ class Binding:
         if wire.alternates and messages and wire.speaker(messages[-1]) == "user":
             messages.append(wire.say("assistant", FILLERS["assistant"]))
         messages.append(wire.say("user", instruction))
-        options = {key: value for key, value in kwargs.items() if key not in NOT_FOR_NATIVE}
+        options = {
+            key: value for key, value in kwargs.items() if key not in NOT_FOR_NATIVE or is_off_switch(key, value)
+        }
         if forces_call(options.get("tool_choice")):
             del options["tool_choice"]
         if isinstance(options.get("extra_headers"), Mapping):
             options["extra_headers"] = parsed_reply(options["extra_headers"])
-        stream = {"stream": False} if "stream" in kwargs or "stream" in self.defaults else {}
+        stream = {"stream": False} if "stream" in kwargs else {}
         name, _ = self.output_limit(kwargs)
         # Thinking comes out of the output limit, and Anthropic refuses a limit that its budget does not fit into.
         budget = member(options.get("thinking"), "budget_tokens")
@@ -193,12 +288,11 @@ def bind(
     except (ValueError, TypeError):
         parameters = {}
     open_ended = not parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    positional = [
+    positional = tuple(
         name
         for name, parameter in parameters.items()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    defaults = _bound(function)
+    )
     if messages_param is not None:
         if messages_param not in parameters and not open_ended:
             raise ConfigurationError(
@@ -216,8 +310,64 @@ def bind(
         messages_position=positional.index(name) if name in positional else None,
         model_position=positional.index("model") if "model" in positional else None,
         accepts=None if open_ended else frozenset(parameters),
-        defaults=defaults,
+        positional=positional,
+        declared={
+            name: None if parameter.default is parameter.empty else parameter.default
+            for name, parameter in parameters.items()
+            if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        },
     )
+
+
+# -- small readers ---------------------------------------------------------------------------------------------------
+
+
+def is_mere_iterable(value: object) -> bool:
+    """Whether messages were passed as an iterable that is no sequence: a generator, a ``map``, a dict's values.
+
+    A ``History`` is none of these, and neither is a single message: mappings and models can be iterated, too.
+    """
+    if value is None or isinstance(value, (Sequence, Mapping, bytes, bytearray)) or hasattr(value, "pinned_ids"):
+        return False
+    return isinstance(value, Iterable) and not hasattr(type(value), "model_fields")
+
+
+def is_off_switch(name: str, value: object) -> bool:
+    """Whether an option turns something off that must stay off in a request for a summary as well."""
+    if name == "store":
+        return value is False
+    if name == "thinking":
+        return bool(member(value, "type") == "disabled")
+    effort = member(value, "effort") if name == "reasoning" else value if name == "reasoning_effort" else None
+    return effort in ("none", "minimal")
+
+
+def edited_by_provider(reply: object) -> bool:
+    """Whether the provider has compacted or edited the conversation by itself before it answered.
+
+    Such a reply is a success. Its usage counts fewer tokens than the request had, which is no silent truncation, and
+    says nothing of the request's characters per token. Signs of it: ``context_management.applied_edits`` (Anthropic,
+    https://platform.claude.com/docs/en/build-with-claude/context-editing), steps in ``usage.iterations``, a
+    ``compaction`` block or item, and the stop reason ``compaction``.
+    """
+    if reply is None or isinstance(reply, (str, bytes)):
+        return False
+    extra = member(reply, "provider_specific_fields")
+    if any(member(member(one, "context_management"), "applied_edits") for one in (reply, extra)):
+        return True
+    if member(member(reply, "usage"), "iterations") or member(reply, "stop_reason") == "compaction":
+        return True
+    for name in ("output", "content"):
+        items = member(reply, name)
+        if isinstance(items, (list, tuple)) and any(member(item, "type") == "compaction" for item in items):
+            return True
+    choices = member(reply, "choices")
+    if not isinstance(choices, (list, tuple)) or not choices:
+        return False
+    said = member(member(choices[0], "message"), "provider_specific_fields")
+    return bool(
+        member(said, "compaction_blocks") or member(member(said, "context_management"), "applied_edits")
+    )  # litellm's form of the same
 
 
 def forces_call(choice: object) -> bool:
@@ -238,17 +388,10 @@ def characters_sent(value: object) -> int:
 
 def parsed_reply(headers: Mapping[str, Any]) -> dict[str, Any]:
     """Headers without the one by which ``with_raw_response`` tells the SDK to hand out the reply unread."""
-    return {name: value for name, value in headers.items() if name.lower() != "x-stainless-raw-response"}
+    return {name: value for name, value in headers.items() if name.lower() != RAW_RESPONSE_HEADER}
 
 
-def _bound(function: Callable[..., Any]) -> dict[str, Any]:
-    """Keyword arguments that partial objects around ``function`` have bound."""
-    found: dict[str, Any] = {}
-    inner: Any = function  # Not only functools.partial: others have the same two members.
-    while hasattr(inner, "func") and isinstance(getattr(inner, "keywords", None), dict):
-        found = {**inner.keywords, **found}
-        inner = inner.func
-    return found
+RAW_RESPONSE_HEADER = "x-stainless-raw-response"
 
 
 def _name(function: object) -> str:

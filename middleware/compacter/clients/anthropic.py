@@ -1,4 +1,9 @@
-"""The Anthropic SDK's clients: ``messages`` and ``beta.messages``, on Bedrock, Vertex and Foundry as well."""
+"""The Anthropic SDK's clients: ``messages`` and ``beta.messages``, on Bedrock, Vertex and Foundry as well.
+
+Besides `create` and `parse` there are two ways to talk that need more: ``stream`` returns a context manager that makes
+its request when it is entered, and a message thread (``thread=``, ``beta.messages.thread()``, ``tool_runner()``) keeps
+the conversation at the server, so that a call holds only what is new.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from compacter.call import streams
 from compacter.call.arguments import Arguments, Binding
-from compacter.call.state import Engine
+from compacter.call.io import ASYNC, IO, SYNC, run
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients import openai
-from compacter.clients.openai import Method
-from compacter.messages.fields import plain
+from compacter.clients.copying import is_awaited, with_special_methods
+from compacter.clients.openai import Function, Method, wrap_call
+from compacter.messages.fields import field, plain
 from compacter.messages.format import Message, Wire
 
 T = TypeVar("T")
@@ -24,6 +32,16 @@ _MOST_MARKS = 4
 @dataclass(frozen=True, slots=True)
 class Messages(Binding):
     """``messages.create`` and its like."""
+
+    def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:
+        """A turn that continues a message thread holds only what is new."""
+        if not continues_thread(kwargs):
+            return None
+        return (
+            'with thread={"type": "continue"} the history is kept by the server and not in this call. Send the whole '
+            'history with thread={"type": "create"}, or use client.beta.messages.thread(), which keeps it and does '
+            "that by itself"
+        )
 
     def native_call(
         self,
@@ -55,30 +73,12 @@ def _marks(value: object) -> int:
     return sum(map(_marks, data)) if isinstance(data, list) else 0
 
 
-METHODS = tuple(
-    Method((*path, "messages"), name, "anthropic", asks=asks, binding=Messages)
-    for path in ((), ("beta",))
-    for name, asks in (("create", ""), ("parse", "create"), ("stream", "create"))
-)
+# -- streams -----------------------------------------------------------------------------------------------------------
+
 _OPEN, _ENTERED = "_compacter_open", "_compacter_entered"
 
 
-def wrap_client(engine: Engine, client: T) -> T | None:
-    """A copy of the client whose messages compact; ``None`` where it has none."""
-    return openai.patched(engine, client, METHODS, shapes={"stream": wrap_stream})
-
-
-def wrap_method(engine: Engine, resource: Any, name: str) -> Callable[..., Any] | None:
-    """A resource's method, compacting; ``None`` where it sends no messages."""
-    return openai.method_of(engine, resource, name, METHODS, shapes={"stream": wrap_stream})
-
-
-def wrap_stream(
-    engine: Engine,
-    function: Callable[..., Any],
-    binding: Binding,
-    _: bool,  # noqa: FBT001 - a Shape is called by position
-) -> Callable[..., Any]:
+def wrap_stream(state: State, function: Function, binding: Binding) -> Function:
     """``messages.stream``, which returns a context manager: the request is made when that is entered."""
 
     def open_(*args: Any, **kwargs: Any) -> Any:
@@ -87,16 +87,15 @@ def wrap_stream(
     async def aopen(*args: Any, **kwargs: Any) -> Any:
         return await function(*args, **kwargs).__aenter__()
 
-    opened, aopened = wrap_function(engine, open_, binding), wrap_function(engine, aopen, binding)
+    opened, aopened = wrap_function(state, open_, binding), wrap_function(state, aopen, binding)
 
     @functools.wraps(function)
     def stream(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = binding.read_once(args, kwargs)
         manager = function(*args, **kwargs)
-        kind = type(manager)
-        manager.__class__ = _managing(kind)
-        opening = aopened if hasattr(kind, "__aenter__") else opened
-        manager.__dict__[_OPEN] = functools.partial(opening, *args, **kwargs)
-        return manager
+        awaited = hasattr(type(manager), "__aenter__")
+        manager.__dict__[_OPEN] = functools.partial(aopened if awaited else opened, *args, **kwargs)
+        return with_special_methods(manager, _AMANAGING if awaited else _MANAGING)
 
     return stream
 
@@ -125,17 +124,101 @@ async def _aexit(self: Any, *_: object) -> None:
         await self.__dict__[_ENTERED].close()
 
 
-_MANAGING: dict[type, type] = {}
+_MANAGING: Mapping[str, Function] = {"__enter__": _enter, "__exit__": _exit}
+_AMANAGING: Mapping[str, Function] = {"__aenter__": _aenter, "__aexit__": _aexit}
 
 
-def _managing(kind: type) -> type:
-    """A subclass of an SDK's stream manager that opens its stream with compaction, as often as that takes."""
-    if kind in _MANAGING:
-        return _MANAGING[kind]
-    named = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__}
-    if hasattr(kind, "__aenter__"):
-        members: dict[str, Any] = {**named, "__aenter__": _aenter, "__aexit__": _aexit}
-    else:
-        members = {**named, "__enter__": _enter, "__exit__": _exit}
-    _MANAGING[kind] = type(kind.__name__, (kind,), members)
-    return _MANAGING[kind]
+# -- message threads ---------------------------------------------------------------------------------------------------
+
+_REPLAY = "thread_already_continued"
+"""The SDK answers this error code by sending its whole history with ``thread={"type": "create"}``."""
+
+
+def continues_thread(kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call is a later turn of a message thread."""
+    return bool(field(kwargs.get("thread"), "type") == "continue")
+
+
+def _is_sdks_own(kwargs: Mapping[str, Any]) -> bool:
+    """Whether the turn is one of ``beta.messages.thread()`` or ``tool_runner()``, which keep the history."""
+    headers = kwargs.get("extra_headers")
+    if not isinstance(headers, Mapping):
+        return False
+    return any(name.lower() == "x-stainless-helper" and "message-thread" in str(headers[name]) for name in headers)
+
+
+def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
+    """``beta.messages.create``, which also sends the turns of message threads.
+
+    The SDK's thread object has the whole history, and sends it under a new thread where the server has lost the old
+    one. So a turn that is too long is answered as if it were lost; the whole history then comes as a call that can be
+    compacted, and the new thread begins with what it was compacted to.
+    """
+    wrapped = wrap_call(state, function, binding)
+    if is_awaited(function):
+
+        @functools.wraps(function)
+        async def aturn(*args: Any, **kwargs: Any) -> Any:
+            if not (continues_thread(kwargs) and _is_sdks_own(kwargs)):
+                return await wrapped(*args, **kwargs)
+            return await _turn(ASYNC, state, function, args, kwargs)
+
+        return aturn
+
+    @functools.wraps(function)
+    def turn(*args: Any, **kwargs: Any) -> Any:
+        if not (continues_thread(kwargs) and _is_sdks_own(kwargs)):
+            return wrapped(*args, **kwargs)
+        return run(_turn(SYNC, state, function, args, kwargs))
+
+    return turn
+
+
+async def _turn(io: IO, state: State, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    try:
+        raw = await io.call(function, *args, **kwargs)
+        if not streams.can_be_opened(io, raw):
+            return raw
+        reply = await streams.opened(io, raw, state.detect)
+    except Exception as error:
+        replay = _asking_for_replay(state, error)
+        if replay is None:
+            raise
+        raise replay from error
+    if reply.error is not None:
+        raise _asking_for_replay(state, reply.error) or reply.error from reply.error
+    return reply.raw
+
+
+def _asking_for_replay(state: State, error: Any) -> Exception | None:
+    """A refusal as an error that the SDK replays; ``None`` for any other error. The caller never sees it."""
+    if state.options.max_retries == 0 or not hasattr(error, "response") or state.detect(error) is None:
+        return None
+    body = {"type": "error", "error": {"message": str(error), "details": {"error_code": _REPLAY}}}
+    made: Exception = type(error)(str(error), response=error.response, body=body)
+    return made
+
+
+# -- what is wrapped ---------------------------------------------------------------------------------------------------
+
+METHODS = (
+    *(
+        Method((*path, "messages"), "create", "anthropic", binding=Messages, wrap=wrap)
+        for path, wrap in (((), wrap_call), (("beta",), wrap_turn))
+    ),
+    *(
+        Method((*path, "messages"), name, "anthropic", asks="create", binding=Messages, wrap=wrap)
+        for path in ((), ("beta",))
+        for name, wrap in (("parse", wrap_call), ("stream", wrap_stream))
+    ),
+)
+
+
+def wrap_client(state: State, client: T) -> T | None:
+    """A copy of the client whose messages compact; ``None`` where it has none."""
+    return openai.patched(state, client, METHODS)
+
+
+def wrap_method(state: State, resource: Any, name: str) -> Callable[..., Any] | None:
+    """A resource's method, compacting; ``None`` where it sends no messages."""
+    return openai.method_of(state, resource, name, METHODS)

@@ -1,24 +1,34 @@
-"""boto3's ``bedrock-runtime`` client: ``converse`` and ``converse_stream``."""
+"""boto3's ``bedrock-runtime`` client: ``converse``, ``invoke_model`` and their streams.
+
+``converse`` has one shape of messages for every model. ``invoke_model`` takes the body that the model's vendor defines,
+as JSON: Anthropic's is compacted, any other is left alone.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
 from compacter.call.arguments import Arguments, Binding, characters_sent
-from compacter.call.state import Engine
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import graft, taking_self, twin
-from compacter.messages.fields import field
+from compacter.clients.copying import copy_client, set_method, unbound, with_special_methods
+from compacter.messages.fields import field, plain
 from compacter.messages.format import Message, Wire
 
 T = TypeVar("T")
 _LIMIT = "maxTokens"
-_KEPT = ("modelId", "guardrailConfig", "performanceConfig", "requestMetadata", "serviceTier")
+_KEPT = ("modelId", "guardrailConfig", "performanceConfig", "serviceTier")
 """What a request for a summary takes over from the call: no tools, thinking or output schema."""
-_EVENTS = "_compacter_events"
+_KEPT_BESIDE_BODY = (
+    "modelId", "contentType", "accept", "guardrailIdentifier", "guardrailVersion", "performanceConfigLatency",
+    "serviceTier",
+)  # fmt: skip
+_KEPT_IN_BODY = frozenset({"anthropic_version", "anthropic_beta", "temperature", "top_p", "top_k"})
+METHODS = ("converse", "converse_stream", "invoke_model", "invoke_model_with_response_stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,8 @@ class Converse(Binding):
         budget = field(thinking, "budget_tokens")
         max_tokens += budget if isinstance(budget, int) else 0
         args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, max_tokens)
-        changed.pop("outputConfig", None)
+        for name in ("outputConfig", "requestMetadata"):
+            changed.pop(name, None)
         changed["inferenceConfig"].pop("stopSequences", None)
         choice = (kwargs.get("toolConfig") or {}).get("toolChoice") or {}
         if choice and "auto" not in choice:
@@ -86,38 +97,150 @@ class Converse(Binding):
         return args, changed
 
 
-def wrap_client(engine: Engine, client: T) -> T:
-    """A copy of the client. Raises ``TypeError`` for a client of another service."""
+@dataclass(frozen=True, slots=True)
+class Invoke(Binding):
+    """``invoke_model`` with Anthropic's body: messages and options are members of a JSON text."""
+
+    def messages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ARG002 - keywords only
+        """The body's ``messages``; ``None`` where the body is not Anthropic's."""
+        body = _body(kwargs)
+        found = body.get("messages") if "anthropic_version" in body else None
+        return found if isinstance(found, list) else None
+
+    def needs_list(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Never: what comes out of JSON is a list, and a quiet call must not pay for reading it."""
+        return False
+
+    def replace(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        messages: Sequence[Message],
+        options: Mapping[str, object],
+    ) -> Arguments:
+        """The same call with other messages and some other members in its body."""
+        body = {**_body(kwargs), **options, "messages": plain(list(messages))}
+        return args, {**kwargs, "body": json.dumps(body).encode()}
+
+    def output_limit(self, kwargs: Mapping[str, Any]) -> tuple[str, int | None]:
+        """As for any call, of the body."""
+        return _MEMBERS.output_limit(_body(kwargs))
+
+    def overhead(self, kwargs: Mapping[str, Any]) -> int:
+        """As for any call, of the body."""
+        return _MEMBERS.overhead(_body(kwargs))
+
+    def summary_call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        wire: Wire,
+        prompt: Sequence[Mapping[str, str]],
+        max_tokens: int,
+    ) -> Arguments:
+        """A request to the same model with a body of its own."""
+        messages, extra = wire.prompt(prompt)
+        name, _ = self.output_limit(kwargs)
+        body = {key: value for key, value in _body(kwargs).items() if key in _KEPT_IN_BODY}
+        body |= {**extra, name: max_tokens, "messages": messages}
+        kept = {key: kwargs[key] for key in _KEPT_BESIDE_BODY if key in kwargs}
+        return args, {**kept, "body": json.dumps(body).encode()}
+
+    def native_call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        wire: Wire,
+        prefix: Sequence[Message],
+        instruction: str,
+        max_tokens: int,
+    ) -> Arguments:
+        """The body with another end, as for any call."""
+        _, body = _MEMBERS.native_call((), _body(kwargs), wire, prefix, instruction, max_tokens)
+        kept = {key: kwargs[key] for key in _KEPT_BESIDE_BODY if key in kwargs}
+        return args, {**kept, "body": json.dumps(plain(body)).encode()}
+
+
+_MEMBERS = Binding(wire_format="anthropic")
+"""Reads the members of a body as it does the arguments of a call."""
+
+
+def _body(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a call's body; none where it is no JSON object."""
+    body = kwargs.get("body")
+    if not isinstance(body, (str, bytes, bytearray)):
+        return {}
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+# -- clients -----------------------------------------------------------------------------------------------------------
+
+
+def wrap_client(state: State, client: T) -> T:
+    """A copy of the client. Raises ``TypeError`` for a client of another service, and for aiobotocore's."""
     service = client.meta.service_model.service_name  # type: ignore[attr-defined]
     if service != "bedrock-runtime":
         raise TypeError(f"compacter wraps boto3 clients of 'bedrock-runtime', not of {service!r}")
-    copy = twin(client, {})
-    _patch(engine, copy)
+    if any(kind.__module__.startswith("aiobotocore.") for kind in type(client).__mro__):
+        raise TypeError(
+            "compacter cannot wrap aiobotocore's clients: their replies are read by awaiting parts of a dict. Wrap a "
+            "coroutine function that calls yours: async def converse(messages, **options): return await "
+            'client.converse(messages=messages, **options), with wrap(converse, wire_format="bedrock")'
+        )
+    copy = copy_client(client, {})
+    _patch(state, copy)
     return copy
 
 
-def wrap_method(engine: Engine, client: Any, name: str) -> Callable[..., Any] | None:
-    """``converse`` or ``converse_stream`` by itself."""
-    if name not in ("converse", "converse_stream"):
+def wrap_method(state: State, client: Any, name: str) -> Callable[..., Any] | None:
+    """One of ``METHODS`` by itself."""
+    if name not in METHODS:
         return None
-    found: Callable[..., Any] = getattr(wrap_client(engine, client), name)
+    found: Callable[..., Any] = getattr(wrap_client(state, client), name)
     return found
 
 
-def _patch(engine: Engine, client: Any) -> None:
-    create, stream = taking_self(client.converse), taking_self(client.converse_stream)
-    binding = Converse(wire_format="bedrock", messages_param="messages", output_param=_LIMIT, asks=create)
-    graft(client, "converse", wrap_function(engine, create, binding))
-    graft(client, "converse_stream", _wrap_stream(engine, stream, binding))
+def _patch(state: State, client: Any) -> None:
+    def server() -> str:
+        return f"bedrock-runtime {client.meta.endpoint_url}"
+
+    create, stream = unbound(client.converse), unbound(client.converse_stream)
+    binding = Converse(wire_format="bedrock", output_param=_LIMIT, asks=create, server=server)
+    set_method(client, "converse", wrap_function(state, create, binding))
+    set_method(client, "converse_stream", _wrap_stream(state, stream, binding, "stream"))
+    invoke = unbound(client.invoke_model)
+    bodied = Invoke(wire_format="anthropic", messages_param="body", asks=_answering(invoke), server=server)
+    set_method(client, "invoke_model", wrap_function(state, invoke, bodied))
+    stream = unbound(client.invoke_model_with_response_stream)
+    set_method(client, "invoke_model_with_response_stream", _wrap_stream(state, stream, bodied, "body"))
+
+
+def _answering(invoke: Callable[..., Any]) -> Callable[..., Any]:
+    """``invoke_model`` for a summary: the reply's body, read."""
+
+    @wraps(invoke)
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        return json.loads(invoke(*args, **kwargs)["body"].read())
+
+    return answer
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+_EVENTS = "_compacter_events"
 
 
 class Events:
-    """The events of a ``converse_stream`` reply as an iterator that can be looked into."""
+    """The events of a reply as an iterator that can be looked into."""
 
-    def __init__(self, reply: dict[str, Any]) -> None:
+    def __init__(self, reply: dict[str, Any], member: str) -> None:
         self.reply = reply
-        self._stream = reply["stream"]
-        self._events: Iterator[Any] = iter(self._stream)
+        self.stream = reply[member]
+        self._events: Iterator[Any] = iter(self.stream)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -127,51 +250,37 @@ class Events:
 
     def close(self) -> None:
         """Give the connection back."""
-        self._stream.close()
+        self.stream.close()
 
 
-def _wrap_stream(engine: Engine, function: Callable[..., Any], binding: Binding) -> Callable[..., Any]:
+def _wrap_stream(state: State, function: Callable[..., Any], binding: Binding, member: str) -> Callable[..., Any]:
+    """A method whose reply has an event stream as one of its members."""
+
     def opened(*args: Any, **kwargs: Any) -> Any:
         reply = function(*args, **kwargs)
-        return Events(reply) if streams_events(reply) else reply
+        return Events(reply, member) if _streams_events(reply, member) else reply
 
-    wrapped = wrap_function(engine, opened, binding)
+    wrapped = wrap_function(state, opened, binding)
 
     @wraps(function)
-    def converse_stream(*args: Any, **kwargs: Any) -> Any:
+    def stream_method(*args: Any, **kwargs: Any) -> Any:
         events = wrapped(*args, **kwargs)
         if not isinstance(events, Events):
             return events
         # The caller's reply, with botocore's own event stream in it, which gives what was held back first.
-        stream = events.reply["stream"]
-        stream.__dict__[_EVENTS] = events
-        stream.__class__ = _replaying(type(stream))
+        events.stream.__dict__[_EVENTS] = events
+        with_special_methods(events.stream, {"__iter__": _iterate})
         return events.reply
 
-    return converse_stream
+    return stream_method
 
 
-def streams_events(reply: object) -> bool:
+def _iterate(self: Any) -> Iterator[Any]:
+    events: Events = self.__dict__[_EVENTS]
+    return iter(events)
+
+
+def _streams_events(reply: object, member: str) -> bool:
     """Whether a reply carries an event stream that can be read here."""
-    return isinstance(reply, dict) and hasattr(type(reply.get("stream")), "__iter__") and hasattr(
-        reply["stream"], "close"
-    )  # fmt: skip
-
-
-_REPLAYING: dict[type, type] = {}
-
-
-def _replaying(kind: type) -> type:
-    """A subclass of botocore's event stream that gives the events that were looked at first."""
-    if kind in _REPLAYING:
-        return _REPLAYING[kind]
-
-    def iter_(self: Any) -> Iterator[Any]:
-        return iter(self.__dict__[_EVENTS])
-
-    members: dict[str, Any] = {
-        "__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__,
-        "__iter__": iter_,
-    }  # fmt: skip
-    _REPLAYING[kind] = type(kind.__name__, (kind,), members)
-    return _REPLAYING[kind]
+    stream = reply.get(member) if isinstance(reply, dict) else None
+    return hasattr(type(stream), "__iter__") and hasattr(stream, "close")

@@ -1,46 +1,58 @@
-"""Copies of clients, and changes to the copies: the type stays, and the client given is left alone."""
+"""Copy a client, replace methods of the copy: the type stays, and the client that was given is left alone.
+
+A proxy around a client would not be one: ``isinstance`` fails, and what its methods call on ``self`` goes past the
+proxy. So the object is copied (shallow: connections and settings are shared), and the copy gets methods of its own in
+its ``__dict__``, where Python finds them before those of the class.
+
+Two things need more than that. A *resource* (``client.chat.completions``) refers back to its client, so it is copied as
+well, and the copy refers to the copied client. A *special method* (``__enter__``, ``__iter__``, ``__call__``) is looked
+up on the class and never on the object, so ``with_special_methods`` gives the object a subclass of its own class. These
+are the only classes that are changed at run time for clients; a vendor's class itself is never touched.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Moved = dict[int, Any]
-"""``id`` of an object of the original -> its copy."""
+Copies = dict[int, Any]
+"""``id`` of an object that belongs to the original -> its copy."""
 
 
-def twin(thing: T, moved: Moved) -> T:
-    """A shallow copy whose references to what has been copied already lead to the copies.
+def copy_client(thing: T, copies: Copies) -> T:
+    """A shallow copy, entered in ``copies``; its references to what is in there already lead to the copies.
 
-    Cached parts that were made from the original are left out: the copy makes its own when asked for them.
-    Nothing of the class's is called: clients have a ``__getattr__`` that is not ready for a half-made object.
+    Cached properties that were made from the original are left out: the copy makes its own when asked for them.
+    Nothing of the class is called: clients have a ``__getattr__`` that is not ready for a half-made object.
     """
     kind = type(thing)
     copy = object.__new__(kind)
-    moved[id(thing)] = copy
+    copies[id(thing)] = copy
     for name, value in vars(thing).items():
         cached = isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)
-        if not (cached and _made_from(value, moved)):
-            copy.__dict__[name] = _rebound(value, moved)
+        if not (cached and _refers_to_original(value, copies)):
+            copy.__dict__[name] = _moved(value, copies)
     return copy
 
 
-def _made_from(value: object, moved: Moved) -> bool:
-    return any(id(member) in moved for member in getattr(value, "__dict__", {}).values())
+def _refers_to_original(value: object, copies: Copies) -> bool:
+    return any(id(member) in copies for member in getattr(value, "__dict__", {}).values())
 
 
-def _rebound(value: Any, moved: Moved) -> Any:
-    if isinstance(value, MethodType) and id(value.__self__) in moved:
-        return MethodType(value.__func__, moved[id(value.__self__)])
-    return moved.get(id(value), value)
+def _moved(value: Any, copies: Copies) -> Any:
+    """The value, or its copy where there is one; a method of the original becomes one of the copy."""
+    if isinstance(value, MethodType) and id(value.__self__) in copies:
+        return MethodType(value.__func__, copies[id(value.__self__)])
+    return copies.get(id(value), value)
 
 
-def reach(original: Any, copy: Any, path: tuple[str, ...], moved: Moved) -> Any:
-    """The copy's own part at ``path``: the original's twin, or a new one; ``None`` where there is none."""
+def copied_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies) -> Any:
+    """The copy's own part at ``path``: a copy of the original's, or a new one; ``None`` where there is none."""
     for name in path:
         part = vars(original).get(name) if original is not None else None
         if part is None:
@@ -48,14 +60,14 @@ def reach(original: Any, copy: Any, path: tuple[str, ...], moved: Moved) -> Any:
             if copy is None:
                 return None
         else:
-            own = moved.get(id(part))
-            copy.__dict__[name] = copy = twin(part, moved) if own is None else own
+            own = copies.get(id(part))
+            copy.__dict__[name] = copy = copy_client(part, copies) if own is None else own
         original = part
     return copy
 
 
-def taking_self(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind a bound method; what stands in a method's place, taking ``self`` as well."""
+def unbound(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The function behind a bound method; for any other callable, a function that takes ``self`` and ignores it."""
     if isinstance(method, MethodType):
         return method.__func__
 
@@ -66,8 +78,8 @@ def taking_self(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def graft(owner: Any, name: str, function: Callable[..., Any]) -> None:
-    """Give one object a method of its own."""
+def set_method(owner: Any, name: str, function: Callable[..., Any]) -> None:
+    """Give one object a method of its own; ``function`` takes ``self``."""
     owner.__dict__[name] = MethodType(function, owner)
 
 
@@ -80,7 +92,7 @@ def keep_wrapping(owner: Any, names: tuple[str, ...], wrap: Callable[[Any], Any]
     """Have methods that make another client (``copy``, ``with_options``) make a wrapped one."""
     for name in names:
         if hasattr(owner, name):
-            graft(owner, name, _wrapping(taking_self(getattr(owner, name)), wrap))
+            set_method(owner, name, _wrapping(unbound(getattr(owner, name)), wrap))
 
 
 def _wrapping(function: Callable[..., Any], wrap: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -89,3 +101,20 @@ def _wrapping(function: Callable[..., Any], wrap: Callable[[Any], Any]) -> Calla
         return wrap(function(*args, **kwargs))
 
     return make
+
+
+def with_special_methods(thing: T, methods: Mapping[str, Callable[..., Any]]) -> T:
+    """The object itself, with other special methods; ``isinstance`` and the class's name stay.
+
+    Its class becomes a subclass of what it was, made once for each class and set of methods. What differs from object
+    to object is kept in the object's ``__dict__``. Raises ``TypeError`` where a class cannot be changed (``__slots__``,
+    types of C extensions).
+    """
+    kind = type(thing)
+    members = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__, **methods}
+    for subclass in type.__subclasses__(kind):  # Python keeps these weakly, so an unused one goes by itself.
+        if all(vars(subclass).get(name) is method for name, method in methods.items()):
+            thing.__class__ = subclass
+            return thing
+    thing.__class__ = types.new_class(kind.__name__, (kind,), exec_body=lambda space: space.update(members))
+    return thing

@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from compacter.call.arguments import Arguments, Binding, characters_sent
-from compacter.call.state import Engine
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import Moved, graft, is_awaited, reach, taking_self, twin
+from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
 from compacter.messages.fields import field
 from compacter.messages.format import Message, Wire
 
 T = TypeVar("T")
+METHODS = ("generate_content", "generate_content_stream")
 _LIMIT = "max_output_tokens"
 _KEPT = (
-    "http_options", "temperature", "top_p", "top_k", "seed", "safety_settings", "labels", "service_tier",
+    "http_options", "temperature", "top_p", "top_k", "seed", "safety_settings", "service_tier", "model_armor_config",
 )  # fmt: skip
 """What a request for a summary takes over from the call's config: no tools, schema or cached content."""
 _BESIDE = ("system_instruction", "tools", "response_schema", "response_json_schema")
 _NOT_FOR_NATIVE = (
     "response_schema", "response_json_schema", "response_mime_type", "response_modalities", "stop_sequences",
-    "candidate_count", "response_logprobs", "logprobs",
+    "candidate_count", "response_logprobs", "logprobs", "store", "continuation_token", "automatic_continuation",
+    "should_return_http_response", "speech_config", "image_config", "labels",
 )  # fmt: skip
 """What a request for a summary with the same prefix leaves out: it asks for plain words."""
 _ORIGINAL = "_compacter_original"
@@ -81,7 +83,9 @@ class Contents(Binding):
         thinking = _option(given, "thinking_config")
         if _option(thinking, "thinking_budget") == 0:
             config["thinking_config"] = thinking
-        options = {key: value for key, value in kwargs.items() if key != "config"}
+        if _option(given, "store") is False:
+            config["store"] = False
+        options = {key: value for key, value in kwargs.items() if key == "model"}
         args, changed = Binding.replace(self, args, options, messages, {})
         return args, {**changed, "config": {**config, **extra, _LIMIT: max_tokens}}
 
@@ -107,17 +111,17 @@ class Contents(Binding):
         return args, {**changed, "config": _without(config, dropped)}
 
 
-def wrap_client(engine: Engine, client: T) -> T:
+def wrap_client(state: State, client: T) -> T:
     """A copy of a ``Client`` or of its ``aio``; its chats compact too, as they send through its models."""
-    moved: Moved = {}
-    copy: Any = twin(client, moved)
+    copies: Copies = {}
+    copy: Any = copy_client(client, copies)
     for path in (("_models",), ("_aio", "_models")):
-        models = reach(client, copy, path, moved)
+        models = copied_part(client, copy, path, copies)
         if models is not None:
-            _patch(engine, models)
+            _patch(state, models)
             models.__dict__[_ORIGINAL] = client
     if hasattr(copy, "close"):
-        graft(copy, "close", _closing(taking_self(copy.close)))
+        set_method(copy, "close", _closing(unbound(copy.close)))
     wrapped: T = copy
     return wrapped
 
@@ -137,32 +141,41 @@ def _closing(close: Callable[..., None]) -> Callable[..., None]:
     return closed
 
 
-def wrap_method(engine: Engine, models: Any, name: str) -> Callable[..., Any] | None:
+def wrap_method(state: State, models: Any, name: str) -> Callable[..., Any] | None:
     """``generate_content`` or ``generate_content_stream`` by itself."""
-    if name not in ("generate_content", "generate_content_stream"):
+    if name not in METHODS:
         return None
-    copy = twin(models, {})
-    _patch(engine, copy)
+    copy = copy_client(models, {})
+    _patch(state, copy)
     found: Callable[..., Any] = getattr(copy, name)
     return found
 
 
-def _patch(engine: Engine, models: Any) -> None:
+def _patch(state: State, models: Any) -> None:
     """Wrap the single request and not the public method.
 
     That one may call functions of the user's and go on (automatic function calling): started over, it would
     call them twice.
     """
+
+    def server() -> str:
+        client = field(models, "_api_client")
+        places = ("vertexai", "project", "location")
+        options = field(client, "_http_options")
+        return " ".join(
+            ("google.genai", str(field(options, "base_url")), *(str(field(client, place)) for place in places))
+        )
+
     inner = "_" if hasattr(models, "_generate_content") else ""
-    create = taking_self(getattr(models, f"{inner}generate_content"))
-    names = [name for name in (f"{inner}generate_content", f"{inner}generate_content_stream") if hasattr(models, name)]
+    create = unbound(getattr(models, f"{inner}generate_content"))
+    names = [f"{inner}{name}" for name in METHODS if hasattr(models, f"{inner}{name}")]
     for name in names:
-        function = taking_self(getattr(models, name))
+        function = unbound(getattr(models, name))
         binding = Contents(
-            wire_format="gemini", messages_param="contents", output_param=_LIMIT, asks=create,
-            accepts=frozenset({"self", "model", "contents", "config"}),
+            wire_format="gemini", messages_param="contents", output_param=_LIMIT, asks=create, vendors=True,
+            accepts=frozenset({"self", "model", "contents", "config"}), server=server,
         )  # fmt: skip
-        graft(models, name, wrap_function(engine, function, binding, asynchronous=is_awaited(function)))
+        set_method(models, name, wrap_function(state, function, binding, asynchronous=is_awaited(function)))
 
 
 def _option(config: Any, name: str) -> Any:

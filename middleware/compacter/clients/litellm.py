@@ -1,94 +1,132 @@
-"""litellm as a client: the module itself, and its Router."""
+"""litellm's functions, and its Router.
+
+The module itself is not wrapped: ``completion = compacter.wrap(litellm.completion)`` says what is called.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MethodType, ModuleType
+from types import MethodType
 from typing import Any, TypeVar
 
 from compacter.call.arguments import bind
-from compacter.call.state import Engine
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import Moved, graft, is_awaited, reach, taking_self, twin
+from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
 from compacter.messages.format import WireName
 
 T = TypeVar("T")
-_FUNCTIONS: Mapping[str, tuple[str, WireName | None]] = {
+FUNCTIONS: Mapping[str, tuple[str, WireName | None]] = {
     "completion": ("messages", None),
     "acompletion": ("messages", None),
+    "completion_with_retries": ("messages", None),
+    "acompletion_with_retries": ("messages", None),
     "responses": ("input", "responses"),
     "aresponses": ("input", "responses"),
+    "responses_with_retries": ("input", "responses"),
+    "aresponses_with_retries": ("input", "responses"),
     "anthropic_messages": ("messages", "anthropic"),
     "aanthropic_messages": ("messages", "anthropic"),
 }
 """Function -> its messages argument and its wire format; ``None`` where the messages tell."""
+_SEVERAL = "it sends several conversations, or one to several models, and returns errors among its results: "
+REFUSED: Mapping[str, str] = {
+    "batch_completion": _SEVERAL + "wrap litellm.completion and call that for each of them",
+    "batch_completion_models": _SEVERAL + "wrap litellm.completion and call that for each of them",
+    "batch_completion_models_all_responses": _SEVERAL + "wrap litellm.completion and call that for each of them",
+    "abatch_completion": _SEVERAL + "wrap the Router, whose batches then compact each request",
+    "abatch_completion_one_model_multiple_requests": _SEVERAL + "wrap the Router, whose batches compact each request",
+    "abatch_completion_fastest_response": _SEVERAL + "wrap the Router, whose batches then compact each request",
+    "text_completion": "it sends one text and no messages",
+    "atext_completion": "it sends one text and no messages",
+    "run_tool_loop": "it calls litellm.completion by itself, with a history that it keeps: write the loop yourself",
+    "arun_tool_loop": "it calls litellm.acompletion by itself, with a history that it keeps: write the loop yourself",
+    "query": "it adds what it finds to the messages: wrap litellm.completion and search by yourself",
+    "aquery": "it adds what it finds to the messages: wrap litellm.acompletion and search by yourself",
+    "generate_content": "wrap a google.genai.Client",
+    "agenerate_content": "wrap a google.genai.Client",
+    "generate_content_stream": "wrap a google.genai.Client",
+    "agenerate_content_stream": "wrap a google.genai.Client",
+}
+"""Function, or method of a Router -> why it is refused."""
 
 
-class WrappedModule(ModuleType):
-    """A module with some functions replaced. All else is read from the module, and set on it, then."""
+def wrap_named(state: State, function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """One of litellm's functions or a Router's methods; ``None`` for one of a name that is not known.
 
-    def __init__(self, module: ModuleType, replaced: Mapping[str, object]) -> None:
-        super().__init__(module.__name__, module.__doc__)
-        for name in ("__file__", "__loader__", "__package__", "__path__", "__spec__"):
-            if hasattr(module, name):
-                self.__dict__[name] = getattr(module, name)
-        self.__dict__.update(replaced)
-        self.__dict__["_compacter_module"] = module
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_compacter_module"], name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Settings are read by litellm's own functions, so they are made where those look."""
-        setattr(self.__dict__["_compacter_module"], name, value)
-
-    def __delattr__(self, name: str) -> None:
-        delattr(self.__dict__["_compacter_module"], name)
-
-    def __dir__(self) -> list[str]:
-        return dir(self.__dict__["_compacter_module"])
+    Raises ``TypeError`` with the reason for those that cannot be wrapped.
+    """
+    name = str(getattr(function, "__name__", ""))
+    if name in REFUSED:
+        raise TypeError(f"compacter cannot wrap litellm's {name}: {REFUSED[name]}")
+    if getattr(function, "__module__", "") == "litellm.anthropic_interface.messages":
+        return wrap_plain(state, function, "messages", "anthropic")
+    return wrap_plain(state, function, *FUNCTIONS[name]) if name in FUNCTIONS else None
 
 
-def wrap_module(engine: Engine, module: ModuleType) -> ModuleType:
-    """``litellm`` with compacting completions, responses and Anthropic messages."""
-    replaced: dict[str, object] = {
-        name: wrap_plain(engine, getattr(module, name), param, wire_format)
-        for name, (param, wire_format) in _FUNCTIONS.items()
-        if callable(getattr(module, name, None))
-    }
-    interface = getattr(module, "anthropic", None)
-    messages = getattr(interface, "messages", None)
-    if isinstance(interface, ModuleType) and isinstance(messages, ModuleType):
-        functions = {
-            name: wrap_plain(engine, getattr(messages, name), "messages", "anthropic")
-            for name in ("create", "acreate")
-            if hasattr(messages, name)
-        }
-        replaced["anthropic"] = WrappedModule(interface, {"messages": WrappedModule(messages, functions)})
-    return WrappedModule(module, replaced)
-
-
-def wrap_plain(engine: Engine, function: Callable[..., Any], param: str, wire_format: str | None) -> Callable[..., Any]:
+def wrap_plain(
+    state: State,
+    function: Callable[..., Any],
+    param: str,
+    wire_format: str | None,
+    server: Callable[[], str] | None = None,
+) -> Callable[..., Any]:
     """A function of litellm's whose messages argument and wire format are known."""
     binding = bind(function, messages_param=param, wire_format=wire_format)
     assert binding is not None  # noqa: S101 - with messages_param there always is one
-    if wire_format == "responses":
-        binding = replace(binding, output_param="max_output_tokens")
-    return wrap_function(engine, function, binding, asynchronous=is_awaited(function))
+    output_param = "max_output_tokens" if wire_format == "responses" else binding.output_param
+    binding = replace(binding, output_param=output_param, vendors=True, server=server or _litellm)
+    return wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
 
-def wrap_router(engine: Engine, router: T) -> T:
-    """A copy of a Router; deployments, cool-downs and counters stay shared with the original."""
-    moved: Moved = {}
-    copy: Any = twin(router, moved)
-    for name, (param, wire_format) in _FUNCTIONS.items():
+def _litellm() -> str:
+    return "litellm"
+
+
+def wrap_router(state: State, router: T) -> T:
+    """A copy of a Router; deployments, cool-downs and counters stay shared with the original.
+
+    Its batch methods and ``schedule_acompletion`` call its ``acompletion``, so they compact each request.
+    """
+    copies: Copies = {}
+    copy: Any = copy_client(router, copies)
+
+    def server() -> str:
+        return _deployments(copy)
+
+    for name, (param, wire_format) in FUNCTIONS.items():
         method = getattr(copy, name, None)
         if isinstance(method, MethodType):
-            graft(copy, name, wrap_plain(engine, taking_self(method), param, wire_format))
+            set_method(copy, name, wrap_plain(state, unbound(method), param, wire_format, server))
         elif callable(method):
-            copy.__dict__[name] = wrap_plain(engine, method, param, wire_format)
+            copy.__dict__[name] = wrap_plain(state, method, param, wire_format, server)
     # ``router.chat.completions.create`` calls the router it knows.
-    reach(router, copy, ("chat", "completions"), moved)
+    copied_part(router, copy, ("chat", "completions"), copies)
     wrapped: T = copy
     return wrapped
+
+
+def wrap_router_method(state: State, router: Any, name: str) -> Callable[..., Any] | None:
+    """One method of a Router by itself; ``None`` for one that sends no messages.
+
+    Raises ``TypeError`` with the reason for those that cannot be wrapped.
+    """
+    if name in REFUSED:
+        raise TypeError(f"compacter cannot wrap a Router's {name}: {REFUSED[name]}")
+    if name not in (*FUNCTIONS, "schedule_acompletion"):
+        return None
+    found: Callable[..., Any] = getattr(wrap_router(state, router), name)
+    return found
+
+
+def _deployments(router: Any) -> str:
+    """The Router's kind, with a digest of the models and places that its names stand for."""
+    lines = set()
+    for deployment in getattr(router, "model_list", None) or ():
+        params = dict(deployment.get("litellm_params") or {})
+        places = (str(params.get(name, "")) for name in ("model", "api_base", "base_url", "api_version"))
+        lines.add(" ".join((str(deployment.get("model_name")), *places)))
+    digest = hashlib.blake2b("\n".join(sorted(lines)).encode(), digest_size=12)
+    return f"litellm.Router {digest.hexdigest()}"

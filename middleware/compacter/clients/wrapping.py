@@ -1,17 +1,22 @@
-"""What ``Compacter.wrap`` takes: functions, callable objects, and the clients there is an adapter for."""
+"""What ``Compacter.wrap`` takes: functions, callable objects, and the clients there is an adapter for.
+
+An adapter is found by the names of a client's classes and their modules, because asking the SDK would import it.
+"""
 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 from collections.abc import Callable
 from types import MethodType, ModuleType
 from typing import Any, TypeVar
 
 from compacter.call.arguments import bind
-from compacter.call.state import Engine
+from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients import anthropic, bedrock, google, litellm, openai
+from compacter.clients.copying import with_special_methods
 from compacter.messages.format import WIRE_FORMATS
 
 T = TypeVar("T")
@@ -19,17 +24,22 @@ T = TypeVar("T")
 SUPPORTED = (
     "clients: openai (OpenAI, AzureOpenAI and their async forms), anthropic (Anthropic, AnthropicBedrock, "
     "AnthropicVertex and their async forms), google.genai.Client and its aio, boto3's bedrock-runtime, "
-    "litellm and litellm.Router; and functions, sync, async or streaming: plain functions, bound methods, "
+    "litellm.Router; and functions, sync, async or streaming, litellm's among them: plain functions, bound methods, "
     "functools.partial and callable objects whose messages argument is called messages, input or contents. "
     'Another argument: wrap(function, messages_param="history"). Where the wire format cannot be recognised: '
     f"wrap(function, wire_format=...), one of {', '.join(map(repr, WIRE_FORMATS))}"
 )
 
 
-def wrap(engine: Engine, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
+def wrap(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
     """The wrapped target. Raises ``TypeError`` that lists what is supported."""
+    if isinstance(target, functools.partial):
+        # The arguments that are bound already reach the wrapped function like any others.
+        inner = wrap(state, target.func, messages_param=messages_param, wire_format=wire_format)
+        rebound: T = functools.partial(inner, *target.args, **target.keywords)  # type: ignore[assignment]
+        return rebound
     if (messages_param is None and wire_format is None) or not callable(target):
-        adapted: T | None = _adapted(engine, target)
+        adapted: T | None = _adapted(state, target)
         if adapted is not None:
             return adapted
     candidate: Any = target
@@ -40,33 +50,38 @@ def wrap(engine: Engine, target: T, *, messages_param: str | None, wire_format: 
         raise TypeError(
             f"{_described(target)} has no parameter for messages that compacter knows. It wraps {SUPPORTED}"
         )
-    function: Any = wrap_function(engine, candidate, binding)
+    function: Any = wrap_function(state, candidate, binding)
     wrapped: T = function
-    if inspect.isroutine(target) or hasattr(target, "func"):
-        return wrapped
-    return _same_type(target, function)
+    return wrapped if inspect.isroutine(target) else _same_type(target, function)
 
 
-def _adapted(engine: Engine, target: Any) -> Any:
+def _adapted(state: State, target: Any) -> Any:
     """What the adapter of the target's vendor makes of it; ``None`` where there is no adapter."""
-    if isinstance(target, ModuleType):
-        return litellm.wrap_module(engine, target) if target.__name__ == "litellm" else None
-    if getattr(target, "__module__", None) == "litellm.anthropic_interface.messages" and callable(target):
-        return litellm.wrap_plain(engine, target, "messages", "anthropic")
+    if isinstance(target, ModuleType) and target.__name__ == "litellm":
+        raise TypeError(
+            "compacter wraps litellm's functions and not the module: "
+            "completion = compacter.wrap(litellm.completion), and so on"
+        )
+    if inspect.isfunction(target) and target.__module__.partition(".")[0] == "litellm":
+        return litellm.wrap_named(state, target)
     if not isinstance(target, MethodType):
         wrap_client = _client_adapter(target)
-        return wrap_client(engine, target) if wrap_client is not None else None
+        return wrap_client(state, target) if wrap_client is not None else None
     wrap_method = _method_adapter(target.__self__)
     if wrap_method is None:
         return None
-    wrapped = wrap_method(engine, target.__self__, target.__name__)
+    wrapped = wrap_method(state, target.__self__, target.__name__)
     if wrapped is None:
-        raise TypeError(f"{_described(target)} sends no messages that compacter knows. It wraps {SUPPORTED}")
+        hint = _BY_THE_CLIENT if target.__name__ in ("tool_runner", "thread") else ""
+        raise TypeError(f"{_described(target)} sends no messages that compacter knows. {hint}It wraps {SUPPORTED}")
     return wrapped
 
 
-def _client_adapter(target: object) -> Callable[[Engine, Any], Any] | None:
-    """Told by the names of a client's classes and their modules: asking the SDK would import it."""
+_BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
+
+
+def _client_adapter(target: object) -> Callable[[State, Any], Any] | None:
+    """Wraps a client of this kind; ``None`` where there is no adapter for it."""
     for kind in type(target).__mro__:
         module, name = kind.__module__, kind.__name__
         if name == "BaseClient" and module == "botocore.client":
@@ -80,8 +95,8 @@ def _client_adapter(target: object) -> Callable[[Engine, Any], Any] | None:
     return None
 
 
-def _method_adapter(owner: object) -> Callable[[Engine, Any, str], Any] | None:
-    """As ``_client_adapter``, for a method: told by the object it belongs to."""
+def _method_adapter(owner: object) -> Callable[[State, Any, str], Any] | None:
+    """As ``_client_adapter``, for a method of the object it belongs to."""
     for kind in type(owner).__mro__:
         module = kind.__module__
         if kind.__name__ == "BaseClient" and module == "botocore.client":
@@ -90,27 +105,22 @@ def _method_adapter(owner: object) -> Callable[[Engine, Any, str], Any] | None:
             return anthropic.wrap_method if module.startswith("anthropic.") else openai.wrap_method
         if module == "google.genai.models":
             return google.wrap_method
+        if kind.__name__ == "Router" and module == "litellm.router":
+            return litellm.wrap_router_method
     return None
 
 
 def _same_type(target: T, wrapped: Any) -> T:
     """A copy of a callable object whose call is the wrapped one: its attributes and its type stay."""
-    kind = type(target)
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG001
+    def call(_: Any, *args: Any, **kwargs: Any) -> Any:
         return wrapped(*args, **kwargs)
 
     try:
-        clone: Any = copy.copy(target)
-        clone.__class__ = type(
-            kind.__name__,
-            (kind,),
-            {"__call__": call, "__module__": kind.__module__, "__qualname__": kind.__qualname__},
-        )
+        return with_special_methods(copy.copy(target), {"__call__": call})
     except (TypeError, AttributeError):
-        clone = wrapped
-    same: T = clone
-    return same
+        function: T = wrapped
+        return function
 
 
 def _described(target: object) -> str:

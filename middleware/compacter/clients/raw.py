@@ -1,0 +1,224 @@
+"""Refusals inside HTTP 200 that are read through ``with_raw_response`` and ``with_streaming_response``.
+
+With these the SDK hands out the response unread, and frameworks use them to stream (they want the headers). A refusal
+may then be the first event of a body that nobody has looked into. So the beginning of the body is read here, up to the
+first event that a user would see, and put back: whoever reads the response afterwards, as events, lines or bytes, gets
+every byte. A response that says "too long" gets the provider's ``error`` as an attribute, where ``detect_in_reply``
+looks for it in any reply.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+
+from compacter.call.arguments import RAW_RESPONSE_HEADER
+from compacter.call.streams import has_content
+from compacter.clients.copying import with_special_methods
+from compacter.messages.fields import field
+from compacter.overflow import detect_in_reply
+
+_LONGEST_BEGINNING = 1 << 20
+"""Bytes of a body that are looked into; a refusal is never that long."""
+_BEGINNING = "_compacter_beginning"
+
+
+def looking_into_raw(function: Callable[..., Any], *, asynchronous: bool) -> Callable[..., Any]:
+    """The SDK's method; a raw response that it returns is looked into before it is handed out."""
+    if asynchronous:
+
+        @functools.wraps(function)
+        async def acall(self: Any, *args: Any, **kwargs: Any) -> Any:
+            reply = await function(self, *args, **kwargs)
+            return await _alooked(reply) if asks_for_raw(kwargs) else reply
+
+        return acall
+
+    @functools.wraps(function)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        reply = function(self, *args, **kwargs)
+        return _looked(reply) if asks_for_raw(kwargs) else reply
+
+    return call
+
+
+def asks_for_raw(kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call is one of ``with_raw_response`` or ``with_streaming_response``."""
+    headers = kwargs.get("extra_headers")
+    return isinstance(headers, Mapping) and any(name.lower() == RAW_RESPONSE_HEADER for name in headers)
+
+
+def _looked(reply: Any) -> Any:
+    response = field(reply, "http_response")
+    watch = _watch(response)
+    if watch is None:
+        return reply
+    if getattr(response, "is_stream_consumed", True):
+        watch.read(response.content)
+    else:
+        source = iter(response.stream)
+        beginning = Beginning(source)
+        try:
+            for chunk in source:
+                beginning.held.append(chunk)
+                if watch.read(chunk):
+                    break
+        except Exception as error:  # noqa: BLE001 - raised where the body is read
+            beginning.error = error
+        _put_back(response.stream, beginning, {"__iter__": _iterate})
+    watch.end()
+    return _marked(reply, watch.refusal, response.close)
+
+
+async def _alooked(reply: Any) -> Any:
+    response = field(reply, "http_response")
+    watch = _watch(response)
+    if watch is None:
+        return reply
+    if getattr(response, "is_stream_consumed", True):
+        watch.read(response.content)
+    else:
+        source = aiter(response.stream)
+        beginning = Beginning(source)
+        try:
+            async for chunk in source:
+                beginning.held.append(chunk)
+                if watch.read(chunk):
+                    break
+        except Exception as error:  # noqa: BLE001 - raised where the body is read
+            beginning.error = error
+        _put_back(response.stream, beginning, {"__aiter__": _aiterate})
+    watch.end()
+    return _marked(reply, watch.refusal, response.aclose)
+
+
+class Beginning:
+    """What was read of a body, what is left of it, and what failed in between."""
+
+    def __init__(self, rest: Any) -> None:
+        self.held: list[bytes] = []
+        self.rest = rest
+        self.error: Exception | None = None
+
+
+def _put_back(stream: Any, beginning: Beginning, methods: Mapping[str, Callable[..., Any]]) -> None:
+    stream.__dict__[_BEGINNING] = beginning
+    with_special_methods(stream, methods)
+
+
+def _iterate(self: Any) -> Iterator[bytes]:
+    beginning: Beginning = self.__dict__[_BEGINNING]
+    yield from beginning.held
+    if beginning.error is not None:
+        raise beginning.error
+    yield from beginning.rest
+
+
+async def _aiterate(self: Any) -> AsyncIterator[bytes]:
+    beginning: Beginning = self.__dict__[_BEGINNING]
+    for chunk in beginning.held:
+        yield chunk
+    if beginning.error is not None:
+        raise beginning.error
+    async for chunk in beginning.rest:
+        yield chunk
+
+
+def _marked(reply: Any, refusal: object, close: Callable[[], Any]) -> Any:
+    """The reply; one that is a refusal says so, and can be closed when it is given up."""
+    if refusal is not None:
+        vars(reply)["error"] = refusal
+        if not hasattr(reply, "close"):
+            vars(reply)["close"] = close
+    return reply
+
+
+def _watch(response: Any) -> EventWatch | DocumentWatch | None:
+    """How to look into a body of this type; ``None`` where it is not known, or packed in an unknown way."""
+    headers = field(response, "headers")
+    if headers is None or not hasattr(response, "stream"):
+        return None
+    read = getattr(response, "is_stream_consumed", True)  # httpx has unpacked it then.
+    packed = "" if read else str(headers.get("content-encoding", "")).lower()
+    if packed not in ("", "identity", "gzip", "deflate"):
+        return None
+    kind = str(headers.get("content-type", "")).lower()
+    if "event-stream" in kind:
+        return EventWatch(packed)
+    return DocumentWatch(packed) if "json" in kind else None
+
+
+class DocumentWatch:
+    """Reads a JSON body whole, and then its ``error``."""
+
+    def __init__(self, packed: str) -> None:
+        self.refusal: object = None
+        self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed in ("gzip", "deflate") else None
+        self._seen = 0
+        self._text = bytearray()
+
+    def read(self, chunk: bytes) -> bool:
+        """Take in a chunk; whether enough was seen."""
+        self._seen += len(chunk)
+        if self._unpack is not None:
+            try:
+                chunk = self._unpack.decompress(chunk, _LONGEST_BEGINNING)
+            except zlib.error:
+                return True
+        return self._take(chunk) or self._seen > _LONGEST_BEGINNING
+
+    def _take(self, chunk: bytes) -> bool:
+        self._text += chunk
+        return len(self._text) > _LONGEST_BEGINNING
+
+    def end(self) -> None:
+        """No more of the body will be looked at."""
+        self._judge(bytes(self._text))
+
+    def _judge(self, text: bytes) -> bool:
+        """Whether a JSON text is a refusal, or something that a user would see."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return True
+        if detect_in_reply(data) is None:
+            return has_content(data)
+        response = field(data, "response")
+        self.refusal = field(data, "error") or field(response, "error")
+        return True
+
+
+class EventWatch(DocumentWatch):
+    """Reads server-sent events up to the first that says something.
+
+    The format: https://html.spec.whatwg.org/multipage/server-sent-events.html.
+    """
+
+    def __init__(self, packed: str) -> None:
+        super().__init__(packed)
+        self._data: list[bytes] = []
+
+    def _take(self, chunk: bytes) -> bool:
+        self._text += chunk
+        if b"\n" not in chunk:
+            return False
+        *lines, rest = bytes(self._text).split(b"\n")
+        self._text = bytearray(rest)
+        return any(self._line(line.rstrip(b"\r")) for line in lines)
+
+    def _line(self, line: bytes) -> bool:
+        if line.startswith(b"data:"):
+            self._data.append(line.removeprefix(b"data:").strip())
+            return False
+        if line or not self._data:
+            return False
+        data, self._data = b"\n".join(self._data), []
+        return data == b"[DONE]" or self._judge(data)
+
+    def end(self) -> None:
+        """A body may end without the blank line that ends an event."""
+        if self.refusal is None and self._data:
+            self._judge(b"\n".join(self._data))
