@@ -17,8 +17,8 @@ from typing import Any
 
 from compacter import Compacter
 from compacter.messages.format import get_format
-from compacter.summary import message as summary_message
 from compacter.summaries.extractive import extract
+from compacter.summary import message as summary_message
 
 CONSTRAINTS = (
     "Never deploy on a Friday without asking Marlene first.",

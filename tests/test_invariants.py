@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.task import CompactionStrategy
-from compacter.messages.format import FILLERS, FORMATS, MessageFormat, FormatName, get_format
+from compacter.messages.format import FILLERS, FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.steps import Kind
 from compacter.result import CompactionResult
 from compacter.summary import message as summary_message

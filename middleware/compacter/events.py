@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, field_serializer
+from pydantic import BaseModel, ConfigDict, Field
 
 from compacter.fork import Lock
 
@@ -25,14 +25,23 @@ class Event(BaseModel):
     conversation: str = ""
     """Digest of the conversation's first message: the same for every call of one conversation."""
 
-    @field_serializer("*", mode="wrap", when_used="json")
-    def _as_json(self, value: Any, handler: SerializerFunctionWrapHandler) -> Any:  # noqa: ANN401 - of any field
-        """Half a surrogate pair, as a provider's cut reply may end with, is no UTF-8: it becomes ``\ufffd``."""
-        return handler(_encodable(value) if isinstance(value, str) else value)
+    def model_dump_json(self, **options: Any) -> str:
+        """The event as JSON text; the arguments are pydantic's.
+
+        Half a surrogate pair, as a reply that was cut may end with, has no UTF-8 form: it becomes ``U+FFFD``.
+        """
+        try:
+            return super().model_dump_json(**options)
+        except ValueError:
+            return BaseModel.model_dump_json(self.model_copy(update=_encodable(self.__dict__)), **options)
 
 
-def _encodable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def _encodable(value: Any) -> Any:  # noqa: ANN401 - of any field
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {key: _encodable(one) for key, one in value.items()}
+    return tuple(map(_encodable, value)) if isinstance(value, tuple) else value
 
 
 class CompactionEvent(Event):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from importlib import import_module
 from types import SimpleNamespace
@@ -98,17 +99,20 @@ def test_what_is_no_mere_iterable_stays_as_it_is(value: Any) -> None:
 # -- where a call goes -------------------------------------------------------------------------------------------------
 
 
-def test_the_endpoint_tells_kinds_of_clients_and_servers_apart() -> None:
-    def endpoint(client: Any, *path: str) -> str:
-        method: Any = Compacter().wrap(client)
-        for name in path:
-            method = getattr(method, name)
-        binding = next(
-            cell.cell_contents for cell in method.__func__.__closure__ if hasattr(cell.cell_contents, "endpoint")
-        )
-        found: str = binding.endpoint({})
-        return found
+def endpoint(client: Any, *path: str) -> str:
+    """What the binding of a wrapped client's method says."""
+    wrapped = Compacter().wrap(client)
+    return endpoint_of(functools.reduce(getattr, path, wrapped))
 
+
+def endpoint_of(method: Any) -> str:
+    inside = [cell.cell_contents for cell in method.__func__.__closure__]
+    inside += [one.binding for one in inside if hasattr(one, "binding")]
+    found: str = next(one for one in inside if hasattr(one, "endpoint")).endpoint({})
+    return found
+
+
+def test_the_endpoint_tells_kinds_of_clients_and_servers_apart() -> None:
     chat = ("chat", "completions", "create")
     boto: Any = import_module("boto3").client
     aws = {"aws_access_key_id": "none", "aws_secret_access_key": "none"}
@@ -139,10 +143,7 @@ def test_the_endpoint_tells_kinds_of_clients_and_servers_apart() -> None:
 
 def test_the_endpoint_of_a_copy_is_the_copys_own() -> None:
     wrapped = Compacter().wrap(openai.OpenAI(api_key="none", base_url="http://a/v1"))
-    create: Any = wrapped.with_options(base_url="http://b/v1").chat.completions.create
-    bindings = [cell.cell_contents for cell in create.__func__.__closure__]
-    binding = next(one for one in bindings if hasattr(one, "endpoint"))
-    assert "http://b/v1" in binding.endpoint({})
+    assert "http://b/v1" in endpoint_of(wrapped.with_options(base_url="http://b/v1").chat.completions.create)
 
 
 def test_a_call_may_say_itself_where_it_goes() -> None:

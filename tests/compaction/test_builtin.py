@@ -10,8 +10,8 @@ import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.errors import ConfigurationError
-from compacter.summary import message as summary_message
 from compacter.summaries.excerpt import shorten
+from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ class TestTruncate:
     def test_it_says_how_many_are_gone(self, form: Form) -> None:
         items = form.errand([LONG] * 6)
         result = run(form, items, Truncate())
-        (note,) = [text for item in result.messages if summary_message.parse(text := form.format.plain_text(item) or "")]
+        (note,) = [
+            text for item in result.messages if summary_message.parse(text := form.format.plain_text(item) or "")
+        ]
         assert f"{len(result.discarded)} earlier messages left out" in note
         assert result.event.summarizer_calls == 0
 

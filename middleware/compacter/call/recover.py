@@ -226,7 +226,7 @@ def lower_output(options: Options, request: Request, found: TokenLimit) -> Reque
             return None
         used = found.requested - before
     left = found.limit - used - _OUTPUT_MARGIN
-    if used <= 0 or left < min(_LEAST_OUTPUT, before) or left >= before:
+    if used <= 0 or left < _LEAST_OUTPUT or left >= before:
         return None
     return replace(request, options={**request.options, request.output_option: left}, output_tokens=left)
 

@@ -183,6 +183,3 @@ def default_logger() -> Any:
 
 def _snake(name: str) -> str:
     return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name).lstrip("_")
-
-
-Engine = State

@@ -159,12 +159,10 @@ def replay(stream: Any, opening: Opening) -> Any:
         return stream
     try:
         earlier = stream.__dict__.get(_OPENING)
-        if earlier is not None:
-            # Wrapped twice: what the inner wrapper still has to give comes after what the outer one holds.
-            opening.held.extend(earlier.held)
-            opening.error = opening.error or earlier.error
-        else:
+        if earlier is None:
             stream.__class__ = _replaying(type(stream))
+        else:  # Wrapped twice: this look has read all that the inner one held.
+            opening.on_end = earlier.on_end
         stream.__dict__[_OPENING] = opening
     except (TypeError, AttributeError):
         return Replayed(stream, opening)

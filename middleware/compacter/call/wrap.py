@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from compacter.call import streams
-from compacter.call.arguments import Binding
+from compacter.call.arguments import Binding, edited_by_provider
 from compacter.call.io import ASYNC, IO, SYNC, run
 from compacter.call.perform import GiveUps, Performer, WrappedCall, adrive, gave_up_since, mark_given_up
 from compacter.call.recover import recover
@@ -77,7 +77,7 @@ class WrappedFunction:
         def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if busy() or (type(given) is not list and hasattr(given, "pinned_ids")):
+            if busy() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 if self.returns_awaitable:
                     return self._handle(ASYNC, args, kwargs)
                 return run(self._handle(SYNC, args, kwargs))
@@ -112,7 +112,7 @@ class WrappedFunction:
         async def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if busy() or (type(given) is not list and hasattr(given, "pinned_ids")):
+            if busy() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 return await self._handle(ASYNC, args, kwargs)
             return await self._awaited(function(*args, **kwargs), given, args, kwargs)
 
@@ -215,6 +215,8 @@ class WrappedFunction:
         been without it, and the provider's own exception stands.
         """
         state = self.state
+        if refused is None:
+            args, kwargs = self.binding.read_once(args, kwargs)
         read = await self._read_safely(io, args, kwargs)
         if isinstance(read, str):
             return await self._unchanged(io, args, kwargs, refused, read)
@@ -293,7 +295,7 @@ class WrappedFunction:
 
     async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Tell the hooks when the server has cut the prompt silently; only looked for where somebody listens."""
-        tokens, _ = usage_of(raw)
+        tokens, _ = (0, 0) if edited_by_provider(raw) else usage_of(raw)
         read = await self._read_safely(io, args, kwargs) if tokens else ""
         if not isinstance(read, str):
             found = silently_cut(read.request, read.request.size, read.calibration, tokens)
@@ -331,14 +333,26 @@ class WrappedFunction:
         option, limit = binding.output_limit(kwargs)
         conversation = conversation_digest(form, messages)
         request = Request(
-            format=form, original=messages, messages=messages, overhead=binding.overhead(kwargs),
-            output_tokens=limit, output_option=option, model=model, digest=conversation, pin=state.options.pin,
+            format=form,
+            original=messages,
+            messages=messages,
+            overhead=binding.overhead(kwargs),
+            output_tokens=limit,
+            output_option=option,
+            model=model,
+            digest=conversation,
+            pin=state.options.pin,
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
-        )  # fmt: skip
+        )
         read = _Read(
-            request, state.scope(called, form, ""), state.calibration(called), state.conversation(conversation),
-            history, history.version if history is not None else 0, large,
-        )  # fmt: skip
+            request,
+            state.scope(called, form, binding.endpoint(kwargs)),
+            state.calibration(called),
+            state.conversation(conversation),
+            history,
+            history.version if history is not None else 0,
+            large,
+        )
         if not state.proactive:
             self._learn_from_last(read)
         return read
@@ -358,7 +372,7 @@ class WrappedFunction:
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                 tokens = None
             if type(tokens) is not int:
-                tokens, _ = self.state.safely("reading", lambda: usage_of(raw), otherwise=(0, 0)) or (0, 0)
+                tokens = self.state.safely("reading", lambda: 0 if edited_by_provider(raw) else usage_of(raw)[0]) or 0
             self.state.last_reply = tokens, len(given), id(given[-1])
 
     def _learn_from_last(self, read: _Read) -> None:

@@ -161,14 +161,7 @@ def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
         async def aturn(*args: Any, **kwargs: Any) -> Any:
             if not (continues_thread(kwargs) and _is_sdks_own(kwargs)):
                 return await wrapped(*args, **kwargs)
-            try:
-                reply = await function(*args, **kwargs)
-                return await _looked_into(ASYNC, state, reply)
-            except Exception as error:
-                replay = _asking_for_replay(state, error)
-                if replay is None:
-                    raise
-                raise replay from error
+            return await _turn(ASYNC, state, function, args, kwargs)
 
         return aturn
 
@@ -176,26 +169,25 @@ def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
     def turn(*args: Any, **kwargs: Any) -> Any:
         if not (continues_thread(kwargs) and _is_sdks_own(kwargs)):
             return wrapped(*args, **kwargs)
-        try:
-            reply = function(*args, **kwargs)
-            return run(_looked_into(SYNC, state, reply))
-        except Exception as error:
-            replay = _asking_for_replay(state, error)
-            if replay is None:
-                raise
-            raise replay from error
+        return run(_turn(SYNC, state, function, args, kwargs))
 
     return turn
 
 
-async def _looked_into(io: IO, state: State, reply: Any) -> Any:
-    """The reply; a stream is looked into. Raises a refusal that is its first event."""
-    if not streams.can_be_opened(io, reply):
-        return reply
-    opened = await streams.opened(io, reply, state.detect)
-    if opened.error is not None:
-        raise opened.error
-    return opened.raw
+async def _turn(io: IO, state: State, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    try:
+        raw = await io.call(function, *args, **kwargs)
+        if not streams.can_be_opened(io, raw):
+            return raw
+        reply = await streams.opened(io, raw, state.detect)
+    except Exception as error:
+        replay = _asking_for_replay(state, error)
+        if replay is None:
+            raise
+        raise replay from error
+    if reply.error is not None:
+        raise _asking_for_replay(state, reply.error) or reply.error from reply.error
+    return reply.raw
 
 
 def _asking_for_replay(state: State, error: Any) -> Exception | None:

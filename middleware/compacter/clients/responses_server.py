@@ -82,26 +82,34 @@ async def _continue(
     if first.token_limit is None:
         return first.raw
     try:
-        compacted = await io.call(partial(server.compact, resource, **_request(kwargs, server.compact)))
+        compacted = await io.call(server.compact, resource, **_request(kwargs, server.compact))
     except Exception as error:  # noqa: BLE001 - the server's first answer is the one to raise
-        return _outcome(first, _CANNOT_COMPACT + type(error).__name__)
+        return _given_up(first, _CANNOT_COMPACT + type(error).__name__)
     await tell(state, io, _event(state, kwargs, compacted))
     try:
         waiting = _waiting(kwargs, compacted)
         last = await io.call(server.retrieve, resource, kwargs["previous_response_id"]) if waiting else None
         second = await _attempt(io, state, send, _continued(kwargs, compacted, _calls(last, waiting)))
     except Exception as error:  # noqa: BLE001 - as above
-        return _outcome(first, _CANNOT_CONTINUE + type(error).__name__)
+        return _given_up(first, _CANNOT_CONTINUE + type(error).__name__)
     dropped = first if second.token_limit is None else second
     if dropped.raw is not None:
         await streams.close(io, dropped.raw)
-    return second.raw if second.token_limit is None else _outcome(first, _STILL_TOO_LONG)
+    return second.raw if dropped is first else _given_up(first, _STILL_TOO_LONG)
+
+
+def _given_up(refused: Reply, note: str) -> Any:
+    """Raise the refusal's exception, with a note, or give the reply that says so."""
+    if refused.error is None:
+        return refused.raw
+    refused.error.add_note(f"compacter {note}")
+    raise refused.error from None
 
 
 async def _attempt(io: IO, state: State, send: Callable[..., Any], kwargs: Mapping[str, Any]) -> Reply:
-    """The reply, or the refusal. A stream is looked into until its first content."""
+    """The reply. A stream is looked into until its first content."""
     try:
-        raw = await io.call(partial(send, **kwargs))
+        raw = await io.call(send, **kwargs)
     except Exception as error:
         found = state.detect(error)
         if found is None:
@@ -110,14 +118,6 @@ async def _attempt(io: IO, state: State, send: Callable[..., Any], kwargs: Mappi
     if streams.can_be_opened(io, raw):
         return await streams.opened(io, raw, state.detect)
     return Reply(raw=raw, token_limit=detect_in_reply(raw))
-
-
-def _outcome(refused: Reply, note: str) -> Any:
-    """Raise the server's first exception, with a note, or give its first reply."""
-    if refused.error is None:
-        return refused.raw
-    refused.error.add_note(f"compacter {note}")
-    raise refused.error from None
 
 
 # -- what is sent ------------------------------------------------------------------------------------------------------

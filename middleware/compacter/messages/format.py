@@ -371,10 +371,3 @@ def _telling_part(part: Any) -> FormatName | None:
     if kind is None and isinstance(part, dict) and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"}):
         return "bedrock"
     return None
-
-
-# The names that the other branches know; they go with the merge.
-MessageFormat: TypeAlias = MessageFormat
-FormatName: TypeAlias = FormatName
-FORMATS = FORMATS
-wire = get_format

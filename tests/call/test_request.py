@@ -1,0 +1,227 @@
+"""What is read of a reply, what is made of a provider's numbers, and what the calls of one Compacter share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import Compacter
+from compacter.call.recover import confirmed, job_of, lower_output
+from compacter.call.request import Request, is_large, read_reply, usage_of
+from compacter.call.state import State
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.plan import MARGIN
+from compacter.messages.format import get_format
+from compacter.options import Options
+from compacter.overflow import NO_ROOM, TokenLimit
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+if TYPE_CHECKING:
+    from compacter.compaction.task import CompactionTask
+
+Chat = dict[str, Any]
+
+
+def talk(turns: int = 10, size: int = 200) -> list[Chat]:
+    return [
+        {"role": role, "content": f"{role} {number} ".ljust(size, "x")}
+        for number in range(turns)
+        for role in ("user", "assistant")
+    ]
+
+
+def request(**options: Any) -> Request:
+    history = talk()
+    return Request(**{"format": get_format("openai"), "original": history, "messages": history, **options})
+
+
+class TestUsage:
+    @pytest.mark.parametrize(
+        ("usage", "read"),
+        [
+            ({"prompt_tokens": 100, "completion_tokens": 5}, 100),
+            ({"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 80}}, 100),
+            ({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 80}}, 100),
+            ({"input_tokens": 10, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 90}, 1_000),
+            ({"inputTokens": 10, "cacheReadInputTokens": 900, "cacheWriteInputTokens": 90}, 1_000),
+            ({"prompt_tokens": True}, 0),
+            ({}, 0),
+            (None, 0),
+        ],
+    )
+    def test_cached_tokens_count_as_input_once(self, usage: Any, read: int) -> None:
+        assert usage_of({"usage": usage})[0] == read
+
+    def test_gemini_states_it_elsewhere(self) -> None:
+        assert usage_of({"usage_metadata": {"prompt_token_count": 30, "candidates_token_count": 4}}) == (30, 4)
+
+    def test_a_summarizers_reply_has_text_usage_and_reason(self) -> None:
+        reply = read_reply({
+            "choices": [{"message": {"content": "They spoke."}, "finish_reason": "length"}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+        })  # fmt: skip
+        assert (reply.text, reply.input_tokens, reply.output_tokens, reply.finish) == ("They spoke.", 9, 2, "length")
+
+    @pytest.mark.parametrize("unknown", [object(), 3, {"surprise": 1}, [], None])
+    def test_an_unknown_reply_is_an_empty_text(self, unknown: Any) -> None:
+        assert read_reply(unknown).text == ""
+
+
+class TestRepliesThatWereCutOff:
+    """A reply cut off by its length is a token limit only where it was cut for want of room."""
+
+    @pytest.mark.parametrize(("written", "means"), [(0, True), (1, True), (2, False)])
+    def test_with_no_window_known_only_if_not_even_a_second_token_had_room(self, written: int, means: bool) -> None:
+        found = TokenLimit(source=NO_ROOM, output_tokens=written, input_tokens=500)
+        assert confirmed(request(), Calibration(), found) is means
+
+    @pytest.mark.parametrize(("read", "means"), [(969, False), (970, True), (990, True)])
+    def test_with_a_window_if_prompt_and_reply_fill_it_but_for_a_few_tokens(self, read: int, means: bool) -> None:
+        found = TokenLimit(source=NO_ROOM, output_tokens=10, input_tokens=read)
+        assert confirmed(request(), Calibration(window=1_000), found) is means
+
+    @pytest.mark.parametrize(("allowed", "means"), [(10, False), (11, True)])
+    def test_never_if_the_caller_allowed_no_more(self, allowed: int, means: bool) -> None:
+        found = TokenLimit(source=NO_ROOM, output_tokens=10, input_tokens=990)
+        assert confirmed(request(output_tokens=allowed), Calibration(window=1_000), found) is means
+
+    def test_what_a_provider_says_needs_no_second_look(self) -> None:
+        assert confirmed(request(output_tokens=1), Calibration(), TokenLimit(limit=10, requested=20, kind="input"))
+
+
+class TestNumbers:
+    @pytest.mark.parametrize("overhead", [0, 800])
+    def test_a_request_that_seems_to_fit_shrinks_in_proportion_with_a_margin(self, overhead: int) -> None:
+        asked = request(overhead=overhead)
+        job = job_of(asked, Calibration(), found=TokenLimit(limit=10_000, requested=12_500, kind="input"))
+        assert job.target is not None
+        assert job.target + overhead == pytest.approx(asked.size * 0.8 * MARGIN, abs=1)
+
+    @pytest.mark.parametrize(
+        ("allowed", "requested", "lowered"),
+        [(500, 1_100, 392), (500, 1_427, 65), (500, 1_428, 64), (500, 1_429, None), (63, 1_050, None)],
+    )
+    def test_an_output_limit_is_lowered_as_long_as_an_answer_has_room(
+        self, allowed: int, requested: int, lowered: int | None
+    ) -> None:
+        found = TokenLimit(limit=1_000, requested=requested, kind="input_plus_output")
+        made = lower_output(Options(), request(output_tokens=allowed), found)
+        assert (made.output_tokens if made else None) == lowered
+
+
+class TestTheProactiveTarget:
+    def test_leaves_room_for_what_is_sent_beside_the_messages(self) -> None:
+        targets: list[int | None] = []
+
+        class Watching:
+            name = "watching"
+
+            def compact(self, task: CompactionTask) -> Any:
+                targets.append(task.target)
+                return task.keep(range(len(task.messages) - 4, len(task.messages)))
+
+        tools = [{"type": "function", "function": {"name": "look", "description": "d" * 6_000, "parameters": {}}}]
+        compacter = Compacter(trigger_tokens=2_500, strategy=Watching(), memory=None)
+        model = ScriptedModel(window=10**6, usage=False)
+        chat = compacter.wrap(model.completion)
+        chat("m", talk(2), tools=tools)
+        chat("m", talk(16), tools=tools)
+        assert targets[0] is not None
+        assert targets[0] + 6_000 <= 2_500 * 0.9 * 4
+
+
+class TestCalibration:
+    def test_the_last_replys_usage_tells_the_characters_per_token(self) -> None:
+        compacter, history = Compacter(summarizer=ScriptedSummarizer()), talk()
+        replies: list[Any] = [{"usage": {"prompt_tokens": 1_000}}]
+
+        def completion(model: str, messages: list[Any]) -> Any:
+            if replies:
+                return replies.pop()
+            raise ValueError("context_length_exceeded") if len(messages) > 20 else KeyError("stop")
+
+        chat = compacter.wrap(completion)
+        chat("m", history)
+        history.append({"role": "user", "content": "And now?"})
+        with pytest.raises(KeyError):
+            chat("m", history)
+        assert compacter._state.calibration("m").chars_per_token == pytest.approx(4.0, rel=0.1)
+        assert compacter._state.calibration("m").learnt
+
+    @pytest.mark.parametrize(("tokens", "other"), [(1_000, True), (100, False)], ids=["another history", "cut"])
+    def test_of_another_history_or_of_a_prompt_that_was_cut_it_tells_nothing(self, tokens: int, other: bool) -> None:
+        compacter, history = Compacter(summarizer=ScriptedSummarizer()), talk()
+        replies: list[Any] = [{"usage": {"prompt_tokens": tokens}}]
+
+        def completion(model: str, messages: list[Any]) -> Any:
+            if replies:
+                return replies.pop()
+            raise ValueError("context_length_exceeded") if len(messages) > 20 else KeyError("stop")
+
+        chat = compacter.wrap(completion)
+        chat("m", history)
+        following = [dict(message) for message in history] if other else history
+        with pytest.raises(KeyError):
+            chat("m", [*following, {"role": "user", "content": "And now?"}])
+        assert not compacter._state.calibration("m").learnt
+
+    def test_a_second_reply_that_was_cut_too_is_not_learnt_from(self) -> None:
+        sizes: list[int] = []
+
+        def cutting(model: str, messages: list[Any]) -> Any:
+            sizes.append(sum(len(message["content"]) for message in messages))
+            return {"usage": {"prompt_tokens": sizes[-1] // 20}}
+
+        compacter = Compacter(trigger_tokens=10**6, summarizer=ScriptedSummarizer(), memory=None)
+        compacter.wrap(cutting)("m", talk(100, 1_000))
+        assert len(sizes) == 2
+        assert not compacter._state.calibration("m").learnt
+
+
+class TestWhatIsShared:
+    def test_the_table_of_conversations_is_bounded(self) -> None:
+        state = State(Options(trigger_tokens=100))
+        first = state.conversation("0")
+        for number in range(1, 10_500):
+            state.conversation(str(number))
+        assert len(state._conversations) <= 10_000
+        assert state.conversation("0") is not first
+
+    def test_the_table_of_models_is_bounded(self) -> None:
+        state = State(Options())
+        first = state.calibration("0")
+        for number in range(1, 400):
+            state.calibration(str(number))
+        assert state.calibration("399") is state.calibration("399")
+        assert state.calibration("0") is not first
+
+    def test_looking_at_the_totals_counts_no_call(self) -> None:
+        compacter = Compacter()
+
+        def completion(messages: list[Any]) -> str:
+            return "ok"
+
+        chat = compacter.wrap(completion)
+        seen = [compacter.totals.calls]
+        for _ in range(3):
+            chat(messages=talk(1))
+            seen += [compacter.totals.calls, compacter.totals.calls]
+        assert seen == [0, 1, 1, 2, 2, 3, 3]
+
+
+class TestLargeHistories:
+    @pytest.mark.parametrize(
+        "messages",
+        [
+            talk(1_000, 200),
+            [{"role": "user", "content": [{"type": "text", "text": "x" * 250_000}]}],
+            [{"role": "assistant", "tool_calls": [{"function": {"arguments": "x" * 250_000}}]}],
+        ],
+        ids=["many", "one text", "arguments"],
+    )
+    def test_are_told_by_the_texts_in_them(self, messages: list[Any]) -> None:
+        assert is_large(messages)
+
+    def test_others_are_not(self) -> None:
+        assert not is_large(talk(100, 200))
