@@ -342,6 +342,7 @@ class WrappedFunction:
             model=model,
             digest=conversation,
             pin=state.options.pin,
+            watched=state.proactive or bool(state.event_hooks),
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
         )
         read = _Read(
