@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.check import assemble
 from compacter.compaction.cut import CompactionPlan
@@ -215,6 +214,10 @@ class FunctionStrategy:
         return self.function(task)
 
 
+StrategyLike: TypeAlias = CompactionStrategy | Callable[[CompactionTask], Sequence[Message] | Compacting]
+"""What is taken where a strategy is wanted."""
+
+
 def as_strategy(value: object) -> CompactionStrategy:
     """``value`` as a strategy: one as it is, a function wrapped. Raises ``ConfigurationError`` for anything else."""
     if isinstance(value, type):
@@ -222,7 +225,7 @@ def as_strategy(value: object) -> CompactionStrategy:
     elif isinstance(value, CompactionStrategy):
         return value
     elif callable(value):
-        name = value.__name__ if isinstance(value, FunctionType) else type(value).__name__
+        name = str(getattr(value, "__name__", type(value).__name__))
         return FunctionStrategy(value, name.strip("<>"))
     raise ConfigurationError(
         "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "
