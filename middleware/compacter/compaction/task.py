@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.check import assemble
 from compacter.compaction.cut import CompactionPlan
+from compacter.effects import Effect
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 from compacter.messages.parts import Part
@@ -18,7 +19,6 @@ from compacter.summaries import tag
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
     from compacter.compaction.plan import Job
-    from compacter.effects import Effect
     from compacter.options import Options
 
 
@@ -157,7 +157,7 @@ class CompactionTask:
         return self._assembled(keep, prose, ledger, told=bool(note))
 
 
-Compacting = Generator["Effect[Any]", Any, "Sequence[Message]"]
+Compacting = Generator[Effect[Any], Any, Sequence[Message]]
 """A strategy that needs a model is a generator of effects that returns the compacted list."""
 
 

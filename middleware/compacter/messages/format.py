@@ -309,14 +309,14 @@ def _plain_talk(messages: Sequence[Message]) -> bool:
 
 
 def _refuse_foreign(messages: Sequence[Message]) -> None:
-    for kind in set(map(type, messages)) - {dict}:
-        index = next(index for index, message in enumerate(messages) if type(message) is kind)
+    for made in set(map(type, messages)) - {dict}:
+        index = next(index for index, message in enumerate(messages) if type(message) is made)
         if foreign(messages[index]):
             raise UnknownFormatError(
-                f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a message of any "
+                f"messages[{index}] is a {made.__module__}.{made.__qualname__}, which is not a message of any "
                 "provider's API; "
                 'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
-                + _CONVERTERS.get(kind.__module__.partition(".")[0], "")
+                + _CONVERTERS.get(made.__module__.partition(".")[0], "")
             )
     heads = list(islice(messages, _LOOK_AT))
     spoken = any(word(message, "role") in ("user", "assistant") for message in heads)

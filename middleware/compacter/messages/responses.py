@@ -223,7 +223,7 @@ def _part_text(part: Message) -> str:
 
 def _medium(part: Message, role: Speaker, index: int) -> Part:
     mime, data = (
-        {"input_file": "application/pdf", "input_audio": "audio/wav"}.get(word(part, "type"), "image/*"),
+        {"input_file": "application/pdf", "input_audio": "audio/wav"}.get(text_field(part, "type"), "image/*"),
         None,
     )
     if word(part, "type") == "input_audio":
