@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from compacter import Compacter
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summaries import tag
 from compacter.summaries.extractive import extract
 
@@ -51,13 +51,13 @@ SMALLEST = 4_000
 
 def kept(messages: list[Any], wire_name: str, place: float, constraint: str, share: float) -> bool:
     """Whether ``constraint``, said at ``place`` of the conversation, survives its compaction."""
-    shape = wire(wire_name)
+    shape = get_format(wire_name)
     steps = [*shape.outline(messages).steps, len(messages)]
     at = steps[int(place * (len(steps) - 1))]
     said = [*messages[:at], shape.say("user", constraint), *messages[at:]]
     whole = shape.outline(said)
     stays = {index for index, kind in enumerate(whole.kinds) if kind.name == "SYSTEM"} | {whole.last_user()}
-    entries = [entry for index, m in enumerate(said) if index not in stays for entry in shape.entries(m, index)]
+    entries = [entry for index, m in enumerate(said) if index not in stays for entry in shape.parts(m, index)]
     folded = sum(size for index, size in enumerate(whole.sizes) if index not in stays)
     text = extract(entries, budget=int(folded * share) - tag.FRAME)
     last = whole.last_user()
@@ -66,7 +66,7 @@ def kept(messages: list[Any], wire_name: str, place: float, constraint: str, sha
 
 def kept_by_compacter(messages: list[Any], wire_name: str, place: float, constraint: str, share: float) -> bool:
     """The same through the front door."""
-    shape = wire(wire_name)
+    shape = get_format(wire_name)
     steps = [*shape.outline(messages).steps, len(messages)]
     at = steps[int(place * (len(steps) - 1))]
     said = [*messages[:at], shape.say("user", constraint), *messages[at:]]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.task import CompactionStrategy
-from compacter.messages.format import FILLERS, WIRE_FORMATS, Wire, WireName, wire
+from compacter.messages.format import FILLERS, FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.steps import Kind
 from compacter.result import CompactionResult
 from compacter.summaries import tag
@@ -37,7 +37,7 @@ STRATEGIES: dict[str, CompactionStrategy] = {
 # -- histories in any wire format
 
 
-def say(form: WireName, role: str, text: str) -> Item:
+def say(form: FormatName, role: str, text: str) -> Item:
     if form == "gemini":
         return {"role": "model" if role == "assistant" else "user", "parts": [{"text": text}]}
     if form == "bedrock":
@@ -45,7 +45,7 @@ def say(form: WireName, role: str, text: str) -> Item:
     return {"role": role, "content": text}
 
 
-def calling(form: WireName, ids: Sequence[str], size: int) -> list[Item]:
+def calling(form: FormatName, ids: Sequence[str], size: int) -> list[Item]:
     """An assistant's calls and all their results."""
     found: list[Item]
     outputs = [(name, f"seen by {name} ".ljust(size, "r")) for name in ids]
@@ -72,7 +72,7 @@ def calling(form: WireName, ids: Sequence[str], size: int) -> list[Item]:
 
 
 @st.composite
-def histories(draw: st.DrawFn, form: WireName) -> list[Item]:
+def histories(draw: st.DrawFn, form: FormatName) -> list[Item]:
     """Turns of questions, tool calls with reused ids, and answers; the user first, roles in turns."""
     items: list[Item] = []
     if form == "openai" and draw(st.booleans()):
@@ -93,9 +93,9 @@ def histories(draw: st.DrawFn, form: WireName) -> list[Item]:
 # -- the check
 
 
-def faults(form: WireName, items: list[Any], result: CompactionResult, pins: Sequence[int] = ()) -> Iterator[str]:
+def faults(form: FormatName, items: list[Any], result: CompactionResult, pins: Sequence[int] = ()) -> Iterator[str]:
     """Everything that is wrong with a compaction, in words of this test's own."""
-    shape = wire(form)
+    shape = get_format(form)
     out, before, after = result.messages, Conversation.of(items, shape), Conversation.of(result.messages, shape)
     if items and not out:
         yield "nothing is left"
@@ -126,7 +126,7 @@ def faults(form: WireName, items: list[Any], result: CompactionResult, pins: Seq
         yield from turn_faults(shape, items, out)
 
 
-def turn_faults(shape: Wire, items: list[Any], out: list[Any]) -> Iterator[str]:
+def turn_faults(shape: MessageFormat, items: list[Any], out: list[Any]) -> Iterator[str]:
     """Whether the user is first and roles take turns, where they did."""
     roles = [shape.speaker(item) for item in out if shape.speaker(item) != "system"]
     was = [shape.speaker(item) for item in items if shape.speaker(item) != "system"]
@@ -137,7 +137,7 @@ def turn_faults(shape: Wire, items: list[Any], out: list[Any]) -> Iterator[str]:
         yield "the user is not first"
 
 
-def compact(form: WireName, items: list[Any], strategy: CompactionStrategy, **options: Any) -> CompactionResult:
+def compact(form: FormatName, items: list[Any], strategy: CompactionStrategy, **options: Any) -> CompactionResult:
     budget = options.pop("budget", None)
     compacter = Compacter(
         strategy=strategy, summarizer=lambda messages, **_: "They talked of it.", memory=None, **options
@@ -145,18 +145,20 @@ def compact(form: WireName, items: list[Any], strategy: CompactionStrategy, **op
     return compacter.compact(items, wire_format=form, budget=budget)
 
 
-def strangers(form: WireName, items: list[Any], result: CompactionResult) -> list[Any]:
+def strangers(form: FormatName, items: list[Any], result: CompactionResult) -> list[Any]:
     """Messages that are neither originals nor fillers."""
-    fillers = [wire(form).say(role, text) for role, text in FILLERS.items()]
+    fillers = [get_format(form).say(role, text) for role, text in FILLERS.items()]
     mine = set(map(id, items))
     return [item for item in result.messages if id(item) not in mine and item not in fillers]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("form", WIRE_FORMATS)
+@pytest.mark.parametrize("form", FORMATS)
 @settings(max_examples=12)
 @given(data=st.data())
-def test_on_made_up_histories_nothing_that_must_hold_is_broken(form: WireName, name: str, data: st.DataObject) -> None:
+def test_on_made_up_histories_nothing_that_must_hold_is_broken(
+    form: FormatName, name: str, data: st.DataObject
+) -> None:
     items = data.draw(histories(form))
     before = copy.deepcopy(items)
     ratio = data.draw(st.sampled_from([0.1, 0.5, 0.7, 1.0]))
@@ -180,13 +182,13 @@ def test_on_made_up_histories_nothing_that_must_hold_is_broken(form: WireName, n
     if name in ("summarize", "truncate") and budget is None:
         assert len(strangers(form, items, result)) <= 1
     if budget is not None:
-        assert result.fits == (wire(form).outline(result.messages).total <= budget)
+        assert result.fits == (get_format(form).outline(result.messages).total <= budget)
 
 
-@pytest.mark.parametrize("form", WIRE_FORMATS)
+@pytest.mark.parametrize("form", FORMATS)
 @settings(max_examples=12)
 @given(data=st.data())
-def test_compacting_again_and_again_keeps_one_summary(form: WireName, data: st.DataObject) -> None:
+def test_compacting_again_and_again_keeps_one_summary(form: FormatName, data: st.DataObject) -> None:
     items: list[Any] = []
     for _ in range(4):
         more = data.draw(histories(form))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, Shorten, SQLiteMemory
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summaries import redact_secrets, tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -82,7 +82,7 @@ def test_nothing_redacted_reaches_summarizer_event_log_or_memory(
 
 @pytest.mark.parametrize("form", ["openai", "anthropic", "responses", "gemini", "bedrock"])
 def test_a_prior_summary_made_without_a_redaction_is_redacted(form: Any) -> None:
-    shape = wire(form)
+    shape = get_format(form)
     prior = shape.say("user", tag.compose(f"The key is {KEY}.", f"Rule: Always use {KEY}.\n- mail ada@example.com"))
     history = [prior]
     for turn in range(20):
@@ -126,7 +126,7 @@ def test_a_redaction_that_raises_keeps_nothing_of_a_prior_summary_in_the_event()
     def broken(text: str) -> str:
         raise ZeroDivisionError
 
-    shape = wire("openai")
+    shape = get_format("openai")
     history = [shape.say("user", tag.compose(f"The key is {KEY}.")), *talk()[1:]]
     events: list[Any] = []
     model = ScriptedModel(window=700)

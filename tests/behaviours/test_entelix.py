@@ -11,7 +11,7 @@ import pytest
 from compacter import Compacter, InvalidHistoryError, Truncate
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionTask
-from compacter.messages.format import WIRE_FORMATS, wire
+from compacter.messages.format import FORMATS, get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def test_e2_a_pair_is_never_halved_however_tight_the_budget(
 
     result = Compacter(summarizer=ScriptedSummarizer("Short."), strategy=strategy).compact(history, budget=budget)
 
-    outline = wire("openai").outline(result.messages)
+    outline = get_format("openai").outline(result.messages)
     assert outline.broken == ()
     assert outline.open is None
 
@@ -203,7 +203,7 @@ def errand(name: str, text: str, call: str, result: str) -> list[Any]:
             ]
 
 
-@pytest.mark.parametrize("name", WIRE_FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.8, 1.0])
 def test_e6_a_compacted_tool_conversation_is_valid_in_every_wire_format(
     name: str, ratio: float, talk: type[Talk]
@@ -218,7 +218,7 @@ def test_e6_a_compacted_tool_conversation_is_valid_in_every_wire_format(
 
     result = Compacter(summarizer=ScriptedSummarizer("Short."), compact_ratio=ratio).compact(history, wire_format=name)
 
-    form = wire(name)
+    form = get_format(name)
     outline = form.outline(result.messages)
     assert result.changed
     assert outline.broken == ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, History, Shorten
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     SummariesIn = Callable[[Sequence[Chat]], list[str]]
 
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 
 
 @pytest.mark.parametrize("ratio", [number / 20 for number in range(1, 21)])
@@ -250,6 +250,6 @@ def test_l12_results_beside_text_stay_with_their_calls() -> None:
             history, wire_format="anthropic"
         )
         assert result.changed
-        assert wire("anthropic").outline(result.messages).broken == ()
+        assert get_format("anthropic").outline(result.messages).broken == ()
         assert result.messages[-1] is history[-1]
         assert result.messages[-2] is history[-2]

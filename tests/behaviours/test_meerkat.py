@@ -12,7 +12,7 @@ import pytest
 from compacter import Compacter, CompactionError, History
 from compacter.compaction.check import violations
 from compacter.compaction.conversation import Conversation
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     SummariesIn = Callable[[Sequence[Chat]], list[str]]
 
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 PICTURE = base64.b64encode(bytes(4_000_000)).decode()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from compacter import Compacter
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summaries import tag
 from compacter.testing import (
     Failure,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     SummariesIn = Callable[[Sequence[Chat]], list[str]]
 
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.35, 0.6, 0.85, 1.0])

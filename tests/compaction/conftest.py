@@ -1,4 +1,4 @@
-"""One conversation with tools, in each wire format."""
+"""One conversation with tools, in each message format."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from compacter.messages.format import WIRE_FORMATS, Wire, WireName, wire
+from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
 
 Item = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Form:
-    """How a wire format writes a word, and a call of one tool with its result."""
+    """How a message format writes a word, and a call of one tool with its result."""
 
-    name: WireName
+    name: FormatName
 
     @property
-    def wire(self) -> Wire:
-        return wire(self.name)
+    def format(self) -> MessageFormat:
+        return get_format(self.name)
 
     def say(self, role: str, text: str) -> Item:
-        said: Item = self.wire.say("user" if role == "user" else "assistant", text)
+        said: Item = self.format.say("user" if role == "user" else "assistant", text)
         return said
 
     def look(self, number: int, text: str, tool: str = "look") -> list[Item]:
@@ -74,14 +74,14 @@ class Form:
 
     def results(self, items: list[Item]) -> list[str]:
         """The results' texts, in order."""
-        entries = [entry for index, item in enumerate(items) for entry in self.wire.entries(item, index)]
+        entries = [entry for index, item in enumerate(items) for entry in self.format.parts(item, index)]
         return [entry.text for entry in entries if entry.kind == "result"]
 
     def broken(self, items: list[Item]) -> list[str]:
-        return [half.call_id for half in self.wire.outline(items).broken]
+        return [half.call_id for half in self.format.outline(items).broken]
 
 
-@pytest.fixture(params=WIRE_FORMATS)
+@pytest.fixture(params=FORMATS)
 def form(request: pytest.FixtureRequest) -> Form:
-    """Each wire format in turn."""
+    """Each message format in turn."""
     return Form(request.param)

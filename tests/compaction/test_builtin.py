@@ -1,4 +1,4 @@
-"""The strategies that come with it, in every wire format."""
+"""The strategies that come with it, in every message format."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class TestTruncate:
     def test_it_says_how_many_are_gone(self, form: Form) -> None:
         items = form.errand([LONG] * 6)
         result = run(form, items, Truncate())
-        (note,) = [text for item in result.messages if tag.parse(text := form.wire.plain_text(item) or "")]
+        (note,) = [text for item in result.messages if tag.parse(text := form.format.plain_text(item) or "")]
         assert f"{len(result.discarded)} earlier messages left out" in note
         assert result.event.summarizer_calls == 0
 
     def test_a_prior_summary_stays(self, form: Form) -> None:
         once = run(form, form.errand([LONG] * 6), Summarize()).messages
         again = run(form, [*once, *form.errand([LONG] * 6)], Truncate())
-        texts = [form.wire.plain_text(item) or "" for item in again.messages]
+        texts = [form.format.plain_text(item) or "" for item in again.messages]
         (summary,) = [text for text in texts if tag.parse(text)]
         assert "They talked." in summary
         assert "left out without a summary" in summary
@@ -131,7 +131,7 @@ class TestShorten:
 
 class TestShorteningText:
     @pytest.mark.parametrize("text", ["a" * 5_000, "word " * 1_000, "漢字" * 2_000, "👩‍👩‍👧 " * 600, "e\u0301" * 3_000])
-    def test_l7_it_is_cut_between_characters(self, text: str) -> None:
+    def test_it_is_cut_between_characters(self, text: str) -> None:
         short = shorten(text, 600)
         head, _, rest = short.partition(" […")
         assert len(short) <= 600
@@ -140,7 +140,7 @@ class TestShorteningText:
         assert not rest.partition("…] ")[2].startswith(("\u0301", "\u200d"))
         assert not head.endswith("\u200d")
 
-    def test_l7_a_short_text_stays(self) -> None:
+    def test_a_short_text_stays(self) -> None:
         assert shorten("short", 600) == "short"
 
     def test_json_stays_json(self) -> None:

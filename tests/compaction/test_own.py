@@ -11,7 +11,7 @@ from compacter import Chain, Compacter, CompactionEvent, Summarize, Truncate
 from compacter.compaction.task import CompactionStrategy, CompactionTask
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -70,13 +70,13 @@ def run(strategy: Any, **options: Any) -> tuple[Any, list[Any]]:
     return result, told
 
 
-def test_e5_a_sliding_window_keeps_the_newest_the_system_prompt_and_a_note() -> None:
+def test_a_sliding_window_keeps_the_newest_the_system_prompt_and_a_note() -> None:
     result, _ = run(SlidingWindow())
     assert isinstance(SlidingWindow(), CompactionStrategy)
     assert result.event.strategy == "sliding_window"
     assert result.messages[0] == talk()[0]
     assert "52 older messages are not shown." in result.messages[1]["content"]
-    assert wire("openai").outline(result.messages).broken == ()
+    assert get_format("openai").outline(result.messages).broken == ()
     assert result.messages[-1] == talk()[-1]
 
 
@@ -158,7 +158,7 @@ BROKEN: dict[str, Answer] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_m16_what_breaks_a_promise_is_caught_and_the_fallback_used(what: str) -> None:
+def test_what_breaks_a_promise_is_caught_and_the_fallback_used(what: str) -> None:
     history = talk()
     told: list[Any] = []
     compacter = Compacter(strategy=Says(BROKEN[what]), on_event=told.append)
@@ -166,7 +166,7 @@ def test_m16_what_breaks_a_promise_is_caught_and_the_fallback_used(what: str) ->
     assert history == talk()
     assert result.event is not None
     assert (result.event.strategy, result.event.fallback) == ("truncate", True)
-    assert wire("openai").outline(result.messages).broken == ()
+    assert get_format("openai").outline(result.messages).broken == ()
     (failed,) = [event for event in told if isinstance(event, CompactionFailed)]
     assert "says" in failed.reason
 

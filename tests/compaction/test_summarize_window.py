@@ -10,7 +10,7 @@ from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job
 from compacter.compaction.run import compact
 from compacter.effects import AskSummarizer, Effect, Reply, Tell
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.options import Options
 
 
@@ -23,7 +23,7 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
         for role in ("user", "assistant")
     ]
     calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
-    conversation = Conversation.of(messages, wire("openai"))
+    conversation = Conversation.of(messages, get_format("openai"))
     job = Job(conversation=conversation, trigger="manual", calibration=calibration, must=True)
     sizes: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The five wire formats as dialects: how each of them writes what all of them can say."""
+"""The five message formats as dialects: how each of them writes what all of them can say."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter.messages.format import Wire, WireName, wire
+from compacter.messages.format import FormatName, MessageFormat, get_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,9 @@ PICTURE = base64.b64encode(PNG).decode()
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one wire format writes what all of them can say; lists where it may take several items."""
+    """How one message format writes what all of them can say; lists where it may take several items."""
 
-    name: WireName
+    name: FormatName
     user: Callable[[str], Message]
     answer: Callable[[str], Message]
     calls: Callable[[list[Call]], list[Message]]
@@ -38,12 +38,12 @@ class Dialect:
     """A message that carries a cache mark, and the same one without it."""
 
     @property
-    def wire(self) -> Wire:
-        return wire(self.name)
+    def format(self) -> MessageFormat:
+        return get_format(self.name)
 
     def broken(self, messages: list[Message]) -> list[tuple[str, str]]:
         """Half pairs: what is wrong, and the id."""
-        return [(half.what, half.call_id) for half in self.wire.outline(messages).broken]
+        return [(half.what, half.call_id) for half in self.format.outline(messages).broken]
 
     def one_of_each(self) -> list[Message]:
         """Messages of every sort that the format has."""
@@ -228,13 +228,13 @@ MIXING = {name: dialect for name, dialect in DIALECTS.items() if dialect.mixed}
 
 @pytest.fixture(scope="session", params=DIALECTS.values(), ids=list(DIALECTS))
 def dialect(request: pytest.FixtureRequest) -> Dialect:
-    """Each wire format in turn."""
+    """Each message format in turn."""
     found: Dialect = request.param
     return found
 
 
 @pytest.fixture(scope="session", params=MIXING.values(), ids=list(MIXING))
 def mixing(request: pytest.FixtureRequest) -> Dialect:
-    """Each wire format in which one user message can hold results and text."""
+    """Each message format in which one user message can hold results and text."""
     found: Dialect = request.param
     return found

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from compacter.compaction.check import assemble
 from compacter.compaction.conversation import Conversation
-from compacter.messages.format import FILLERS, WIRE_FORMATS, WireName, wire
+from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format
 
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 USER, ASSISTANT = ({"role": role, "content": text} for role, text in FILLERS.items())
 
 
@@ -36,8 +36,8 @@ SUMMARY = say("user", "summary")
         (TALK, [0, 3, 4, 5], True, [S, SUMMARY, ASSISTANT, U2, A2, U3]),
         (TALK, [0, 2, 4, 5], True, [S, SUMMARY, A1, USER, A2, U3]),
         (TALK[1:], [4], True, [SUMMARY, ASSISTANT, U3]),
-        ([S, S, U1, A1, S, U2], [0, 1, 4, 5], False, [S, S, SUMMARY, S, U2]),  # M7: after the whole prefix
-        ([U1, S, A1, U2], [1, 3], False, [SUMMARY, S, U2]),  # M6: in the middle it stays where it was
+        ([S, S, U1, A1, S, U2], [0, 1, 4, 5], False, [S, S, SUMMARY, S, U2]),  # after the whole prefix
+        ([U1, S, A1, U2], [1, 3], False, [SUMMARY, S, U2]),  # in the middle it stays where it was
         ([U1, U2, A1, U3], [0, 1, 3], True, [SUMMARY, ASSISTANT, U1, U2, ASSISTANT, U3]),  # what was, may be
     ],
 )
@@ -52,10 +52,10 @@ def test_without_a_summary_a_filler_opens_where_the_user_was_first() -> None:
     assert assemble(Conversation.of([A1, U1, A2], OPENAI), [0, 1], None, alternate=True) == [A1, U1]
 
 
-@pytest.mark.parametrize("form", WIRE_FORMATS)
+@pytest.mark.parametrize("form", FORMATS)
 @given(data=st.data())
-def test_kept_messages_are_the_same_objects_in_order_and_turns_alternate(form: WireName, data: st.DataObject) -> None:
-    shape = wire(form)
+def test_kept_messages_are_the_same_objects_in_order_and_turns_alternate(form: FormatName, data: st.DataObject) -> None:
+    shape = get_format(form)
     count = data.draw(st.integers(1, 12))
     messages = [shape.say("assistant" if number % 2 else "user", str(number)) for number in range(count)]
     keep = sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1)))

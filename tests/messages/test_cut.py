@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from compacter import Compacter
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import CompactionPlan
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.messages.steps import Kind
 from compacter.summaries import tag
 
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 
 
 def message(letter: str, size: int = 400) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def plan(letters: str, ratio: float = 0.7, **options: Any) -> CompactionPlan:
         ("scrcr", (), "10000"),
     ],
 )
-def test_a3_what_must_stay_stays_with_its_partners(letters: str, pins: tuple[int, ...], stays: str) -> None:
+def test_what_must_stay_stays_with_its_partners(letters: str, pins: tuple[int, ...], stays: str) -> None:
     found = "".join("1" if held else "0" for held in Conversation.of(history(letters), OPENAI, pinned=pins).protected)
     assert found == stays
 
@@ -76,7 +76,7 @@ def test_the_cut_reaches_its_share(letters: str, folded: str) -> None:
     ratio=st.sampled_from([0.1, 0.4, 0.7, 1.0]),
     system=st.booleans(),
 )
-def test_e2_a_cut_never_parts_a_pair_and_never_leaves_nothing(turns: list[str], ratio: float, system: bool) -> None:
+def test_a_cut_never_parts_a_pair_and_never_leaves_nothing(turns: list[str], ratio: float, system: bool) -> None:
     letters = "s" * system + "".join(turns)
     found = plan(letters, ratio)
     outline = Conversation.of(history(letters), OPENAI)
@@ -90,27 +90,27 @@ def test_e2_a_cut_never_parts_a_pair_and_never_leaves_nothing(turns: list[str], 
 
 
 @pytest.mark.parametrize(("turns", "tail"), [(1, "u"), (2, "uau"), (3, "uauau"), (4, "uauauau")])
-def test_m8_as_many_turns_stay_as_were_asked_for(turns: int, tail: str) -> None:
+def test_as_many_turns_stay_as_were_asked_for(turns: int, tail: str) -> None:
     letters = "suauauauau"
     found = plan(letters, 1.0, preserve_recent_turns=turns)
     assert letters[found.cut :] == tail
 
 
-def test_m8_fewer_turns_than_that_fold_only_when_they_must() -> None:
+def test_fewer_turns_than_that_fold_only_when_they_must() -> None:
     letters = "suauau"
     assert plan(letters, 1.0, preserve_recent_turns=9).cut == 0
     assert plan(letters, 1.0, preserve_recent_turns=9, budget=1_300).cut > 0
 
 
-def test_m9_a_summary_message_is_no_turn_and_alone_no_head() -> None:
+def test_a_summary_message_is_no_turn_and_alone_no_head() -> None:
     prior = {"role": "user", "content": tag.compose("x" * 600)}
     compacter = Compacter(compact_ratio=1.0, preserve_recent_turns=2)
     talk = [prior, *history("auau")]
     found = compacter.plan(talk, wire_format="openai")
     assert found.prior in (0, None)
-    # L4: what would be folded is more than the summary, or nothing.
+    # what would be folded is more than the summary, or nothing.
     assert found.folded != (0,)
 
 
-def test_a4_a_wholly_pinned_head_is_no_head() -> None:
+def test_a_wholly_pinned_head_is_no_head() -> None:
     assert plan("uauau", pin=lambda _: True).cut == 0

@@ -1,4 +1,4 @@
-"""What media weigh in each wire format, and what stands for them."""
+"""What media weigh in each message format, and what stands for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from compacter.messages import media
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.messages.steps import Kind
 
 _PDF = base64.b64encode(bytes(150_000)).decode()
@@ -170,10 +170,10 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
         ),
     ],
 )
-def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight: int, shown: str) -> None:  # M12
-    (entry,) = wire(name).entries(message, 0)
+def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight: int, shown: str) -> None:
+    (entry,) = get_format(name).parts(message, 0)
 
-    assert wire(name).size(message) == weight
+    assert get_format(name).size(message) == weight
     assert (entry.kind, entry.text) == ("media", shown)
 
 
@@ -245,17 +245,17 @@ def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight
     ],
 )
 def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(name: str, message: object) -> None:
-    reader = wire(name)
+    reader = get_format(name)
     edited = reader.rewrite(message, lambda kind, text, _name: "gone" if kind == "result" else text)
 
-    assert [(entry.role, entry.kind) for entry in reader.entries(message, 0)] == [
+    assert [(entry.role, entry.kind) for entry in reader.parts(message, 0)] == [
         ("tool", "result"),
         ("tool", "media"),
     ]
     assert media.IMAGE < reader.size(message) < media.IMAGE + 60
     assert reader.outline([message]).kinds == [Kind.RESULT]
     assert reader.size(edited) < 30
-    assert [entry.kind for entry in reader.entries(edited, 0)] == ["result"]
+    assert [entry.kind for entry in reader.parts(edited, 0)] == ["result"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(n
         ("model/obj", 10**9, media.UNKNOWN),
     ],
 )
-def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -> None:  # M15
+def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -> None:
     assert media.weight(mime, size) == weight
 
 

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from compacter.messages import media
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 
 _PICTURE = base64.b64encode(bytes(150_000)).decode()
 _ASK = {"role": "user", "content": "a"}
@@ -50,15 +50,15 @@ def _say(text: str) -> dict[str, str]:
         ),
     ],
 )
-def test_a_step_spans_what_openai_wants_together(items: list[object], steps: list[int]) -> None:  # P9
-    outline = wire("responses").outline(items)
+def test_a_step_spans_what_openai_wants_together(items: list[object], steps: list[int]) -> None:
+    outline = get_format("responses").outline(items)
 
     assert outline.steps == steps
     assert outline.broken == ()
 
 
 def test_an_output_is_the_latest_open_calls() -> None:
-    outline = wire("responses").outline([_call("x"), _ASK, _call("x"), _output("x"), _ASK])
+    outline = get_format("responses").outline([_call("x"), _ASK, _call("x"), _output("x"), _ASK])
 
     assert outline.steps == [0, 1, 2, 4]
     assert [(half.index, half.what) for half in outline.broken] == [(0, "unanswered call")]
@@ -67,8 +67,8 @@ def test_an_output_is_the_latest_open_calls() -> None:
 def test_an_output_of_a_referenced_call_is_no_orphan() -> None:
     items = [_ASK, {"type": "item_reference", "id": "fc_1"}, _output("x"), _ASK]
 
-    assert wire("responses").outline(items).broken == ()
-    assert wire("responses").outline(items).steps == [0, 1, 3]
+    assert get_format("responses").outline(items).broken == ()
+    assert get_format("responses").outline(items).steps == [0, 1, 3]
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_an_output_of_a_referenced_call_is_no_orphan() -> None:
     ],
 )
 def test_every_sort_of_call_has_its_output(call: object, output: object) -> None:
-    reader = wire("responses")
+    reader = get_format("responses")
     outline = reader.outline([_ASK, call, output, _ASK])
 
     assert (outline.steps, outline.broken) == ([0, 1, 3], ())
-    assert [entry.kind for entry in reader.entries(call, 1)] == ["call"]
-    assert [(entry.role, entry.kind) for entry in reader.entries(output, 2)] in (
+    assert [entry.kind for entry in reader.parts(call, 1)] == ["call"]
+    assert [(entry.role, entry.kind) for entry in reader.parts(output, 2)] in (
         [("tool", "result")],
         [("tool", "media")],
     )
@@ -116,18 +116,18 @@ def test_every_sort_of_call_has_its_output(call: object, output: object) -> None
 def test_a_call_that_openai_ran_itself_needs_no_output() -> None:
     picture = {"type": "image_generation_call", "id": "ig_1", "result": _PICTURE, "status": "completed"}
     search = {"type": "file_search_call", "id": "fs_1", "queries": ["sky"], "results": [{"text": "blue"}]}
-    reader = wire("responses")
+    reader = get_format("responses")
 
     assert reader.outline([_ASK, picture, search, _ASK]).broken == ()
-    assert [entry.kind for entry in reader.entries(picture, 1)] == ["call", "media"]
+    assert [entry.kind for entry in reader.parts(picture, 1)] == ["call", "media"]
     assert media.IMAGE <= reader.size(picture) < media.IMAGE + 50
-    assert ["blue" in entry.text for entry in reader.entries(search, 2)] == [False, True]
+    assert ["blue" in entry.text for entry in reader.parts(search, 2)] == [False, True]
 
 
 def test_sealed_reasoning_weighs_and_a_reference_hardly() -> None:
-    assert wire("responses").size(_REASONING) == 300
-    assert wire("responses").size({"type": "item_reference", "id": "rs_1"}) == 4
-    assert list(wire("responses").entries(_REASONING, 0)) == []
+    assert get_format("responses").size(_REASONING) == 300
+    assert get_format("responses").size({"type": "item_reference", "id": "rs_1"}) == 4
+    assert list(get_format("responses").parts(_REASONING, 0)) == []
 
 
 def test_an_edited_answer_loses_annotations_that_point_into_the_old_text() -> None:
@@ -137,6 +137,6 @@ def test_an_edited_answer_loses_annotations_that_point_into_the_old_text() -> No
         "annotations": [{"type": "url_citation", "start_index": 2}],
     }
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [part]}
-    edited = wire("responses").rewrite(message, lambda _kind, _text, _name: "s")
+    edited = get_format("responses").rewrite(message, lambda _kind, _text, _name: "s")
 
     assert edited == {**message, "content": [{"type": "output_text", "text": "s", "annotations": []}]}

@@ -14,7 +14,7 @@ from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 
 from compacter.messages import media
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 
 if TYPE_CHECKING:
     from compacter.messages.format import Message
@@ -26,7 +26,7 @@ _PIXELS = b"\xff\xd8\xff" + bytes(90_000)
 
 @dataclass(frozen=True)
 class Twins:
-    wire: str
+    format: str
     item: Message
     data: Message
 
@@ -170,22 +170,22 @@ twins = pytest.mark.parametrize("pair", TWINS.values(), ids=list(TWINS))
 
 @twins
 def test_both_are_read_alike(pair: Twins) -> None:
-    reader = wire(pair.wire)
+    reader = get_format(pair.format)
 
     assert reader.outline([pair.item]) == reader.outline([pair.data])
-    assert list(reader.entries(pair.item, 3)) == list(reader.entries(pair.data, 3))
+    assert list(reader.parts(pair.item, 3)) == list(reader.parts(pair.data, 3))
     assert reader.speaker(pair.item) == reader.speaker(pair.data)
     assert reader.plain_text(pair.item) == reader.plain_text(pair.data)
 
 
 @twins
 def test_both_have_the_same_content(pair: Twins) -> None:
-    assert wire(pair.wire).content(pair.item) == wire(pair.wire).content(pair.data)
+    assert get_format(pair.format).content(pair.item) == get_format(pair.format).content(pair.data)
 
 
 @twins
 def test_rewriting_nothing_gives_the_very_same_object(pair: Twins) -> None:
-    assert wire(pair.wire).rewrite(pair.item, lambda _kind, text, _name: text) is pair.item
+    assert get_format(pair.format).rewrite(pair.item, lambda _kind, text, _name: text) is pair.item
 
 
 @pytest.mark.parametrize(
@@ -193,17 +193,17 @@ def test_rewriting_nothing_gives_the_very_same_object(pair: Twins) -> None:
 )
 def test_an_edited_object_keeps_its_class(name: str) -> None:
     pair = TWINS[name]
-    edited = wire(pair.wire).rewrite(pair.item, lambda _kind, _text, _name: "bye")
+    edited = get_format(pair.format).rewrite(pair.item, lambda _kind, _text, _name: "bye")
 
     assert type(edited) is type(pair.item)
-    assert [entry.text for entry in wire(pair.wire).entries(edited, 0)] == ["bye"]
-    assert [entry.text for entry in wire(pair.wire).entries(pair.item, 0)] == ["hello"]
+    assert [entry.text for entry in get_format(pair.format).parts(edited, 0)] == ["bye"]
+    assert [entry.text for entry in get_format(pair.format).parts(pair.item, 0)] == ["hello"]
 
 
 def test_an_edited_gemini_response_keeps_its_id_and_its_class() -> None:
     answer = genai.FunctionResponse(id="c1", name="look", response={"output": "blue" * 100})
     content = genai.Content(role="user", parts=[genai.Part(function_response=answer)])
-    edited = wire("gemini").rewrite(content, lambda kind, text, name: f"[{kind} of {name}: {len(text)}]")
+    edited = get_format("gemini").rewrite(content, lambda kind, text, name: f"[{kind} of {name}: {len(text)}]")
 
     assert isinstance(edited, genai.Content)
     assert edited.parts
@@ -214,7 +214,7 @@ def test_an_edited_gemini_response_keeps_its_id_and_its_class() -> None:
 
 def test_an_edited_anthropic_block_leaves_its_neighbours_the_same_objects() -> None:
     message = TWINS["anthropic blocks"].item
-    edited = wire("anthropic").rewrite(message, lambda kind, text, _name: "bye" if kind == "text" else text)
+    edited = get_format("anthropic").rewrite(message, lambda kind, text, _name: "bye" if kind == "text" else text)
 
     assert [new is old for new, old in zip(edited["content"], message["content"], strict=True)] == [
         True,
@@ -228,7 +228,7 @@ def test_an_edited_anthropic_block_leaves_its_neighbours_the_same_objects() -> N
 
 def test_an_uploaded_file_weighs_by_its_type() -> None:
     file = genai.File(uri="https://example.invalid/files/x", mime_type="image/png", name="files/x")
-    (entry,) = wire("gemini").entries(file, 0)
+    (entry,) = get_format("gemini").parts(file, 0)
 
-    assert wire("gemini").size(file) == media.IMAGE
-    assert entry.text == "[image/png]"  # M12
+    assert get_format("gemini").size(file) == media.IMAGE
+    assert entry.text == "[image/png]"

@@ -1,4 +1,4 @@
-"""Which messages belong together: the same rules for every wire format."""
+"""Which messages belong together: the same rules for every message format."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ LOOK: Call = ("c1", "look", {"at": "sky"})
 SEEN: Result = ("c1", "look", "blue")
 
 
-def test_an_empty_history_has_no_size_and_no_steps(dialect: Dialect) -> None:  # G1, G2, E1
-    outline = dialect.wire.outline([])
+def test_an_empty_history_has_no_size_and_no_steps(dialect: Dialect) -> None:
+    outline = dialect.format.outline([])
 
     assert (outline.total, outline.steps, outline.broken, outline.open) == (0, [], (), None)
 
 
-def test_a_message_is_a_step_and_a_call_with_its_results_is_one(dialect: Dialect) -> None:  # E2, L6
+def test_a_message_is_a_step_and_a_call_with_its_results_is_one(dialect: Dialect) -> None:
     calls, results = dialect.calls([LOOK]), dialect.results([SEEN])
     messages = [dialect.user("a"), *calls, *results, dialect.answer("b"), dialect.user("c")]
 
-    assert dialect.wire.outline(messages).steps == [0, 1, 3, 4]
+    assert dialect.format.outline(messages).steps == [0, 1, 3, 4]
     assert dialect.broken(messages) == []
 
 
-def test_parallel_results_stay_with_their_calls(dialect: Dialect) -> None:  # L1
+def test_parallel_results_stay_with_their_calls(dialect: Dialect) -> None:
     two: Call = ("c2", "listen", {})
     heard: Result = ("c2", "listen", "hum")
     batch = [*dialect.calls([LOOK, two]), *dialect.results([heard, SEEN])]
     messages = [dialect.user("a"), *batch, dialect.answer("b")]
 
-    assert dialect.wire.outline(messages).steps == [0, 1, 1 + len(batch)]
+    assert dialect.format.outline(messages).steps == [0, 1, 1 + len(batch)]
     assert dialect.broken(messages) == []
 
 
@@ -50,33 +50,33 @@ def test_an_id_that_is_used_again_pairs_by_position(dialect: Dialect) -> None:
     once = [*dialect.calls([LOOK]), *dialect.results([SEEN])]
     messages = [*once, *once, dialect.user("again"), *once]
 
-    assert dialect.wire.outline(messages).steps == [0, 2, 4, 5]
+    assert dialect.format.outline(messages).steps == [0, 2, 4, 5]
     assert dialect.broken(messages) == []
 
 
 def test_one_id_twice_in_one_batch_still_pairs(dialect: Dialect) -> None:
     messages = [dialect.user("a"), *dialect.calls([LOOK, LOOK]), *dialect.results([SEEN, SEEN])]
 
-    assert dialect.wire.outline(messages).steps == [0, 1]
+    assert dialect.format.outline(messages).steps == [0, 1]
     assert dialect.broken(messages) == []
 
 
-def test_a_result_without_its_call_is_told_by_its_id(dialect: Dialect) -> None:  # E3, P1
+def test_a_result_without_its_call_is_told_by_its_id(dialect: Dialect) -> None:
     messages = [dialect.user("a"), *dialect.results([SEEN]), dialect.answer("b")]
 
     assert dialect.broken(messages) == [("orphan result", "c1")]
-    assert dialect.wire.outline(messages).broken[0].index == 1
-    assert dialect.wire.outline(messages).steps == [0, 1, 2]
+    assert dialect.format.outline(messages).broken[0].index == 1
+    assert dialect.format.outline(messages).steps == [0, 1, 2]
 
 
-def test_a_call_that_nobody_answered_is_told_by_its_id(dialect: Dialect) -> None:  # E3
+def test_a_call_that_nobody_answered_is_told_by_its_id(dialect: Dialect) -> None:
     messages = [*dialect.calls([LOOK]), dialect.user("never mind"), dialect.answer("b")]
 
     assert dialect.broken(messages) == [("unanswered call", "c1")]
-    assert dialect.wire.outline(messages).open is None
+    assert dialect.format.outline(messages).open is None
 
 
-def test_a_stray_result_does_not_part_a_call_from_its_own(dialect: Dialect) -> None:  # E2
+def test_a_stray_result_does_not_part_a_call_from_its_own(dialect: Dialect) -> None:
     stray: Result = ("stray", "other", "?")
     messages = [
         *dialect.calls([LOOK]),
@@ -85,14 +85,14 @@ def test_a_stray_result_does_not_part_a_call_from_its_own(dialect: Dialect) -> N
         dialect.user("a"),
     ]
 
-    assert dialect.wire.outline(messages).steps == [0, 3]
+    assert dialect.format.outline(messages).steps == [0, 3]
     assert dialect.broken(messages) == [("orphan result", "stray")]
 
 
 def test_the_last_call_may_still_be_open(dialect: Dialect) -> None:
     two: Call = ("c2", "listen", {})
     messages = [dialect.user("a"), *dialect.calls([LOOK, two]), *dialect.results([SEEN])]
-    outline = dialect.wire.outline(messages)
+    outline = dialect.format.outline(messages)
 
     assert (outline.open, outline.broken, outline.steps) == (1, (), [0, 1])
 
@@ -100,28 +100,28 @@ def test_the_last_call_may_still_be_open(dialect: Dialect) -> None:
 def test_open_calls_stay_in_one_step(dialect: Dialect) -> None:
     two: Call = ("c2", "listen", {})
     messages = [dialect.user("a"), *dialect.calls([LOOK, two])]
-    outline = dialect.wire.outline(messages)
+    outline = dialect.format.outline(messages)
 
     assert (outline.open, outline.broken, outline.steps) == (1, (), [0, 1])
 
 
 def test_only_genuine_user_messages_are_the_users(dialect: Dialect) -> None:
     messages = [dialect.user("a"), *dialect.calls([LOOK]), *dialect.results([SEEN]), dialect.answer("b")]
-    outline = dialect.wire.outline(messages)
+    outline = dialect.format.outline(messages)
 
     assert outline.kinds == [Kind.USER, Kind.ASSISTANT, Kind.RESULT, Kind.ASSISTANT]
-    assert Conversation.of(messages, dialect.wire).last_user == 0
+    assert Conversation.of(messages, dialect.format).last_user == 0
 
 
-def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Dialect) -> None:  # L12
+def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Dialect) -> None:
     assert mixing.mixed
     messages = [mixing.user("a"), *mixing.calls([LOOK]), mixing.mixed([SEEN], "and now?"), mixing.answer("b")]
-    outline = mixing.wire.outline(messages)
+    outline = mixing.format.outline(messages)
 
     assert outline.steps == [0, 1, 3]
     assert (outline.kinds[2], outline.broken) == (Kind.USER, ())
-    assert Conversation.of(messages, mixing.wire).last_user == 2
-    assert [(entry.role, entry.kind) for entry in mixing.wire.entries(messages[2], 2)] == [
+    assert Conversation.of(messages, mixing.format).last_user == 2
+    assert [(entry.role, entry.kind) for entry in mixing.format.parts(messages[2], 2)] == [
         ("tool", "result"),
         ("user", "text"),
     ]
@@ -132,7 +132,7 @@ def test_a_user_who_answers_something_else_leaves_the_call_unanswered(mixing: Di
     stray: Result = ("stray", "other", "?")
     messages = [*mixing.calls([LOOK]), mixing.mixed([stray], "and now?"), mixing.answer("b")]
 
-    assert mixing.wire.outline(messages).steps == [0, 1, 2]
+    assert mixing.format.outline(messages).steps == [0, 1, 2]
     assert Counter(mixing.broken(messages)) == {("unanswered call", "c1"): 1, ("orphan result", "stray"): 1}
 
 
@@ -179,11 +179,9 @@ def _history(dialect: Dialect, events: Iterable[tuple[str, list[str]]]) -> tuple
 
 
 @given(events=st.lists(_EVENTS, max_size=14))
-def test_steps_partition_any_history_and_part_no_pair(
-    dialect: Dialect, events: list[tuple[str, list[str]]]
-) -> None:  # E2
+def test_steps_partition_any_history_and_part_no_pair(dialect: Dialect, events: list[tuple[str, list[str]]]) -> None:
     messages, pairs = _history(dialect, events)
-    outline = dialect.wire.outline(messages)
+    outline = dialect.format.outline(messages)
 
     assert outline.steps == sorted(set(outline.steps))
     assert outline.steps[:1] == ([0] if messages else [])
@@ -200,5 +198,5 @@ def test_dropping_whole_steps_from_the_front_breaks_nothing(
     messages, _ = _history(dialect, events)
     known = Counter(dialect.broken(messages))
 
-    for step in dialect.wire.outline(messages).steps:
+    for step in dialect.format.outline(messages).steps:
         assert Counter(dialect.broken(messages[step:])) <= known

@@ -8,10 +8,10 @@ import pytest
 
 from compacter.compaction.check import kept_and_discarded, violations
 from compacter.compaction.conversation import Conversation
-from compacter.messages.format import FILLERS, wire
+from compacter.messages.format import FILLERS, get_format
 from compacter.summaries import tag
 
-OPENAI, ANTHROPIC = wire("openai"), wire("anthropic")
+OPENAI, ANTHROPIC = get_format("openai"), get_format("anthropic")
 
 
 def say(role: str, text: str) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, *[{**U1, "content": "."}] * 4, U3], {"edited": True}, "neither original nor the summary"),
     ],
 )  # fmt: skip
-def test_m16_what_breaks_one_is_named(after: list[Any], options: dict[str, Any], told: str) -> None:
+def test_what_breaks_one_is_named(after: list[Any], options: dict[str, Any], told: str) -> None:
     assert told in "; ".join(faults(after, **options))
 
 

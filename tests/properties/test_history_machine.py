@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 Chat = dict[str, Any]
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 SIZES = st.integers(1, 400)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.summaries import tag
 from compacter.testing import ChatRules, Failure, ScriptedModel, ScriptedSummarizer, TokenLimitError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DataObject, SearchStrategy
 
 Chat = dict[str, Any]
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 MANY = settings(max_examples=150)
 
 strategies = st.sampled_from(

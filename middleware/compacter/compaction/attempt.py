@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Generator, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.check import violations
@@ -40,7 +41,7 @@ def attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Conversa
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         reason, kind = "raised", type(error).__name__
     else:
-        if _same(messages, task.messages):
+        if len(messages) == len(task.messages) and all(map(is_, messages, task.messages)):
             del tally.names[mark:]
             return None
         made = task.conversation.with_messages(messages)
@@ -107,7 +108,3 @@ def _restored(before: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
         members.clear()
         members.update(copied)
     return bool(changed)
-
-
-def _same(one: Sequence[Message], other: Sequence[Message]) -> bool:
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from compacter.messages.format import FILLERS, Message
 from compacter.messages.steps import Kind
@@ -38,7 +38,7 @@ def assemble(
             if not last and role == "assistant" and place and _begins_with_user(conversation):
                 out.append(form.say("user", FILLERS["user"]))
             elif role == last and not _were_neighbours(conversation, last_place, place):
-                other = "assistant" if role == "user" else "user"
+                other: Literal["user", "assistant"] = "assistant" if role == "user" else "user"
                 out.append(form.say(other, FILLERS[other]))
         if role != "system":
             last, last_place = role, -1 if place is None else place
@@ -155,7 +155,7 @@ def _strangers(
     tagged = [place for place in notes if tag.parse(after.format.plain_text(after.messages[place]) or "") is not None]
     if any(place - sum(filler < place for filler in fillers) != lead for place in tagged):
         found.append("the summary does not stand right after the system prompt")
-    elif _before_lead(before, positions, made):
+    elif made and any(position is not None and position < before.lead for position in positions[min(made) :]):
         found.append("a message stands before the system prompt")
     if any(after.kinds[place] is Kind.SYSTEM for place in made):
         found.append("a made message speaks as the system")
@@ -195,9 +195,3 @@ def _turns(after: Conversation, positions: Sequence[int | None]) -> list[str]:
                 found.append(f"two {role} messages in a row")
         last = role, position
     return found
-
-
-def _before_lead(before: Conversation, positions: Sequence[int | None], made: set[int]) -> bool:
-    """Whether a made message stands before one that leads the conversation."""
-    first, lead = min(made, default=len(positions)), before.lead
-    return any(position is not None and position < lead for position in positions[first:])

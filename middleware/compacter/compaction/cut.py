@@ -107,7 +107,9 @@ def choose_cut(
             # Nothing has to become smaller, and a prior summary alone is not made again.
             return 0
         cut = kept
-    cut = _past_prior(_leave_something(cut, steps, protected, count), steps, end, protected, prior)
+    if cut == count and not any(protected):
+        cut = newest  # At least one message stays.
+    cut = _past_prior(cut, steps, end, protected, prior)
     return 0 if all(protected[:cut]) else cut
 
 
@@ -151,12 +153,6 @@ def _respect_turns(conversation: Conversation, cut: int, keep: int, *, need: int
         if head >= need and (head or not must):
             return limit
     return cut
-
-
-def _leave_something(cut: int, steps: Sequence[int], protected: Sequence[bool], count: int) -> int:
-    if cut < count or any(protected):
-        return cut
-    return steps[-1] if len(steps) > 1 else 0
 
 
 def _only_prior(cut: int, protected: Sequence[bool], prior: int | None) -> bool:

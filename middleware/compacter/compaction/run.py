@@ -59,7 +59,18 @@ def compact(
         if isinstance(cut, int) and cut != approved.cut:
             approved, chosen = moved(options, job, approved.conversation or before, cut), True
     if approved.cut or job.must:
-        yield from Tell(_started(job, approved))
+        yield from Tell(
+            CompactionStarted(
+                model=job.model,
+                attempt=job.attempt,
+                conversation=job.digest,
+                trigger=job.trigger,
+                original_data_size=approved.original_data_size,
+                head_size=approved.head_size,
+                limit=job.found.limit if job.found else None,
+                requested=job.found.requested if job.found else None,
+            )
+        )
     task = CompactionTask(
         plan=approved,
         conversation=approved.conversation or before,
@@ -67,6 +78,10 @@ def compact(
         job=job,
         alternate=before.format.alternates if options.alternate_roles is None else options.alternate_roles,
         target=job.target,
+        chars_per_token=job.calibration.chars_per_token,
+        window=job.calibration.window,
+        summarizer_window=job.calibration.summarizer_window,
+        summary=job.summary,
         chosen=chosen,
     )
     after = yield from chain.run(task)
@@ -114,19 +129,6 @@ def compact(
         yield from Remember(original, messages)
     event = yield from Tell(event)
     return Compaction(after, messages, discarded, event, job.target is None or after.size <= job.target)
-
-
-def _started(job: Job, approved: CompactionPlan) -> CompactionStarted:
-    return CompactionStarted(
-        model=job.model,
-        attempt=job.attempt,
-        conversation=job.digest,
-        trigger=job.trigger,
-        original_data_size=approved.original_data_size,
-        head_size=approved.head_size,
-        limit=job.found.limit if job.found else None,
-        requested=job.found.requested if job.found else None,
-    )
 
 
 def _skipped(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:

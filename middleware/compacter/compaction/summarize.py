@@ -12,7 +12,7 @@ from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
-from compacter.messages.parts import Entry
+from compacter.messages.parts import Part
 from compacter.summaries import chunks, extractive, gate, ledger, prompts, tag, transcript
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:  #
     return _filled(task, entries, prose, kept)
 
 
-def _filled(task: CompactionTask, entries: Sequence[Entry], prose: str, kept: str) -> Summary:
+def _filled(task: CompactionTask, entries: Sequence[Part], prose: str, kept: str) -> Summary:
     """By hand and with a budget: what the model left of it holds the passages that a model-free summary would choose.
 
     So the budget buys as much as without a model, however little that one says.
@@ -177,7 +177,7 @@ def kept_ledger(task: CompactionTask) -> str:
     return _ledger(task, task.entries(), min(int(tokens * task.chars_per_token), room(task)))
 
 
-def _ledger(task: CompactionTask, entries: Sequence[Entry], allowance: int) -> str:
+def _ledger(task: CompactionTask, entries: Sequence[Part], allowance: int) -> str:
     prior = task.prior()
     share = task.options.ledger_share
     if not share:
@@ -196,7 +196,7 @@ def _ledger(task: CompactionTask, entries: Sequence[Entry], allowance: int) -> s
     )
 
 
-def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[int | None, int]:
+def _sizes(task: CompactionTask, prose: str, entries: Sequence[Part]) -> tuple[int | None, int]:
     """Characters of transcript that one prompt may hold (``None``: all of it), and tokens that a summary may have.
 
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
@@ -224,7 +224,7 @@ def _by_hand_elsewhere(task: CompactionTask) -> bool:
 
 def _natively(
     task: CompactionTask,
-    entries: Sequence[Entry],
+    entries: Sequence[Part],
     prose: str,
     tokens: int,
     kept: str,
@@ -246,7 +246,7 @@ def _natively(
 
 def _ask(
     task: CompactionTask,
-    chunk: Sequence[Entry],
+    chunk: Sequence[Part],
     prose: str,
     tokens: int,
     *,
@@ -275,7 +275,7 @@ def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any]
 def _judged(
     task: CompactionTask,
     answer: Reply,
-    chunk: Sequence[Entry],
+    chunk: Sequence[Part],
     prose: str,
     kept: str,
     *,
@@ -302,7 +302,7 @@ def _judged(
     return None
 
 
-def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Entry]) -> int | None:
+def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Part]) -> int | None:
     """Half the characters of a chunk that was too long for the summarizer, or ``None`` for any other error."""
     if task.options.detector(error) is None:
         return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.check import assemble
 from compacter.compaction.cut import CompactionPlan
+from compacter.effects import Effect
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 from compacter.messages.parts import Part
@@ -19,7 +19,6 @@ from compacter.summaries import tag
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
     from compacter.compaction.plan import Job
-    from compacter.effects import Effect
     from compacter.options import Options
 
 
@@ -56,6 +55,14 @@ class CompactionTask:
     alternate: bool
     target: int | None = None
     """Characters that the result may have at most, where that is known."""
+    chars_per_token: float = 4.0
+    """Characters that one token stands for, as far as that is known."""
+    window: int | None = None
+    """The model's context window in tokens, where it is known."""
+    summarizer_window: int | None = None
+    """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
+    summary: str | None = None
+    """A summary that the caller has made; it replaces the model's."""
     last: bool = True
     """Whether nothing is tried after this strategy, so that its failure calls for the fallback."""
     chosen: bool = False
@@ -76,26 +83,6 @@ class CompactionTask:
     def protected(self) -> tuple[bool, ...]:
         """Which messages must come out verbatim: system, pinned, the last user message."""
         return self.conversation.protected
-
-    @property
-    def chars_per_token(self) -> float:
-        """Characters that one token stands for, as far as that is known."""
-        return self.job.calibration.chars_per_token
-
-    @property
-    def window(self) -> int | None:
-        """The model's context window in tokens, where it is known."""
-        return self.job.calibration.window
-
-    @property
-    def summary(self) -> str | None:
-        """A summary that the caller has made; it replaces the model's."""
-        return self.job.summary
-
-    @property
-    def summarizer_window(self) -> int | None:
-        """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
-        return self.job.calibration.summarizer_window
 
     def size(self, messages: Sequence[Message] | None = None) -> int:
         """Data size of ``messages`` (all of the task's by default), in characters."""
@@ -170,7 +157,7 @@ class CompactionTask:
         return self._assembled(keep, prose, ledger, told=bool(note))
 
 
-Compacting = Generator["Effect[Any]", Any, "Sequence[Message]"]
+Compacting = Generator[Effect[Any], Any, Sequence[Message]]
 """A strategy that needs a model is a generator of effects that returns the compacted list."""
 
 
@@ -227,12 +214,18 @@ class FunctionStrategy:
         return self.function(task)
 
 
+StrategyLike: TypeAlias = CompactionStrategy | Callable[[CompactionTask], Sequence[Message] | Compacting]
+"""What is taken where a strategy is wanted."""
+
+
 def as_strategy(value: object) -> CompactionStrategy:
     """``value`` as a strategy: one as it is, a function wrapped. Raises ``ConfigurationError`` for anything else."""
-    if isinstance(value, CompactionStrategy) and not isinstance(value, type):
+    if isinstance(value, type):
+        pass  # Somebody forgot the parentheses.
+    elif isinstance(value, CompactionStrategy):
         return value
-    if callable(value) and not isinstance(value, type):
-        name = value.__name__ if isinstance(value, FunctionType) else type(value).__name__
+    elif callable(value):
+        name = str(getattr(value, "__name__", type(value).__name__))
         return FunctionStrategy(value, name.strip("<>"))
     raise ConfigurationError(
         "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "

@@ -46,6 +46,12 @@ def field(item: Message, name: str) -> Json:
     return value
 
 
+def word(item: Message, name: str) -> str | None:
+    """The field ``name`` where it is text, such as a role or a type, else ``None``."""
+    value = field(item, name)
+    return value if type(value) is str else None
+
+
 def text_field(item: Message, name: str) -> str:
     """The field ``name`` as text; empty where there is none."""
     value = field(item, name)
@@ -107,18 +113,33 @@ def faithful(item: Message, own: frozenset[str] = frozenset()) -> Json:
 
 
 def _faithful(value: object, own: frozenset[str], depth: int, *, inside: bool) -> Json:
-    kind = type(value)
-    if kind is str or isinstance(value, str):
-        text = str.__str__(value)  # type: ignore[arg-type]
-        return f"\0{text}" if text[:1] == "\0" else text
-    if value is None:
-        return None
-    if kind is bool:
-        return "\0true" if value else "\0false"
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
-    if isinstance(value, Enum):
-        return _faithful(value.value, own, depth + 1, inside=inside)
+    if value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum)):
+        return _scalar(value)
+    if isinstance(value, (list, tuple)):
+        return [_faithful(inner, own, depth + 1, inside=inside) for inner in value]
+    members = value.items() if isinstance(value, Mapping) else _members(value)
+    found: dict[str, Json] = {}
+    for key, inner in members:
+        if not isinstance(key, str):
+            raise Unencodable(f"a key is {type(key).__name__}, not text")
+        name = str.__str__(key)
+        if not inside and (inner is None or (name in _MARKS and isinstance(inner, Mapping))):
+            continue
+        if name in found:
+            raise Unencodable("two keys have one text")
+        found[name] = _faithful(inner, own, depth + 1, inside=inside or name in own)
+    return found
+
+
+def _scalar(value: object) -> Json:
+    """A text, number or flag; marked where Python takes it for equal to something else."""
+    if isinstance(value, str):
+        text = str.__str__(value)
+        return f"\0{text}" if text[:1] == "\0" else text
+    if isinstance(value, bool):
+        return "\0true" if value else "\0false"
     if isinstance(value, int):
         if value.bit_length() > _LARGEST:
             raise Unencodable("a number is too large")
@@ -127,20 +148,7 @@ def _faithful(value: object, own: frozenset[str], depth: int, *, inside: bool) -
         return f"\0{float(value)!r}"
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode("ascii")
-    if isinstance(value, (list, tuple)):
-        return [_faithful(inner, own, depth + 1, inside=inside) for inner in value]
-    members = value.items() if isinstance(value, (dict, Mapping)) else _members(value)
-    found: dict[str, Json] = {}
-    for key, inner in members:
-        if not isinstance(key, str):
-            raise Unencodable(f"a key is {type(key).__name__}, not text")
-        name = str.__str__(key)
-        if not inside and (inner is None or (name in _MARKS and isinstance(inner, (dict, Mapping)))):
-            continue
-        if name in found:
-            raise Unencodable("two keys have one text")
-        found[name] = _faithful(inner, own, depth + 1, inside=inside or name in own)
-    return found
+    return _scalar(value.value) if isinstance(value, Enum) else None
 
 
 def _members(item: object) -> Iterator[tuple[str, object]]:
@@ -157,27 +165,28 @@ def _members(item: object) -> Iterator[tuple[str, object]]:
         return chain(((name, value) for name, value in vars(item).items() if name in fields), extra.items())
     found: dict[str, object] = {}
     for ancestor in kind.__mro__[-2::-1]:
-        members = vars(ancestor)
-        slots = members.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else tuple(slots):
-            if name in ("__dict__", "__weakref__"):
-                continue
-            if name.startswith("_"):
-                raise Unencodable(f"{kind.__name__} has private attributes")
-            if hasattr(item, name):
-                found[name] = getattr(item, name)
-        if not is_dataclass(ancestor):
-            # What all objects of a class have in common tells it apart from another class.
-            found.update(
-                (name, value)
-                for name, value in members.items()
-                if not name.startswith("_") and isinstance(value, (str, int, float, list, tuple, dict))
-            )
+        found.update(_declared(item, ancestor))
     found.update(getattr(item, "__dict__", {}))
     hidden = [name for name, value in found.items() if name.startswith("_") and value not in _EMPTY]
     if hidden or not found:
         raise Unencodable(f"{kind.__name__} has data that cannot be seen")
     return iter((name, value) for name, value in found.items() if not name.startswith("_"))
+
+
+def _declared(item: object, ancestor: type) -> Iterator[tuple[str, object]]:
+    """What a class and its slots say of an object."""
+    members = vars(ancestor)
+    slots = members.get("__slots__", ())
+    for name in (slots,) if isinstance(slots, str) else tuple(slots):
+        if name.startswith("_") and name not in ("__dict__", "__weakref__"):
+            raise Unencodable(f"{ancestor.__name__} has private attributes")
+        if not name.startswith("_") and hasattr(item, name):
+            yield name, getattr(item, name)
+    if not is_dataclass(ancestor):
+        # What all objects of a class have in common tells it apart from another class.
+        for name, value in members.items():
+            if not name.startswith("_") and isinstance(value, (str, int, float, list, tuple, dict)):
+                yield name, value
 
 
 def replaced(item: Message, **updates: Json) -> Message:

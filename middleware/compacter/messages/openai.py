@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from compacter.messages import media
-from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field
+from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field, word
 from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
 from compacter.messages.parts import Outline, Part, Speaker, call_part
-from compacter.messages.steps import Kind
+from compacter.messages.steps import Kind, Steps, group
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"})
@@ -38,26 +38,30 @@ class OpenAIFormat(MessageFormat):
         "developer": Kind.SYSTEM,
     }
 
-    def read(self, message: Message) -> Outline:
-        """Kind, data size in characters, ids of calls, ids of results.
+    def outline(self, messages: Sequence[Message]) -> Steps:
+        """Kinds, sizes and steps of a whole history."""
+        return group(self._read_all(messages))
 
-        Kept short where it can be: this runs once a message on histories of 100,000 messages.
-        """
-        if type(message) is dict:
-            role, content = message.get("role"), message.get("content")
-            kind = self.roles.get(role) if type(role) is str else None
-            if type(content) is str and kind is not None:
-                if len(message) == 2 and kind is not Kind.RESULT:
-                    if kind is Kind.USER and content == _FILLER:
-                        return Kind.INSERTED, len(content), (), ()
-                    return kind, len(content), (), ()
-                if role == "tool" and type(called := message.get("tool_call_id")) is str:
-                    return kind, len(content), (), (called,)
-            if kind is Kind.ASSISTANT and len(message) == 3 and (content is None or type(content) is str):
-                outline = _read_calls(message.get("tool_calls"), len(content or ""))
-                if outline is not None:
-                    return outline
-        return super().read(message)
+    def _read_all(self, messages: Sequence[Message]) -> Iterator[Outline]:
+        """Each message in short. The common forms are read here: this runs on histories of 100,000 messages."""
+        read, kind_of, nothing = self.read, self.roles.get, ()
+        assistant, result = Kind.ASSISTANT, Kind.RESULT
+        for message in messages:
+            if type(message) is dict and type(role := message.get("role")) is str:
+                kind, content, count = kind_of(role), message.get("content"), len(message)
+                if type(content) is str:
+                    if count == 2 and kind is not None and kind is not result and content != _FILLER:
+                        yield kind, len(content), nothing, nothing
+                        continue
+                    if role == "tool" and type(called := message.get("tool_call_id")) is str:
+                        yield result, len(content), nothing, (called,)
+                        continue
+                if kind is assistant and count == 3 and (content is None or type(content) is str):
+                    outline = _read_calls(message.get("tool_calls"), len(content or ""))
+                    if outline is not None:
+                        yield outline
+                        continue
+            yield read(message)
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         name = text_field(message, "name")
@@ -113,7 +117,7 @@ class OpenAIFormat(MessageFormat):
         # A part whose text is not in ``text`` becomes a plain text part.
         return replaced(block, text=new) if field(block, "text") == old else {"type": "text", "text": new}
 
-    def content(self, message: Message) -> Json:
+    def _content(self, message: Message) -> Json:
         """The message as data without marks and empty fields."""
         data = faithful(message, _OWN)
         if not isinstance(data, dict):
@@ -151,7 +155,7 @@ def _read_calls(calls: Json, size: int) -> Outline | None:
 
 
 def _result_id(message: Message) -> str:
-    if field(message, "role") == "function":
+    if word(message, "role") == "function":
         return "function:" + text_field(message, "name")
     return text_field(message, "tool_call_id")
 
@@ -165,7 +169,7 @@ def _part_text(part: Message) -> str | None:
     """Text of a content part; ``""`` for reasoning, ``None`` for a medium."""
     if isinstance(part, str):
         return part
-    kind = field(part, "type")
+    kind = word(part, "type")
     if kind in _THOUGHTS:
         return ""
     for name in ("text", "refusal", "input_text", "output_text"):
@@ -179,7 +183,7 @@ def _part_text(part: Message) -> str | None:
 
 def _medium(part: Message) -> tuple[str, str | None, str | None]:
     """MIME type, base64 text where there is any, and OpenAI's ``detail``."""
-    kind = field(part, "type")
+    kind = word(part, "type")
     if kind == "input_audio":
         audio = field(part, "input_audio")
         return f"audio/{field(audio, 'format') or 'wav'}", field(audio, "data"), None

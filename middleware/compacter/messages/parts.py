@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from compacter.messages.fields import Json, characters, json_text
-from compacter.messages.steps import Kind
+from compacter.messages.steps import Kind, left, take
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 PartKind = Literal["text", "call", "result", "media", "reasoning"]
@@ -69,20 +69,20 @@ def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
 
     A user's message is a genuine one unless it holds tool results and nothing else.
     """
-    size, calls, results, genuine = 0, list[str](), list[str](), False
+    size, calls, results, genuine = 0, dict[str, int](), list[str](), False
     for part in parts:
         size += part.size
         genuine = genuine or part.role != "tool"
         if part.call_id is None:
             continue
         if part.kind == "call":
-            calls.append(part.call_id)
+            calls[part.call_id] = calls.get(part.call_id, 0) + 1
         elif part.call_id in calls:
-            calls.remove(part.call_id)
+            take(calls, part.call_id)
         else:
             results.append(part.call_id)
     kind = Kind.RESULT if role is Kind.USER and results and not genuine else role
-    return kind, size, tuple(calls), tuple(results)
+    return kind, size, tuple(left(calls)), tuple(results)
 
 
 def only_text(parts: Iterable[Part]) -> str | None:

@@ -60,6 +60,9 @@ class Steps:
         return sum(self.sizes)
 
 
+_SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
+
+
 def group(outlines: Iterable[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]]) -> Steps:
     """Group messages into steps, pairing calls with results by position.
 
@@ -71,27 +74,44 @@ def group(outlines: Iterable[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]]
     sizes: list[int] = []
     steps: list[int] = []
     broken: list[Broken] = []
-    waiting: list[str] = []
+    waiting: dict[str, int] = {}
     caller = 0
-    speaking = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
+    add_kind, add_size, add_step = kinds.append, sizes.append, steps.append  # This runs for 100,000 messages.
     for index, (kind, size, calls, results) in enumerate(outlines):
-        kinds.append(kind)
-        sizes.append(size)
+        add_kind(kind)
+        add_size(size)
+        if not (calls or results or waiting):
+            add_step(index)
+            continue
         answers = False
         for result in results:
             if result in waiting:
-                waiting.remove(result)
+                take(waiting, result)
                 answers = True
             else:
                 broken.append(Broken(index, result, "orphan result"))
-        if not (answers or (waiting and kind not in speaking)):
-            if waiting:
-                broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
-                waiting = []
-            steps.append(index)
-        if calls:
-            broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
-            waiting = list(calls)
+        if not answers and (not waiting or kind in _SPEAKING):
+            add_step(index)
+        elif not calls:
+            continue
+        if waiting:
+            broken.extend([Broken(caller, call, "unanswered call") for call in left(waiting)])
+            waiting = {}
+        for call in calls:
+            waiting[call] = waiting.get(call, 0) + 1
             caller = index
     broken.sort(key=lambda half: half.index)
     return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+
+
+def take(counts: dict[str, int], call_id: str) -> None:
+    """One call less of this id."""
+    if counts[call_id] == 1:
+        del counts[call_id]
+    else:
+        counts[call_id] -= 1
+
+
+def left(counts: dict[str, int]) -> list[str]:
+    """The ids of the calls that are left, each as often as it is."""
+    return [call_id for call_id, count in counts.items() for _ in range(count)]

@@ -1,10 +1,10 @@
-"""What is peculiar to one wire format."""
+"""What is peculiar to one message format."""
 
 from __future__ import annotations
 
 import pytest
 
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 from compacter.messages.steps import Kind
 
 # Which message is what
@@ -27,7 +27,7 @@ from compacter.messages.steps import Kind
     ],
 )
 def test_roles_and_types_are_kinds(name: str, message: object, kind: Kind, speaker: str) -> None:
-    reader = wire(name)
+    reader = get_format(name)
 
     assert reader.outline([message]).kinds == [kind]
     assert reader.speaker(message) == speaker
@@ -42,14 +42,14 @@ def test_the_form_of_calls_before_ids_pairs_by_name() -> None:
         {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
         {"role": "function", "name": "look", "content": "blue"},
     ]
-    outline = wire("openai").outline(messages)
+    outline = get_format("openai").outline(messages)
 
     assert (outline.steps, outline.broken, outline.open) == ([0, 1], (), None)
 
 
 def test_a_custom_tools_input_is_shown_as_its_call() -> None:
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
-    (entry,) = wire("openai").entries({"role": "assistant", "content": None, "tool_calls": [call]}, 0)
+    (entry,) = get_format("openai").parts({"role": "assistant", "content": None, "tool_calls": [call]}, 0)
 
     assert (entry.kind, entry.name, entry.text) == ("call", "sql", "select 1")
 
@@ -58,7 +58,7 @@ def test_an_edited_part_keeps_its_neighbours_and_its_mark() -> None:
     mark = {"cache_control": {"type": "ephemeral"}}
     picture = {"type": "image_url", "image_url": {"url": "https://x.invalid/a.png"}}
     message = {"role": "user", "content": [{"type": "text", "text": "long", **mark}, picture]}
-    edited = wire("openai").rewrite(message, lambda _kind, _text, _name: "short")
+    edited = get_format("openai").rewrite(message, lambda _kind, _text, _name: "short")
 
     assert edited == {"role": "user", "content": [{"type": "text", "text": "short", **mark}, picture]}
     assert edited["content"][1] is picture
@@ -84,8 +84,10 @@ def test_a_tool_that_the_server_ran_has_its_result_in_the_same_message() -> None
             {"type": "text", "text": "Blue."},
         ],
     }
-    outline = wire("anthropic").outline([{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}])
-    entries = list(wire("anthropic").entries(message, 1))
+    outline = get_format("anthropic").outline(
+        [{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}]
+    )
+    entries = list(get_format("anthropic").parts(message, 1))
 
     assert (outline.broken, outline.steps, outline.kinds[1]) == ((), [0, 1, 2], Kind.ASSISTANT)
     assert [entry.kind for entry in entries] == ["call", "result", "text"]
@@ -103,7 +105,7 @@ def test_a_paused_turn_and_its_continuation_are_one_step() -> None:
         {"role": "assistant", "content": [result, {"type": "text", "text": "Blue."}]},
         {"role": "user", "content": "b"},
     ]
-    outline = wire("anthropic").outline(messages)
+    outline = get_format("anthropic").outline(messages)
 
     assert (outline.steps, outline.broken) == ([0, 1, 3], ())
 
@@ -120,7 +122,7 @@ def test_a_servers_result_is_a_record_and_not_edited() -> None:
         ],
     }
 
-    assert wire("anthropic").rewrite(message, lambda _kind, _text, _name: "gone") is message
+    assert get_format("anthropic").rewrite(message, lambda _kind, _text, _name: "gone") is message
 
 
 @pytest.mark.parametrize(
@@ -153,14 +155,14 @@ def test_a_servers_result_is_a_record_and_not_edited() -> None:
     ],
 )
 def test_an_edited_result_keeps_its_flags(name: str, message: object, path: object) -> None:
-    assert wire(name).rewrite(message, lambda _kind, _text, _name: "gone")["content"] == [path]
+    assert get_format(name).rewrite(message, lambda _kind, _text, _name: "gone")["content"] == [path]
 
 
 def test_thinking_that_is_left_out_weighs_as_its_seal() -> None:
     block = {"type": "thinking", "thinking": "", "signature": "QUJD" * 100}
 
-    assert wire("anthropic").size({"role": "assistant", "content": [block]}) == 300
-    assert list(wire("anthropic").entries({"role": "assistant", "content": [block]}, 0)) == []
+    assert get_format("anthropic").size({"role": "assistant", "content": [block]}) == 300
+    assert list(get_format("anthropic").parts({"role": "assistant", "content": [block]}, 0)) == []
 
 
 # Gemini
@@ -175,7 +177,7 @@ def test_calls_without_ids_pair_by_name_in_order() -> None:
         {"role": "user", "parts": [answer, answer]},
         {"role": "user", "parts": [{"text": "never mind"}]},
     ]
-    outline = wire("gemini").outline(messages)
+    outline = get_format("gemini").outline(messages)
 
     assert [(half.what, half.call_id) for half in outline.broken] == [("unanswered call", "listen")]
     assert outline.steps == [0, 2]
@@ -195,7 +197,7 @@ def test_ids_count_where_both_have_one(call_id: str | None, response_id: str | N
         {"role": "user", "parts": [{"text": "never mind"}]},
     ]
 
-    assert len(wire("gemini").outline(messages).broken) == broken
+    assert len(get_format("gemini").outline(messages).broken) == broken
 
 
 def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
@@ -207,8 +209,8 @@ def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
         ],
     }
 
-    assert wire("gemini").outline([message, {"role": "user", "parts": [{"text": "a"}]}]).broken == ()
-    assert [(e.kind, e.text) for e in wire("gemini").entries(message, 0)] == [
+    assert get_format("gemini").outline([message, {"role": "user", "parts": [{"text": "a"}]}]).broken == ()
+    assert [(e.kind, e.text) for e in get_format("gemini").parts(message, 0)] == [
         ("call", "print(1)"),
         ("result", "1\n"),
     ]
@@ -225,8 +227,8 @@ def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
 )
 def test_a_response_is_read_and_edited_as_its_one_text(response: object, read: str, edited: object) -> None:
     message = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]}
-    (entry,) = wire("gemini").entries(message, 0)
-    new = wire("gemini").rewrite(message, lambda _kind, _text, _name: "gone")
+    (entry,) = get_format("gemini").parts(message, 0)
+    new = get_format("gemini").rewrite(message, lambda _kind, _text, _name: "gone")
 
     assert (entry.kind, entry.name, entry.text) == ("result", "f", read)
     assert new["parts"] == [{"functionResponse": {"name": "f", "response": edited}}]
@@ -234,7 +236,7 @@ def test_a_response_is_read_and_edited_as_its_one_text(response: object, read: s
 
 def test_names_in_arguments_are_the_tools_own() -> None:
     def call(args: dict[str, int]) -> object:
-        return wire("gemini").content({"role": "model", "parts": [{"functionCall": {"name": "f", "args": args}}]})
+        return get_format("gemini").content({"role": "model", "parts": [{"functionCall": {"name": "f", "args": args}}]})
 
     assert call({"aB": 1}) != call({"a_b": 1})
 
@@ -252,8 +254,8 @@ def test_guarded_and_cited_text_is_text() -> None:
         ],
     }
 
-    assert [entry.text for entry in wire("bedrock").entries(message, 0)] == ["careful", "it says so"]
-    assert wire("bedrock").size(message) == len("careful") + len("it says so")
+    assert [entry.text for entry in get_format("bedrock").parts(message, 0)] == ["careful", "it says so"]
+    assert get_format("bedrock").size(message) == len("careful") + len("it says so")
 
 
 # Texts that lie deeper
@@ -288,10 +290,10 @@ def test_guarded_and_cited_text_is_text() -> None:
     ],
 )
 def test_words_are_found_wherever_they_are(name: str, message: object, shown: str) -> None:
-    (entry,) = wire(name).entries(message, 0)
+    (entry,) = get_format(name).parts(message, 0)
 
     assert entry.text == shown
-    assert wire(name).size(message) >= len(shown.replace("\n", ""))
+    assert get_format(name).size(message) >= len(shown.replace("\n", ""))
 
 
 def test_gemini_shows_what_its_own_tools_did() -> None:
@@ -302,7 +304,7 @@ def test_gemini_shows_what_its_own_tools_did() -> None:
             {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"text": "blue"}}},
         ],
     }
-    entries = list(wire("gemini").entries(message, 0))
+    entries = list(get_format("gemini").parts(message, 0))
 
     assert [(entry.kind, entry.name) for entry in entries] == [
         ("call", "GOOGLE_SEARCH_WEB"),
@@ -317,9 +319,9 @@ def test_a_message_of_any_class_is_read_by_its_fields() -> None:
             self.content = content
 
     note = Note("user", "hello")
-    edited = wire("openai").rewrite(note, lambda _kind, _text, _name: "bye")
+    edited = get_format("openai").rewrite(note, lambda _kind, _text, _name: "bye")
 
-    assert wire("openai").size(note) == 5
-    assert wire("openai").content(note) == {"role": "user", "content": "hello"}
+    assert get_format("openai").size(note) == 5
+    assert get_format("openai").content(note) == {"role": "user", "content": "hello"}
     assert edited == {"role": "user", "content": "bye"}
     assert note.content == "hello"

@@ -1,4 +1,4 @@
-"""What every wire format promises, held against all five with one set of tests."""
+"""What every message format promises, held against all five with one set of tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from compacter.messages import media
-from compacter.messages.format import WIRE_FORMATS, wire
+from compacter.messages.format import FORMATS, get_format
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,12 +23,12 @@ SEEN: Result = ("c1", "look", "blue")
 
 
 def test_each_name_has_its_wire_format() -> None:
-    assert [wire(name).name for name in WIRE_FORMATS] == list(WIRE_FORMATS)
+    assert [get_format(name).name for name in FORMATS] == list(FORMATS)
 
 
 def test_an_unknown_name_is_told_which_there_are() -> None:
     with pytest.raises(ValueError, match=r"'smoke'.*'openai', 'anthropic', 'responses', 'gemini', 'bedrock'"):
-        wire("smoke")
+        get_format("smoke")
 
 
 @pytest.mark.parametrize(
@@ -36,39 +36,39 @@ def test_an_unknown_name_is_told_which_there_are() -> None:
     [("openai", False), ("anthropic", True), ("responses", False), ("gemini", True), ("bedrock", True)],
 )
 def test_turns_alternate_where_the_provider_demands_it(name: str, alternates: bool) -> None:
-    assert wire(name).alternates is alternates
+    assert get_format(name).alternates is alternates
 
 
-def test_texts_weigh_their_characters(dialect: Dialect) -> None:  # G1
+def test_texts_weigh_their_characters(dialect: Dialect) -> None:
     messages = [dialect.user("héllo"), dialect.answer("日本語")]
 
-    assert dialect.wire.outline(messages).sizes == [5, 3]
-    assert [dialect.wire.size(message) for message in messages] == [5, 3]
+    assert dialect.format.outline(messages).sizes == [5, 3]
+    assert [dialect.format.size(message) for message in messages] == [5, 3]
 
 
 def test_names_arguments_and_results_weigh_too(dialect: Dialect) -> None:
     long: Call = ("c1", "look", {"at": "s" * 500})
     call, answer = dialect.calls([long]), dialect.results([("c1", "look", "r" * 700)])
 
-    assert 500 + len("look") + len("at") <= dialect.wire.outline(call).total <= 530
-    assert 700 <= dialect.wire.outline(answer).total <= 725
+    assert 500 + len("look") + len("at") <= dialect.format.outline(call).total <= 530
+    assert 700 <= dialect.format.outline(answer).total <= 725
 
 
-def test_reasoning_weighs_and_is_never_shown(dialect: Dialect) -> None:  # M13
+def test_reasoning_weighs_and_is_never_shown(dialect: Dialect) -> None:
     messages = dialect.thought("t" * 300, "said")
-    entries = [entry for message in messages for entry in dialect.wire.entries(message, 0)]
+    entries = [entry for message in messages for entry in dialect.format.parts(message, 0)]
 
-    assert 304 <= dialect.wire.outline(messages).total <= 310
+    assert 304 <= dialect.format.outline(messages).total <= 310
     assert [(entry.role, entry.kind, entry.text) for entry in entries] == [("assistant", "text", "said")]
 
 
 def test_a_large_picture_weighs_as_a_picture_and_shows_as_a_placeholder(
     dialect: Dialect,
-) -> None:  # M12, M15, P11
+) -> None:
     picture = dialect.picture()
-    (entry,) = dialect.wire.entries(picture, 7)
+    (entry,) = dialect.format.parts(picture, 7)
 
-    assert dialect.wire.size(picture) == media.IMAGE
+    assert dialect.format.size(picture) == media.IMAGE
     assert (entry.role, entry.kind, entry.index) == ("user", "media", 7)
     assert entry.text.startswith("[image/png, 640x480, 4,000,0")
     assert len(entry.text) < 60
@@ -81,7 +81,7 @@ def test_entries_tell_who_said_what(dialect: Dialect) -> None:
         *dialect.results([SEEN]),
         dialect.answer("ok"),
     ]
-    entries = [entry for i, message in enumerate(messages) for entry in dialect.wire.entries(message, i)]
+    entries = [entry for i, message in enumerate(messages) for entry in dialect.format.parts(message, i)]
 
     assert [(entry.role, entry.kind, entry.index) for entry in entries] == [
         ("user", "text", 0),
@@ -96,42 +96,42 @@ def test_entries_tell_who_said_what(dialect: Dialect) -> None:
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_what_it_says_reads_as_said(dialect: Dialect, role: Literal["user", "assistant"]) -> None:
-    said = dialect.wire.say(role, "a\n\nb")
-    (entry,) = dialect.wire.entries(said, 0)
+    said = dialect.format.say(role, "a\n\nb")
+    (entry,) = dialect.format.parts(said, 0)
 
-    assert dialect.wire.speaker(said) == role
+    assert dialect.format.speaker(said) == role
     assert (entry.role, entry.kind, entry.text) == (role, "text", "a\n\nb")
-    assert dialect.wire.size(said) == 4
-    assert dialect.wire.plain_text(said) == ("a\n\nb" if role == "user" else None)  # L2
+    assert dialect.format.size(said) == 4
+    assert dialect.format.plain_text(said) == ("a\n\nb" if role == "user" else None)
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
 def test_no_blank_text_is_said_where_the_provider_refuses_one(name: str) -> None:
-    (entry,) = wire(name).entries(wire(name).say("user", " \n"), 0)
+    (entry,) = get_format(name).parts(get_format(name).say("user", " \n"), 0)
 
     assert entry.text.strip()
 
 
 def test_a_user_message_with_more_than_text_has_no_plain_text(dialect: Dialect) -> None:
-    assert dialect.wire.plain_text(dialect.picture()) is None
-    assert dialect.wire.plain_text(dialect.results([SEEN])[0]) is None
+    assert dialect.format.plain_text(dialect.picture()) is None
+    assert dialect.format.plain_text(dialect.results([SEEN])[0]) is None
 
 
 def test_rewriting_nothing_gives_the_very_same_objects(dialect: Dialect) -> None:
     messages = dialect.one_of_each()
 
-    assert all(dialect.wire.rewrite(m, lambda _kind, text, _name: text) is m for m in messages)
+    assert all(dialect.format.rewrite(m, lambda _kind, text, _name: text) is m for m in messages)
 
 
-def test_reading_and_rewriting_leave_the_message_as_it_was(dialect: Dialect) -> None:  # M14
+def test_reading_and_rewriting_leave_the_message_as_it_was(dialect: Dialect) -> None:
     messages = dialect.one_of_each()
     before = copy.deepcopy(messages)
-    dialect.wire.outline(messages)
+    dialect.format.outline(messages)
     for index, message in enumerate(messages):
-        list(dialect.wire.entries(message, index))
-        dialect.wire.content(message)
-        dialect.wire.plain_text(message)
-        dialect.wire.rewrite(message, lambda _kind, _text, _name: "changed")
+        list(dialect.format.parts(message, index))
+        dialect.format.content(message)
+        dialect.format.plain_text(message)
+        dialect.format.rewrite(message, lambda _kind, _text, _name: "changed")
 
     assert messages == before
 
@@ -139,15 +139,15 @@ def test_reading_and_rewriting_leave_the_message_as_it_was(dialect: Dialect) -> 
 def test_an_edited_result_keeps_its_pair(dialect: Dialect) -> None:
     messages = [*dialect.calls([LOOK]), *dialect.results([("c1", "look", "r" * 900)]), dialect.user("a")]
     edited = [
-        dialect.wire.rewrite(m, lambda kind, text, _name: "[cleared]" if kind == "result" else text) for m in messages
+        dialect.format.rewrite(m, lambda kind, text, _name: "[cleared]" if kind == "result" else text) for m in messages
     ]
 
     assert [old is new for old, new in zip(messages, edited, strict=True)] == [True, False, True]
-    assert dialect.wire.outline(edited).broken == ()
-    assert dialect.wire.outline(edited).steps == [0, 2]
-    (entry,) = dialect.wire.entries(edited[1], 1)
+    assert dialect.format.outline(edited).broken == ()
+    assert dialect.format.outline(edited).steps == [0, 2]
+    (entry,) = dialect.format.parts(edited[1], 1)
     assert "[cleared]" in entry.text
-    assert dialect.wire.size(edited[1]) < 60
+    assert dialect.format.size(edited[1]) < 60
 
 
 def test_results_know_their_tools_by_position(dialect: Dialect) -> None:
@@ -160,7 +160,7 @@ def test_results_know_their_tools_by_position(dialect: Dialect) -> None:
         *dialect.results([("c1", "listen", "hum")]),
     ]
 
-    assert dialect.wire.tool_names(messages) == {2: ("look",), 4: ("listen",)}
+    assert dialect.format.tool_names(messages) == {2: ("look",), 4: ("listen",)}
 
 
 def test_a_result_that_names_no_tool_is_its_calls() -> None:
@@ -171,36 +171,36 @@ def test_a_result_that_names_no_tool_is_its_calls() -> None:
         {"role": "tool", "tool_call_id": "stray", "content": "?"},
     ]
 
-    assert wire("openai").tool_names(messages) == {1: ("look",), 2: ("",)}
+    assert get_format("openai").tool_names(messages) == {1: ("look",), 2: ("",)}
 
 
 def test_an_edited_text_leaves_calls_as_they_are(dialect: Dialect) -> None:
     def shout(kind: str, text: str, _name: str) -> str:
         return text.upper() if kind == "text" else text
 
-    call, text = dialect.calls([LOOK])[0], dialect.wire.rewrite(dialect.user("hush"), shout)
+    call, text = dialect.calls([LOOK])[0], dialect.format.rewrite(dialect.user("hush"), shout)
 
-    assert dialect.wire.rewrite(call, shout) is call
-    assert dialect.wire.plain_text(text) == "HUSH"
+    assert dialect.format.rewrite(call, shout) is call
+    assert dialect.format.plain_text(text) == "HUSH"
 
 
 def test_a_cache_mark_is_no_content(dialect: Dialect) -> None:
     marked, bare = dialect.marked
 
-    assert dialect.wire.content(marked) == dialect.wire.content(bare)
-    assert dialect.wire.content(marked) != dialect.wire.content(dialect.user("b"))
+    assert dialect.format.content(marked) == dialect.format.content(bare)
+    assert dialect.format.content(marked) != dialect.format.content(dialect.user("b"))
 
 
 def test_content_is_json_and_tells_messages_apart(dialect: Dialect) -> None:
-    texts = [json.dumps(dialect.wire.content(m), sort_keys=True) for m in dialect.one_of_each()]
+    texts = [json.dumps(dialect.format.content(m), sort_keys=True) for m in dialect.one_of_each()]
 
     assert len(set(texts)) == len(texts)
 
 
 def test_a_prompt_is_a_request_of_this_format(dialect: Dialect) -> None:
     prompt = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Sum it up."}]
-    messages, options = dialect.wire.prompt(prompt)
-    texts = [e.text for i, m in enumerate(messages) for e in dialect.wire.entries(m, i)]
+    messages, options = dialect.format.prompt(prompt)
+    texts = [e.text for i, m in enumerate(messages) for e in dialect.format.parts(m, i)]
     expected = {
         "openai": {},
         "anthropic": {"system": "Be brief."},
@@ -211,7 +211,7 @@ def test_a_prompt_is_a_request_of_this_format(dialect: Dialect) -> None:
 
     assert options == expected[dialect.name]
     assert texts == (["Be brief.", "Sum it up."] if dialect.name == "openai" else ["Sum it up."])
-    assert dialect.wire.prompt([prompt[1]])[1] == {}
+    assert dialect.format.prompt([prompt[1]])[1] == {}
 
 
 STRANGE: list[Message] = [
@@ -234,13 +234,13 @@ STRANGE: list[Message] = [
 
 
 @pytest.mark.parametrize("message", STRANGE, ids=range(len(STRANGE)))
-def test_a_stranger_is_read_without_harm(dialect: Dialect, message: Message) -> None:  # L7
-    wire = dialect.wire
+def test_a_stranger_is_read_without_harm(dialect: Dialect, message: Message) -> None:
+    wire = dialect.format
     outline = wire.outline([message, dialect.user("a")])
 
     assert outline.steps == [0, 1]
     assert wire.size(message) >= 0
-    assert all(isinstance(entry.text, str) for entry in wire.entries(message, 0))
+    assert all(isinstance(entry.text, str) for entry in wire.parts(message, 0))
     assert wire.rewrite(message, lambda _kind, text, _name: text) is message
     assert isinstance(wire.speaker(message), str)
     assert wire.plain_text(message) is None or isinstance(wire.plain_text(message), str)
@@ -250,9 +250,9 @@ def test_a_stranger_is_read_without_harm(dialect: Dialect, message: Message) -> 
 def test_real_conversations_are_read_whole(data: Path) -> None:
     with (data / "conversations.jsonl").open(encoding="utf-8") as lines:
         for record in map(json.loads, lines):
-            reader, messages = wire(record["format"]), record["messages"]
+            reader, messages = get_format(record["format"]), record["messages"]
             outline = reader.outline(messages)
-            entries = [entry for i, message in enumerate(messages) for entry in reader.entries(message, i)]
+            entries = [entry for i, message in enumerate(messages) for entry in reader.parts(message, i)]
 
             # What is said is counted once, and besides only names, arguments, results, reasoning.
             shown = sum(len(entry.text) for entry in entries if entry.kind == "text")

@@ -1,0 +1,116 @@
+"""A strategy may be a plain function of a task; whatever it is, the caller's messages stay as they were."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import Chain, ClearToolResults, Compacter, Summarize, Truncate
+from compacter.compaction.task import CompactionStrategy, as_strategy, edits
+from compacter.errors import ConfigurationError
+from compacter.events import CompactionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from compacter.compaction.task import CompactionTask
+
+TALK: list[Any] = [
+    {"role": role, "content": f"{role} {turn} " + "word " * 40} for turn in range(10) for role in ("user", "assistant")
+]
+
+
+def newest(task: CompactionTask) -> list[Any]:
+    return task.keep(range(len(task.messages) - 4, len(task.messages)), note="Older messages were left out.")
+
+
+@pytest.mark.parametrize("strategy", [newest, [newest], Chain(newest), [ClearToolResults(), newest]])
+def test_a_plain_function_is_a_strategy_under_its_name(strategy: Any) -> None:
+    made = Compacter(strategy=strategy).compact(TALK)
+
+    assert made.messages[1:] == TALK[-4:]
+    assert made.event is not None
+    assert made.event.strategy == "newest"
+
+
+def test_a_lambda_and_an_object_that_is_called_are_strategies() -> None:
+    class Newest:
+        def __call__(self, task: CompactionTask) -> list[Any]:
+            return newest(task)
+
+    names = [as_strategy(value).name for value in (lambda task: newest(task), Newest(), Truncate())]  # noqa: PLW0108
+
+    assert names == ["lambda", "Newest", "truncate"]
+
+
+@pytest.mark.parametrize("value", [None, 7, "truncate", Truncate, object(), SimpleNamespace(name="x")])
+def test_anything_else_is_refused_with_a_word_on_what_is_taken(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"Summarize\(\).*function of a task"):
+        Compacter(strategy=value)
+    with pytest.raises(ConfigurationError, match=r"Summarize\(\).*function of a task"):
+        Chain(value)
+
+
+def test_only_strategies_that_say_so_edit() -> None:
+    assert [edits(strategy) for strategy in (ClearToolResults(), Summarize(), as_strategy(newest))] == [
+        True,
+        False,
+        False,
+    ]
+    assert edits(Chain(Summarize(), Chain(ClearToolResults())))
+    assert not edits(Chain(Summarize()))
+    assert isinstance(as_strategy(newest), CompactionStrategy)
+
+
+class Message:
+    """A message of a program's own class."""
+
+    def __init__(self, role: str, content: str) -> None:
+        self.role, self.content = role, content
+
+
+def at_once(task: CompactionTask) -> list[Any]:
+    change(task.messages[0])
+    return newest(task)
+
+
+def in_steps(task: CompactionTask) -> Generator[Any, Any, list[Any]]:
+    change(task.messages[0])
+    yield from ()
+    change(task.messages[2])
+    return newest(task)
+
+
+def raising(task: CompactionTask) -> list[Any]:
+    change(task.messages[0])
+    raise RuntimeError("lost")
+
+
+def raising_in_steps(task: CompactionTask) -> Generator[Any, Any, list[Any]]:
+    yield from ()
+    change(task.messages[0])
+    raise RuntimeError("lost")
+
+
+def change(message: Any) -> None:
+    if isinstance(message, dict):
+        message["content"] = "changed"
+        message["more"] = True
+    else:
+        message.content = "changed"
+
+
+@pytest.mark.parametrize("strategy", [at_once, in_steps, raising, raising_in_steps])
+@pytest.mark.parametrize("kind", ["dicts", "objects"])
+def test_a_strategy_that_changes_messages_is_refused_and_they_are_put_back(strategy: Any, kind: str) -> None:
+    talk = copy.deepcopy(TALK) if kind == "dicts" else [Message(**message) for message in TALK]
+    told: list[object] = []
+    made = Compacter(strategy=strategy, on_event=told.append).compact(talk)
+
+    assert [message if kind == "dicts" else vars(message) for message in talk] == TALK
+    assert any(isinstance(event, CompactionFailed) and "raised" in event.reason for event in told)
+    assert made.event is not None
+    assert made.event.fallback

@@ -1,0 +1,147 @@
+"""What one compaction would fold: how much, and where the cut lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compacter import Chain, ClearToolResults, Compacter, Summarize, TokenLimit
+from compacter.compaction.calibration import Calibration
+from compacter.compaction.check import assemble
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.cut import choose_cut
+from compacter.compaction.plan import Job, plan, target_characters
+from compacter.messages.format import get_format
+from compacter.options import Options
+from compacter.summaries import tag
+
+OPENAI = get_format("openai")
+
+
+def say(role: str, size: int) -> dict[str, Any]:
+    return {"role": role, "content": "x" * size}
+
+
+def look(size: int) -> list[dict[str, Any]]:
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "r" * size},
+    ]
+
+
+def turns(*sizes: int) -> list[dict[str, Any]]:
+    """Messages of these sizes, the user's first."""
+    return [say(("user", "assistant")[place % 2], size) for place, size in enumerate(sizes)]
+
+
+def test_the_target_leaves_a_margin_below_the_limit() -> None:
+    found = TokenLimit(limit=1_000, requested=1_500, kind="input")
+
+    assert target_characters(found, Calibration(chars_per_token=4.0), overhead=0, output_tokens=None) == 3_880
+
+
+def test_the_target_leaves_room_for_the_output_where_the_provider_counts_it() -> None:
+    sizes = [
+        target_characters(
+            TokenLimit(limit=1_000, requested=1_500, kind=kind), Calibration(), overhead=100, output_tokens=200
+        )
+        for kind in ("input", "input_plus_output")
+    ]
+
+    assert sizes == [3_780, 3_004]
+
+
+def test_without_any_limit_there_is_no_target() -> None:
+    assert target_characters(None, Calibration(), overhead=0, output_tokens=None) is None
+    assert target_characters(None, Calibration(window=100), overhead=1_000, output_tokens=None) == 0
+
+
+def test_a_turn_that_is_nearly_folded_is_folded_to_its_end() -> None:
+    talk = turns(500, 500, 500, 40, 300, 300, 9)
+
+    assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.7) == 4
+
+
+def test_a_turn_with_more_left_than_a_twentieth_is_cut_where_the_share_is_reached() -> None:
+    talk = turns(500, 500, 500, 140, 300, 300, 9)
+
+    assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.65) == 3
+
+
+def test_a_prior_summary_does_not_count_against_the_share_of_the_messages() -> None:
+    prior = {"role": "user", "content": tag.compose("p" * 2_000)}
+    talk = [say(role, 100) for _ in range(5) for role in ("assistant", "user")]
+    folded = [choose_cut(Conversation.of(list_, OPENAI), ratio=0.5) for list_ in ([prior, *talk], talk)]
+
+    assert folded[0] - 1 == folded[1] > 0
+
+
+@pytest.mark.parametrize(("ratio", "cut"), [(0.95, 5), (1.0, 7)])
+def test_results_that_the_model_has_not_read_are_kept_back_unless_all_is_to_go(ratio: float, cut: int) -> None:
+    talk = [say("user", 10), *look(400), *look(400), *look(400)]
+
+    assert choose_cut(Conversation.of(talk, OPENAI), ratio=ratio) == cut
+
+
+def test_without_a_summary_no_filler_opens_a_history_that_began_with_the_assistant() -> None:
+    talk = [say("assistant", 1), say("user", 2), say("assistant", 3), say("user", 4)]
+    out = assemble(Conversation.of(talk, OPENAI), [2, 3], None, alternate=True)
+
+    assert out == talk[2:]
+
+
+def test_what_just_fits_between_two_strategies_is_not_enough() -> None:
+    spoken = [say(role, 300) for _ in range(5) for role in ("user", "assistant")]
+    talk = [*spoken, *look(4_000), *look(4_000), *look(10), *look(10), *look(10), say("user", 10)]
+    chain = Chain(ClearToolResults(), Summarize())
+    compacter = Compacter(strategy=chain, summarizer=lambda messages, **_: "They looked.")
+    cleared = Compacter(strategy=ClearToolResults()).compact(talk, budget=4_000).messages
+    left = Conversation.of(cleared, OPENAI).size
+
+    by_hand = compacter.compact(talk, budget=left)
+    assert by_hand.event is not None
+    assert by_hand.event.strategy == "clear_tool_results"
+
+    def call(target: int) -> int:
+        asked: list[object] = []
+
+        def summarizer(messages: list[Any], **_: object) -> str:
+            asked.append(messages)
+            return "They looked."
+
+        inner = Compacter(strategy=chain, summarizer=summarizer)
+
+        def complete(messages: list[Any]) -> str:
+            size = sum(OPENAI.size(message) for message in messages)
+            if size > target:
+                raise ValueError(
+                    f"This model's maximum context length is {target // 4} tokens. "
+                    f"However, your messages resulted in {size // 4} tokens."
+                )
+            return "done"
+
+        assert inner.wrap(complete)(messages=talk) == "done"
+        return len(asked)
+
+    assert call(int(left / 0.97 / 0.85)) == 0
+    assert call(int(left / 0.97) + 40) == 1
+
+
+def job(messages: list[Any], **facts: Any) -> Job:
+    return Job(
+        conversation=Conversation.of(messages, OPENAI), trigger="token_limit", calibration=Calibration(), **facts
+    )
+
+
+def test_a_plan_is_made_once_and_carries_what_was_read() -> None:
+    work = job([say(role, 100) for _ in range(5) for role in ("user", "assistant")])
+    made = plan(Options(), work)
+
+    assert made.conversation is work.conversation
+
+
+def test_a_plan_of_nothing_folds_nothing() -> None:
+    assert plan(Options(), job([])).cut == 0
+    assert Compacter().plan([]).cut == 0
