@@ -16,7 +16,7 @@ from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.plan import Job, plan
 from compacter.compaction.run import compact
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionStrategy, links_of
+from compacter.compaction.task import StrategyLike, links_of
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
@@ -37,7 +37,7 @@ class CompacterOptions(TypedDict, total=False):
     summarizer: Summarizer
     summary_prompt: str | None
     max_summary_tokens: int
-    strategy: CompactionStrategy | Sequence[CompactionStrategy]
+    strategy: StrategyLike | Sequence[StrategyLike]
     fallback: Fallback | Sequence[Fallback] | None
     preserve_recent_turns: int
     pin: Callable[[Message], object] | None

@@ -208,7 +208,7 @@ class TestChain:
         lambda: Shorten(min_size="big"),  # type: ignore[arg-type]
         Chain,
         lambda: Chain([]),
-        lambda: Chain(Summarize),
+        lambda: Chain(Summarize),  # type: ignore[arg-type]
     ],
 )
 def test_what_makes_no_sense_is_refused(make: Any) -> None:

@@ -41,6 +41,8 @@ class Request:
     """The option ``pin``."""
     pinned_by_history: frozenset[int] = frozenset()
     """``id`` of messages that a ``History`` has pinned."""
+    watched: bool = True
+    """Whether somebody listens to events, or there is a trigger: then every reply's usage is looked at."""
     read: Conversation | None = None
     """``messages``, where they were read already."""
 

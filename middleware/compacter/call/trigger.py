@@ -183,7 +183,7 @@ def _checked(
 ) -> Flow[Completed]:
     """Take in the reply's usage; a prompt that the server cut silently is compacted and sent once more."""
     tokens = reply.input_tokens
-    if not tokens:
+    if not tokens or (calibration.learnt and not request.watched):
         return reply.raw, request
     size = request.size  # Once: with a long history it is most of what such a call costs.
     truncated = silently_cut(request, size, calibration, tokens)

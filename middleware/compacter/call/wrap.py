@@ -71,13 +71,13 @@ class WrappedFunction:
     def synchronous(self) -> Function:
         """A function for a function."""
         function, state, binding = self.function, self.state, self.binding
-        count_call, busy, detect, messages = state.count_call, self._busy(), state.detect, binding.messages
-        param = self._param()
+        count_call, idle, detect, messages = state.count_call, self._idle(), state.detect, binding.messages
+        param, shape_of, event_hooks, note = self._param(), streams.shape, state.event_hooks, self._note
 
         def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if busy() or (type(given) is not list and binding.needs_list(args, kwargs)):
+            if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 if self.returns_awaitable:
                     return self._handle(ASYNC, args, kwargs)
                 return run(self._handle(SYNC, args, kwargs))
@@ -90,14 +90,14 @@ class WrappedFunction:
                     raise
                 refused = Reply(token_limit=found, error=error)
             else:
-                shape = streams.shape(type(raw))
+                shape = shape_of(type(raw))
                 if shape is not None:
                     return self._shaped(shape, raw, given, args, kwargs)
                 found = detect_in_reply(raw)
                 if found is None:
-                    if state.event_hooks:
+                    if event_hooks:
                         run(self._look_for_cut(SYNC, raw, args, kwargs))
-                    self._note(raw, given)
+                    note(raw, given)
                     return raw
                 refused = Reply(token_limit=found, raw=raw)
             return run(self._handle(SYNC, args, kwargs, refused))
@@ -107,25 +107,21 @@ class WrappedFunction:
     def asynchronous(self) -> Function:
         """A coroutine function for a coroutine function."""
         function, state, binding = self.function, self.state, self.binding
-        count_call, busy, messages, param = state.count_call, self._busy(), binding.messages, self._param()
+        count_call, idle, messages, param = state.count_call, self._idle(), binding.messages, self._param()
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if busy() or (type(given) is not list and binding.needs_list(args, kwargs)):
+            if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 return await self._handle(ASYNC, args, kwargs)
             return await self._awaited(function(*args, **kwargs), given, args, kwargs)
 
         return call
 
-    def _busy(self) -> Callable[[], bool]:
-        """Whether a call has something to do before the wrapped function: a record to look up, or a trigger."""
-        memory = self.state.memory
-        if self.state.proactive or memory is None:
-            proactive = self.state.proactive
-            return lambda: proactive
-        empty = memory.empty
-        return lambda: not empty()
+    def _idle(self) -> Callable[[], bool]:
+        """Whether a call has nothing to do before the wrapped function: no record to look up and no trigger."""
+        proactive, memory = self.state.proactive, self.state.memory
+        return (lambda: not proactive) if proactive or memory is None else memory.empty
 
     def _param(self) -> str:
         """The keyword that messages are passed by; empty where only the binding can tell."""
@@ -342,6 +338,7 @@ class WrappedFunction:
             model=model,
             digest=conversation,
             pin=state.options.pin,
+            watched=state.proactive or bool(state.event_hooks),
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
         )
         read = _Read(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,15 @@ from compacter.compaction.check import kept_and_discarded
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import moved, plan
 from compacter.compaction.summarize import reserve
-from compacter.compaction.task import Compacting, CompactionStrategy, CompactionTask, as_strategy, edits, links_of
+from compacter.compaction.task import (
+    Compacting,
+    CompactionStrategy,
+    CompactionTask,
+    StrategyLike,
+    as_strategy,
+    edits,
+    links_of,
+)
 from compacter.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ class Chain:
     strategies: tuple[CompactionStrategy, ...]
     name: str = "chain"
 
-    def __init__(self, *strategies: object) -> None:
+    def __init__(self, *strategies: StrategyLike | Sequence[StrategyLike]) -> None:
         given: list[object] = []
         for one in strategies:
             given.extend(one if isinstance(one, (list, tuple)) else (one,))

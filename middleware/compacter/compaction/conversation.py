@@ -60,12 +60,6 @@ class Conversation:
         held = tuple(messages)
         outline = format.outline(held)
         kinds, sizes = outline.kinds, outline.sizes
-        if Kind.USER not in kinds and Kind.OTHER in kinds:
-            # Nobody speaks in a role that the format knows, so nobody can say what the roles mean.
-            kinds = [
-                Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
-                for kind, message in zip(kinds, held, strict=True)
-            ]
         start = len(kinds) - 1 - kinds[::-1].index(Kind.COMPACTED) if Kind.COMPACTED in kinds else None
         if start:
             sizes = [0] * start + sizes[start:]
@@ -84,7 +78,15 @@ class Conversation:
             size=sum(sizes),
             free=0,
         )
-        return found._settled(found._summary_message(), start)
+        prior = found._summary_message()
+        if Kind.USER not in kinds[0 if prior is None else prior + 1 :] and Kind.OTHER in kinds:
+            # Nobody speaks in a role that the format knows, so nobody can say what the roles mean.
+            unknown = (
+                Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
+                for kind, message in zip(kinds, held, strict=True)
+            )
+            found = replace(found, kinds=tuple(unknown))
+        return found._settled(prior, start)  # noqa: SLF001 - its own kind
 
     def _settled(self, prior: int | None, start: int | None) -> Conversation:
         """With what follows from where the prior summary and the provider's own compaction are."""

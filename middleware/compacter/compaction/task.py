@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.check import assemble
 from compacter.compaction.cut import CompactionPlan
+from compacter.effects import Effect
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 from compacter.messages.parts import Part
@@ -20,7 +20,6 @@ from compacter.summary.words import flat
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
     from compacter.compaction.plan import Job
-    from compacter.effects import Effect
     from compacter.options import Options
 
 
@@ -153,7 +152,7 @@ class CompactionTask:
         return assemble(self.conversation, keep, message, alternate=self.alternate)
 
 
-Compacting = Generator["Effect[Any]", Any, "Sequence[Message]"]
+Compacting = Generator[Effect[Any], Any, Sequence[Message]]
 """A strategy that needs a model is a generator of effects that returns the compacted list."""
 
 
@@ -210,6 +209,10 @@ class FunctionStrategy:
         return self.function(task)
 
 
+StrategyLike: TypeAlias = CompactionStrategy | Callable[[CompactionTask], Sequence[Message] | Compacting]
+"""What is taken where a strategy is wanted."""
+
+
 def as_strategy(value: object) -> CompactionStrategy:
     """``value`` as a strategy: one as it is, a function wrapped. Raises ``ConfigurationError`` for anything else."""
     if isinstance(value, type):
@@ -217,7 +220,7 @@ def as_strategy(value: object) -> CompactionStrategy:
     elif isinstance(value, CompactionStrategy):
         return value
     elif callable(value):
-        name = value.__name__ if isinstance(value, FunctionType) else type(value).__name__
+        name = str(getattr(value, "__name__", type(value).__name__))
         return FunctionStrategy(value, name.strip("<>"))
     raise ConfigurationError(
         "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "

@@ -77,7 +77,7 @@ class InProcessMemory(BaseMemory):
 
     def empty(self) -> bool:
         """Whether there is no record."""
-        return not self._ids
+        return len(self) == 0
 
     def _room(self) -> int:
         return self.max_bytes - int(self._records.currsize)

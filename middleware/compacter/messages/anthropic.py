@@ -12,7 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from compacter.messages import media
-from compacter.messages.fields import Json, characters, faithful, field, json_text, listed, plain, replaced, text_field
+from compacter.messages.fields import (
+    Json,
+    characters,
+    faithful,
+    field,
+    json_text,
+    listed,
+    plain,
+    replaced,
+    text_field,
+    word,
+)
 from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
 from compacter.messages.parts import (
     Outline,
@@ -53,7 +64,7 @@ class AnthropicFormat(MessageFormat):
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for block in listed(field(message, "content")):
-            kind = field(block, "type")
+            kind = word(block, "type")
             if isinstance(block, str):
                 yield text_part(role, block, index)
             elif kind == "text":
@@ -82,7 +93,7 @@ class AnthropicFormat(MessageFormat):
         return {"role": role, "content": spoken(text)}
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
-        kind = field(block, "type")
+        kind = word(block, "type")
         if isinstance(block, str) or kind == "text":
             old = block if isinstance(block, str) else text_field(block, "text")
             new = edit("text", old, "")
@@ -96,7 +107,7 @@ class AnthropicFormat(MessageFormat):
             return block if new == old else replaced(block, content=new)
         return block
 
-    def content(self, message: Message) -> Json:
+    def _content(self, message: Message) -> Json:
         """The message as data without marks; a lone text block is the same as a string."""
         data = faithful(message, _OWN)
         if isinstance(data, dict) and isinstance(data.get("content"), str):
@@ -113,7 +124,7 @@ class AnthropicFormat(MessageFormat):
         """The summary in the newest ``compaction`` block. One without content is a compaction that failed."""
         content = field(message, "content")
         for block in reversed(content if isinstance(content, (list, tuple)) else ()):
-            if field(block, "type") == "compaction" and (field(block, "content") or field(block, "encrypted_content")):
+            if word(block, "type") == "compaction" and (field(block, "content") or field(block, "encrypted_content")):
                 return text_field(block, "content")
         return None
 
@@ -122,11 +133,11 @@ def _result(block: Message, index: int) -> Iterator[Part]:
     # The id goes with a part of its own: the output may be empty, or nothing but an image.
     yield result_part("", text_field(block, "tool_use_id"), index)
     for part in listed(field(block, "content")):
-        if field(part, "type") in _MEDIA:
+        if word(part, "type") in _MEDIA:
             yield _medium(part, "tool", index)
         elif isinstance(part, str):
             yield result_part(part, None, index)
-        elif field(part, "type") == "text":
+        elif word(part, "type") == "text":
             yield result_part(text_field(part, "text"), None, index)
         else:
             yield Part("tool", "result", _other_text(part), "", index, _other_size(part))
@@ -135,7 +146,7 @@ def _result(block: Message, index: int) -> Iterator[Part]:
 def _other_text(block: Message) -> str:
     """The text of a search result, or a block that only its tool knows as JSON, without what is sealed."""
     inner = field(block, "content")
-    if field(block, "type") == "search_result":
+    if word(block, "type") == "search_result":
         texts = [text_field(part, "text") for part in listed(inner)]
         return "\n".join(filter(None, (text_field(block, "title"), *texts)))
     data = plain(block)
@@ -163,9 +174,9 @@ def _medium(block: Message, role: Speaker, index: int) -> Part:
 def _weighed(block: Message) -> tuple[str, int]:
     """What stands for a medium, and its weight in characters."""
     source = field(block, "source")
-    kind, data = field(source, "type"), field(source, "data")
-    mime = str(field(source, "media_type") or ("application/pdf" if field(block, "type") == "document" else "image/*"))
-    if field(block, "type") == "container_upload":
+    kind, data = word(source, "type"), field(source, "data")
+    mime = str(field(source, "media_type") or ("application/pdf" if word(block, "type") == "document" else "image/*"))
+    if word(block, "type") == "container_upload":
         mime = "application/octet-stream"
     if kind == "text" and isinstance(data, str):
         return media.placeholder(mime, bytes_=len(data)), len(data)
@@ -178,7 +189,7 @@ def _weighed(block: Message) -> tuple[str, int]:
 
 
 def _part_size(part: Message) -> int:
-    return _weighed(part)[1] if field(part, "type") in _MEDIA else characters(field(part, "text") or part)
+    return _weighed(part)[1] if word(part, "type") in _MEDIA else characters(field(part, "text") or part)
 
 
 ANTHROPIC = AnthropicFormat()

@@ -78,7 +78,7 @@ class BedrockFormat(MessageFormat):
         new = edit("result", old, "")
         return block if new == old else replaced(block, toolResult=replaced(answer, content=[{"text": spoken(new)}]))
 
-    def content(self, message: Message) -> Json:
+    def _content(self, message: Message) -> Json:
         """The message as data without cache points."""
         data = faithful(message, _OWN)
         blocks = field(data, "content")

@@ -46,6 +46,12 @@ def field(item: Message, name: str) -> Json:
     return value
 
 
+def word(item: Message, name: str) -> str | None:
+    """The field ``name`` where it is text, such as a role or a type, else ``None``."""
+    value = field(item, name)
+    return value if type(value) is str else None
+
+
 def text_field(item: Message, name: str) -> str:
     """The field ``name`` as text; empty where there is none."""
     value = field(item, name)

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from compacter.errors import ConfigurationError
-from compacter.messages.fields import Json, characters, field, listed, replaced, text_field
+from compacter.messages.fields import Json, Unencodable, characters, field, listed, replaced, text_field, word
 from compacter.messages.parts import Outline, Part, Speaker, only_text, outlined, text_part
 from compacter.messages.steps import Kind, Steps, group
 
@@ -57,7 +57,7 @@ class MessageFormat:
 
     def kind(self, message: Message) -> Kind:
         """What this format takes a message for by its role. ``Kind.UNKNOWN``: not a message of this format."""
-        role = field(message, "role")
+        role = word(message, "role")
         if type(role) is not str or (type(message) is not dict and foreign(message)):
             return Kind.UNKNOWN
         return self.roles.get(role, Kind.OTHER)
@@ -70,12 +70,8 @@ class MessageFormat:
         """What this format makes of a text: a new message, never blank where the provider refuses that."""
         raise NotImplementedError
 
-    def content(self, message: Message) -> Json:
-        """What this format sends of a message, as data without marks to make a digest of.
-
-        Two messages have equal content (by ``==``, and as JSON) only if they are the same to the provider. Raises
-        ``Unencodable`` where that cannot be known (see ``fields.faithful``).
-        """
+    def _content(self, message: Message) -> Json:
+        """What this format sends of a message, as ``faithful`` data, in one form where several mean the same."""
         raise NotImplementedError
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
@@ -153,6 +149,19 @@ class MessageFormat:
             return only_text(self._parts(message, "user", 0))
         except Exception:  # noqa: BLE001 - as in ``read``
             return None
+
+    def content(self, message: Message) -> Json:
+        """A message as data to make a digest of, without marks that are no content.
+
+        Two messages have equal content (by ``==``, and as JSON) only if they are the same to the provider. Raises
+        ``Unencodable``, and nothing else, where that cannot be known.
+        """
+        try:
+            return self._content(message)
+        except Unencodable:
+            raise
+        except Exception as error:
+            raise Unencodable(f"{type(message).__name__} cannot be read: {type(error).__name__}") from error
 
     def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
         """Index of each message that carries tool results -> the tools' names in order; "" where none is known."""
@@ -287,7 +296,7 @@ def foreign(message: Message) -> bool:
         slots = vars(ancestor).get("__slots__", ())
         names.update((slots,) if isinstance(slots, str) else slots)
     names -= {"__dict__", "__weakref__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"}
-    known = field(message, "role") in _ROLES if "role" in names else "type" in names and "content" not in names
+    known = word(message, "role") in _ROLES if "role" in names else "type" in names and "content" not in names
     return not (known and names <= _FIELDS)
 
 
@@ -300,19 +309,19 @@ def _plain_talk(messages: Sequence[Message]) -> bool:
 
 
 def _refuse_foreign(messages: Sequence[Message]) -> None:
-    for kind in set(map(type, messages)) - {dict}:
-        index = next(index for index, message in enumerate(messages) if type(message) is kind)
+    for made in set(map(type, messages)) - {dict}:
+        index = next(index for index, message in enumerate(messages) if type(message) is made)
         if foreign(messages[index]):
             raise UnknownFormatError(
-                f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a message of any "
+                f"messages[{index}] is a {made.__module__}.{made.__qualname__}, which is not a message of any "
                 "provider's API; "
                 'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
-                + _CONVERTERS.get(kind.__module__.partition(".")[0], "")
+                + _CONVERTERS.get(made.__module__.partition(".")[0], "")
             )
     heads = list(islice(messages, _LOOK_AT))
-    spoken = any(field(message, "role") in ("user", "assistant") for message in heads)
+    spoken = any(word(message, "role") in ("user", "assistant") for message in heads)
     for index, message in enumerate(heads):
-        what, role, kind = "", field(message, "role"), field(message, "type")
+        what, role, kind = "", word(message, "role"), word(message, "type")
         if field(message, "parts") is not None and field(message, "content") is None:
             what = "parts that are not Gemini's"
         elif role is None and not spoken and not _is_item(kind):
@@ -344,9 +353,9 @@ def _telling(message: Message) -> FormatName | None:
     if type(message) is not dict and foreign(message):
         return None
     parts = field(message, "parts")
-    if isinstance(parts, (list, tuple)) and field(message, "role") in (None, "user", "model", "function", "tool"):
+    if isinstance(parts, (list, tuple)) and word(message, "role") in (None, "user", "model", "function", "tool"):
         return None if any(isinstance(part, dict) and not _NOT_GEMINI.isdisjoint(part) for part in parts) else "gemini"
-    kind, role = field(message, "type"), field(message, "role")
+    kind, role = word(message, "type"), word(message, "role")
     if role is None:
         return "responses" if _is_item(kind) else None
     if field(message, "tool_calls") or role in ("tool", "function"):
@@ -361,7 +370,7 @@ def _telling(message: Message) -> FormatName | None:
 
 
 def _telling_part(part: Any) -> FormatName | None:
-    kind = field(part, "type")
+    kind = word(part, "type")
     if kind in _RESPONSES_PARTS:
         return "responses"
     if kind in _ANTHROPIC_PARTS:

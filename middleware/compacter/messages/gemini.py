@@ -15,7 +15,18 @@ from functools import lru_cache
 from typing import Literal
 
 from compacter.messages import media
-from compacter.messages.fields import Json, characters, faithful, field, json_text, listed, plain, replaced, text_field
+from compacter.messages.fields import (
+    Json,
+    characters,
+    faithful,
+    field,
+    json_text,
+    listed,
+    plain,
+    replaced,
+    text_field,
+    word,
+)
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
 from compacter.messages.parts import (
     Outline,
@@ -64,7 +75,7 @@ class GeminiFormat(MessageFormat):
         """What a content is by its role; without a role, the user's, or the model's if it holds calls."""
         if type(message) not in _OWN_TYPES and foreign(message):
             return Kind.UNKNOWN
-        role = field(message, "role") if _is_content(message) else None
+        role = word(message, "role") if _is_content(message) else None
         if isinstance(role, str):
             return self.roles.get(role, Kind.OTHER)
         # As google-genai reads what has no role: calls can only be the model's.
@@ -134,11 +145,11 @@ class GeminiFormat(MessageFormat):
         name = "function_response" if field(block, "function_response") is not None else "functionResponse"
         return replaced(block, **{name: edited})
 
-    def content(self, message: Message) -> Json:
+    def _content(self, message: Message) -> Json:
         """The content as data in snake_case, a bare string or part as the content it stands for."""
         if _is_content(message):
             data = _snake(faithful(message, _FREE))
-            data["parts"] = [{"text": part} if isinstance(part, str) else part for part in data.get("parts") or ()]
+            data["parts"] = [{"text": part} if isinstance(part, str) else part for part in listed(data.get("parts"))]
             return data
         parts = [
             {"text": data} if isinstance(data := _snake(faithful(part, _FREE)), str) else data

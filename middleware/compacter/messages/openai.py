@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from compacter.messages import media
-from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field
+from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field, word
 from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
 from compacter.messages.parts import Outline, Part, Speaker, call_part
 from compacter.messages.steps import Kind, Steps, group
@@ -117,7 +117,7 @@ class OpenAIFormat(MessageFormat):
         # A part whose text is not in ``text`` becomes a plain text part.
         return replaced(block, text=new) if field(block, "text") == old else {"type": "text", "text": new}
 
-    def content(self, message: Message) -> Json:
+    def _content(self, message: Message) -> Json:
         """The message as data without marks and empty fields."""
         data = faithful(message, _OWN)
         if not isinstance(data, dict):
@@ -155,7 +155,7 @@ def _read_calls(calls: Json, size: int) -> Outline | None:
 
 
 def _result_id(message: Message) -> str:
-    if field(message, "role") == "function":
+    if word(message, "role") == "function":
         return "function:" + text_field(message, "name")
     return text_field(message, "tool_call_id")
 
@@ -169,7 +169,7 @@ def _part_text(part: Message) -> str | None:
     """Text of a content part; ``""`` for reasoning, ``None`` for a medium."""
     if isinstance(part, str):
         return part
-    kind = field(part, "type")
+    kind = word(part, "type")
     if kind in _THOUGHTS:
         return ""
     for name in ("text", "refusal", "input_text", "output_text"):
@@ -183,7 +183,7 @@ def _part_text(part: Message) -> str | None:
 
 def _medium(part: Message) -> tuple[str, str | None, str | None]:
     """MIME type, base64 text where there is any, and OpenAI's ``detail``."""
-    kind = field(part, "type")
+    kind = word(part, "type")
     if kind == "input_audio":
         audio = field(part, "input_audio")
         return f"audio/{field(audio, 'format') or 'wav'}", field(audio, "data"), None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Literal
 
 from compacter.messages import media
-from compacter.messages.fields import Json, characters, faithful, field, listed, replaced, text_field
+from compacter.messages.fields import Json, characters, faithful, field, listed, replaced, text_field, word
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
 from compacter.messages.parts import (
     Outline,
@@ -71,7 +71,7 @@ class ResponsesFormat(MessageFormat):
             return Kind.UNKNOWN
         what = _type(message)
         if what == "message":
-            role = field(message, "role")
+            role = word(message, "role")
             return self.roles.get(role, Kind.OTHER) if type(role) is str else Kind.UNKNOWN
         if what in _TYPES:
             return _TYPES[what]
@@ -132,7 +132,7 @@ class ResponsesFormat(MessageFormat):
         return message if new == old else replaced(message, output=new)
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
-        if not isinstance(block, str) and field(block, "type") not in _TEXTS:
+        if not isinstance(block, str) and word(block, "type") not in _TEXTS:
             return block
         old = _part_text(block)
         new = edit("text", old, "")
@@ -143,7 +143,7 @@ class ResponsesFormat(MessageFormat):
         # Annotations point into the old text by position.
         return replaced(block, text=new, annotations=[]) if field(block, "annotations") else replaced(block, text=new)
 
-    def content(self, message: Message) -> Json:
+    def _content(self, message: Message) -> Json:
         """The item as data without marks; an item without a type is a message."""
         data = faithful(message, _OWN)
         if isinstance(data, dict) and "type" not in data:
@@ -181,7 +181,7 @@ _SPEAKERS: dict[Kind, Speaker] = {
 
 
 def _type(item: Message) -> str:
-    return text_field(item, "type") or ("message" if field(item, "role") else "")
+    return text_field(item, "type") or ("message" if word(item, "role") else "")
 
 
 def _call(item: Message, what: str, index: int) -> Iterator[Part]:
@@ -208,9 +208,9 @@ def _output(output: Json, index: int) -> Iterator[Part]:
 
 
 def _part(part: Message, role: Speaker, index: int) -> Part:
-    if isinstance(part, str) or field(part, "type") in _TEXTS or field(part, "type") == "refusal":
+    if isinstance(part, str) or word(part, "type") in _TEXTS or word(part, "type") == "refusal":
         return text_part(role, _part_text(part), index)
-    if field(part, "type") in _MEDIA:
+    if word(part, "type") in _MEDIA:
         return _medium(part, role, index)
     return data_part(role, part, index)
 
@@ -218,15 +218,15 @@ def _part(part: Message, role: Speaker, index: int) -> Part:
 def _part_text(part: Message) -> str:
     if isinstance(part, str):
         return part
-    return text_field(part, "refusal" if field(part, "type") == "refusal" else "text")
+    return text_field(part, "refusal" if word(part, "type") == "refusal" else "text")
 
 
 def _medium(part: Message, role: Speaker, index: int) -> Part:
     mime, data = (
-        {"input_file": "application/pdf", "input_audio": "audio/wav"}.get(field(part, "type"), "image/*"),
+        {"input_file": "application/pdf", "input_audio": "audio/wav"}.get(text_field(part, "type"), "image/*"),
         None,
     )
-    if field(part, "type") == "input_audio":
+    if word(part, "type") == "input_audio":
         audio = field(part, "input_audio")
         mime, data = f"audio/{field(audio, 'format') or 'wav'}", field(audio, "data")
     for name in ("image_url", "file_data", "url"):
