@@ -85,6 +85,26 @@ def test_results_that_the_model_has_not_read_are_kept_back_unless_all_is_to_go(r
     assert choose_cut(Conversation.of(talk, OPENAI), ratio=ratio) == cut
 
 
+@pytest.mark.parametrize("ratio", [0.2, 0.4, 0.6, 0.8, 1.0])
+@pytest.mark.parametrize("turns_kept", [0, 2])
+def test_a_user_who_answers_and_speaks_in_one_message_is_not_parted_from_the_call(
+    ratio: float, turns_kept: int
+) -> None:
+    talk: list[Any] = [say("user", 20)]
+    for number in range(8):
+        use = {"type": "tool_use", "id": f"c{number}", "name": "look", "input": {}}
+        seen = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "ship " * 60}
+        talk += [
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [seen, {"type": "text", "text": "Go on."}]},
+        ]
+    found = Conversation.of(talk, get_format("anthropic"))
+    cut = choose_cut(found, ratio=ratio, keep_turns=turns_kept)
+
+    assert cut in found.steps
+    assert cut > 0
+
+
 def test_without_a_summary_no_filler_opens_a_history_that_began_with_the_assistant() -> None:
     talk = [say("assistant", 1), say("user", 2), say("assistant", 3), say("user", 4)]
     out = assemble(Conversation.of(talk, OPENAI), [2, 3], None, alternate=True)

@@ -139,14 +139,16 @@ def _finish_turn(conversation: Conversation, cut: int, end: int, allowed: int) -
         if rest > allowed:
             return cut
         index += 1
-    return index if index < end else cut
+    # A user who answers and speaks in one message begins a turn inside a step.
+    return index if index < end and conversation.step(index)[0] == index else cut
 
 
 def _respect_turns(conversation: Conversation, cut: int, keep: int, *, need: int, must: bool) -> int:
     sizes, protected = conversation.sizes, conversation.protected
     kinds, prior = conversation.kinds, conversation.prior
     turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
-    for limit in turns[-keep:]:
+    for turn in turns[-keep:]:
+        limit = conversation.step(turn)[0]
         if limit >= cut:
             return cut
         head = sum(sizes[:limit]) - sum(compress(sizes[:limit], protected))
