@@ -208,6 +208,19 @@ def test_bodies_in_pieces_of_any_size_are_read_alike(size: int, openai_server: P
     assert "maximum context length" in watch.refusal["message"]  # type: ignore[index]
 
 
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n\r\n"])
+def test_a_refusal_at_the_very_end_is_found_and_one_after_content_is_not(ending: bytes) -> None:
+    from compacter.clients.raw import EventWatch
+
+    refusal = b'data: {"error": {"message": "prompt is too long: 9 tokens > 5 maximum"}}' + ending
+    content = b'data: {"choices": [{"delta": {"content": "The"}}]}\n\n'
+    for body, found in ((refusal, True), (content + refusal, False)):
+        watch = EventWatch("")
+        watch.read(body)
+        watch.end()
+        assert (watch.refusal is not None) == found
+
+
 def test_a_body_without_end_is_looked_into_no_further_than_a_megabyte() -> None:
     from compacter.clients.raw import DocumentWatch, EventWatch
 

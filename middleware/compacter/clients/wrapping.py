@@ -36,7 +36,8 @@ def wrap(engine: Engine, target: T, *, messages_param: str | None, wire_format: 
     if isinstance(target, functools.partial):
         # The arguments that are bound already reach the wrapped function like any others.
         inner = wrap(engine, target.func, messages_param=messages_param, wire_format=wire_format)
-        rebound: T = functools.partial(inner, *target.args, **target.keywords)  # type: ignore[assignment]
+        bound: Any = functools.partial(inner, *target.args, **target.keywords)
+        rebound: T = bound
         return rebound
     if (messages_param is None and wire_format is None) or not callable(target):
         adapted: T | None = _adapted(engine, target)
@@ -62,7 +63,7 @@ def _adapted(engine: Engine, target: Any) -> Any:
             "compacter wraps litellm's functions and not the module: "
             "completion = compacter.wrap(litellm.completion), and so on"
         )
-    if inspect.isfunction(target) and target.__module__.partition(".")[0] == "litellm":
+    if inspect.isfunction(target) and str(target.__module__).partition(".")[0] == "litellm":
         return litellm.wrap_named(engine, target)
     if not isinstance(target, MethodType):
         wrap_client = _client_adapter(target)
