@@ -1,0 +1,147 @@
+"""The structure that a reader relies on: which room imports which, and how long the way of one overflow is."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import traceback
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import compacter
+from compacter import Compacter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "middleware" / "compacter"
+LEAVES = ("messages/", "overflow/text.py")
+"""Readers of one message or one text; a person who follows a call reads what they are named after, not them."""
+MAP = re.compile(r"^(\w+(?:\.py)?/?) +imports +(.+)$", re.MULTILINE)
+
+
+class TooLongError(Exception):
+    code = "context_length_exceeded"
+
+
+def room(module: str) -> str:
+    """The folder that a module of the package lies in, or the module itself where it lies at the top."""
+    first = module.removeprefix("compacter.").split(".")[0]
+    return f"{first}/" if (PACKAGE / first).is_dir() else f"{first}.py"
+
+
+def imported(file: Path, *, lazily: bool) -> Iterator[str]:
+    """Rooms that a file imports, at its top and in ``TYPE_CHECKING``; with ``lazily`` in its functions too."""
+    tree = ast.parse(file.read_text())
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, functions) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("compacter"):
+            continue
+        if id(node) in inside and not lazily:
+            continue
+        for alias in node.names:
+            name = f"{node.module}.{alias.name}" if node.module == "compacter" else str(node.module)
+            yield room(name)
+
+
+def rooms(*, lazily: bool) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for file in PACKAGE.rglob("*.py"):
+        inner = file.relative_to(PACKAGE)
+        own = room(".".join(("compacter", *inner.with_suffix("").parts)))
+        if own != "__init__.py":
+            found[own] |= set(imported(file, lazily=lazily)) - {own}
+    return dict(found)
+
+
+def circle(edges: dict[str, set[str]]) -> list[str]:
+    """Rooms that import each other in a ring; empty where there is none."""
+    left = dict(edges)
+    while left:
+        free = [name for name, targets in left.items() if not targets & left.keys()]
+        if not free:
+            return sorted(left)
+        for name in free:
+            del left[name]
+    return []
+
+
+def conversation(turns: int) -> list[dict[str, str]]:
+    talk = [{"role": "system", "content": "You are terse."}]
+    for number in range(turns):
+        talk.append({"role": "user", "content": f"Question {number}: what about harbour number {number}? " * 8})
+        talk.append({"role": "assistant", "content": f"Harbour {number} takes ships of {number} metres. " * 8})
+    return [*talk, {"role": "user", "content": "Which harbour was the first?"}]
+
+
+def test_no_rooms_import_each_other_in_a_ring() -> None:
+    assert circle(rooms(lazily=False)) == []
+
+
+def test_a_ring_would_be_seen() -> None:
+    assert circle({"a/": {"b/"}, "b/": {"c/"}, "c/": {"a/"}, "d/": set()}) == ["a/", "b/", "c/"]
+
+
+def test_the_map_in_contributing_is_true() -> None:
+    drawn = {name: set(targets.split(", ")) for name, targets in MAP.findall((ROOT / "CONTRIBUTING.md").read_text())}
+    there = {name: targets or {"nothing"} for name, targets in rooms(lazily=True).items()}
+    assert drawn == there
+
+
+def followed(turns: int) -> tuple[set[str], set[tuple[str, str]]]:
+    """Files and functions that one overflow enters, from the refusal to the answer, a summary included."""
+    answers = iter([TooLongError("maximum context length is 2000 tokens, but you sent 5000 tokens"), "Harbour 0."])
+
+    def completion(*, model: str, messages: list[Any]) -> dict[str, Any]:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return {"choices": [{"message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}]}
+
+    call = Compacter(summarizer=lambda messages: "They spoke of harbours.").wrap(completion)
+    files: set[str] = set()
+    functions: set[tuple[str, str]] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(str(PACKAGE)):
+            return
+        inner = str(Path(code.co_filename).relative_to(PACKAGE))
+        files.add(inner)
+        if not code.co_name.startswith("<") and not inner.startswith(LEAVES):
+            functions.add((inner, code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        call(model="gpt-4o", messages=conversation(turns))
+    finally:
+        sys.setprofile(None)
+    return files, functions
+
+
+def test_an_overflow_can_be_followed() -> None:
+    followed(30)  # Modules are loaded by the first one.
+    files, functions = followed(30)
+    assert len(files) <= 30, sorted(files)
+    assert len(functions) <= 110, sorted(functions)
+
+
+@pytest.mark.parametrize("turns", [5, 30])
+def test_a_retry_that_fails_shows_at_most_four_frames_of_compacter(turns: int) -> None:
+    errors = iter([TooLongError("maximum context length is 500 tokens, but you sent 5000 tokens"), OSError("no route")])
+
+    def completion(*, messages: list[Any]) -> None:
+        raise next(errors)
+
+    with pytest.raises(OSError, match="no route") as raised:
+        Compacter(summarizer=lambda messages: "Harbours.").wrap(completion)(messages=conversation(turns))
+
+    frames = traceback.extract_tb(raised.value.__traceback__)
+    assert len([frame for frame in frames if frame.filename.startswith(str(Path(compacter.__file__).parent))]) <= 4
