@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from uuid import uuid4
@@ -150,11 +149,14 @@ class Sent:
         self.keys: list[str] = []
         """What records of it are looked up by."""
         self._digests: dict[int, bytes] = {}
+        self._body: list[int] = []
 
-    @cached_property
+    @property
     def body(self) -> list[int]:
         """The indexes of the messages that are not system messages: positions of a record count these."""
-        return [index for index, message in enumerate(self.messages) if not is_system(self.wire, message)]
+        if not self._body:
+            self._body = [index for index, message in enumerate(self.messages) if not is_system(self.wire, message)]
+        return self._body
 
     def digest(self, index: int) -> bytes:
         """Digest of the message at this index. Raises ``Unencodable``."""
