@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
-from compacter.compaction.check import FILLERS
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.task import CompactionStrategy
-from compacter.messages.format import WIRE_FORMATS, Wire, WireName, wire
+from compacter.messages.format import FILLERS, WIRE_FORMATS, Wire, WireName, wire
 from compacter.messages.steps import Kind
 from compacter.result import CompactionResult
 from compacter.summaries import tag
@@ -96,7 +96,7 @@ def histories(draw: st.DrawFn, form: WireName) -> list[Item]:
 def faults(form: WireName, items: list[Any], result: CompactionResult, pins: Sequence[int] = ()) -> Iterator[str]:
     """Everything that is wrong with a compaction, in words of this test's own."""
     shape = wire(form)
-    out, before, after = result.messages, shape.outline(items), shape.outline(result.messages)
+    out, before, after = result.messages, Conversation.of(items, shape), Conversation.of(result.messages, shape)
     if items and not out:
         yield "nothing is left"
         return
@@ -113,11 +113,11 @@ def faults(form: WireName, items: list[Any], result: CompactionResult, pins: Seq
         yield "the order changed"
     must = {id(items[index]) for index in pins}
     must |= {id(item) for item, kind in zip(items, before.kinds, strict=True) if kind is Kind.SYSTEM}
-    last = before.last_user()
+    last = before.last_user
     must |= {id(items[last])} if last is not None else set()
     if must - set(map(id, out)):
         yield "something that must stay is gone"
-    if result.changed and after.total >= before.total:
+    if result.changed and after.size >= before.size:
         yield "it did not get smaller"
     texts = [shape.plain_text(item) or "" for item in out]
     if sum(tag.parse(text) is not None for text in texts) > 1:

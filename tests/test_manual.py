@@ -259,7 +259,7 @@ class TestLimits:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert len(memory) == 0
-        assert len(compacter._engine.flights) == 0
+        assert len(compacter._state.flights) == 0
 
     @pytest.mark.parametrize(
         ("stop", "requests"),

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
-from tenacity.stop import stop_base
-
-from compacter.call.effects import Flow, adrive, drive
-from compacter.call.recover import pinned
-from compacter.call.state import Engine
+from compacter.call.io import ASYNC, IO, SYNC, run
+from compacter.call.perform import Performer, adrive
+from compacter.call.request import is_large, pinned
+from compacter.call.state import State
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.plan import Job, plan
-from compacter.compaction.run import Compaction, compact, links_of
+from compacter.compaction.run import compact
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionStrategy
+from compacter.compaction.task import CompactionStrategy, links_of
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
 from compacter.memory.digest import conversation_digest
-from compacter.messages.format import WIRE_FORMATS, Message, recognise, wire
-from compacter.models import window
-from compacter.options import Fallback, PlanHook, Summarizer, validated
-from compacter.overflow import TokenLimit
+from compacter.messages.format import FORMATS, Message, get_format, recognise
+from compacter.options import Detector, Fallback, Options, PlanHook, Quotes, Stop, Summarizer, validated
 from compacter.result import CompactionResult
 
 F = TypeVar("F")
@@ -34,7 +33,7 @@ class CompacterOptions(TypedDict, total=False):
     """Every option of ``Compacter``; the manual's page "Options" tells each one's meaning and default."""
 
     compact_ratio: float
-    max_retries: int | stop_base
+    max_retries: int | Stop
     summarizer: Summarizer
     summary_prompt: str | None
     max_summary_tokens: int
@@ -48,15 +47,17 @@ class CompacterOptions(TypedDict, total=False):
     adjust_max_tokens: bool
     memory: Memory | None
     timeout: float | None
-    detect: Callable[[BaseException], TokenLimit | bool | None] | None
+    detect: Detector | None
     on_compaction: Callable[[CompactionEvent], object] | Sequence[Callable[[CompactionEvent], object]]
     on_event: Callable[[Any], object] | Sequence[Callable[[Any], object]]
     before_compaction: PlanHook | None
     redact: Callable[[str], str] | Literal["secrets"] | None
+    recall: float | int | Quotes | None
+    rules: Sequence[str]
     logger: Any
     ledger_share: float
     extractors: Callable[[str], object] | Sequence[Callable[[str], object]]
-    summary_request: str
+    summary_request: Literal["transcript", "native"]
     token_counter: Callable[[Sequence[Message]], int] | None
 
 
@@ -68,7 +69,7 @@ class Compacter:
     """
 
     def __init__(self, **options: Unpack[CompacterOptions]) -> None:
-        self._engine = Engine(validated(dict(options)))
+        self._state = State(validated(dict(options)))
 
     @overload
     def wrap(self, target: F) -> F: ...
@@ -84,7 +85,7 @@ class Compacter:
         from compacter.clients.wrapping import wrap
 
         _check_wire_format(wire_format)
-        return wrap(self._engine, target, messages_param=messages_param, wire_format=wire_format)
+        return wrap(self._state, target, messages_param=messages_param, wire_format=wire_format)
 
     def __call__(self, function: F) -> F:
         """``wrap``, as a decorator."""
@@ -93,19 +94,46 @@ class Compacter:
     def on_compaction(self, hook: EventHook) -> EventHook:
         """Decorator: call ``hook`` with each ``CompactionEvent``, after the compaction and before the retry."""
         _check_hook(hook)
-        self._engine.compaction_hooks.append(hook)
+        self._state.compaction_hooks.append(hook)
         return hook
 
     def on_event(self, hook: EventHook) -> EventHook:
         """Decorator: call ``hook`` with every event."""
         _check_hook(hook)
-        self._engine.event_hooks.append(hook)
+        self._state.event_hooks.append(hook)
         return hook
 
     @property
     def totals(self) -> Totals:
         """Everything added up so far: calls, rounds, summarizer tokens, cost."""
-        return self._engine.ledger.snapshot()
+        return self._state.ledger.snapshot()
+
+    # -- what a History asks ---------------------------------------------------------------------------------
+
+    @property
+    def options(self) -> Options:
+        """The options, validated."""
+        return self._state.options
+
+    def window(self, model: str | None) -> int | None:
+        """The context window of this model in tokens: learnt from an error, else from litellm's table; or ``None``."""
+        return self._state.calibration(model).window
+
+    def estimate_tokens(
+        self, messages: Sequence[Message], *, model: str | None = None, wire_format: str | None = None
+    ) -> int:
+        """Size of these messages in tokens: what ``token_counter`` says, else an estimate calibrated by replies."""
+        counter = self._state.options.token_counter
+        if counter is not None:
+            return counter(list(messages))
+        size = get_format(wire_format or recognise(messages)).size
+        return self._state.calibration(model).tokens(sum(map(size, messages)))
+
+    def tell_history_changed(self, event: CompactionEvent | None) -> None:
+        """Tell the hooks that a compaction was not installed, because its ``History`` had changed meanwhile."""
+        self._state.history_changed(event)
+
+    # -- by hand ---------------------------------------------------------------------------------------------
 
     def plan(
         self,
@@ -116,7 +144,7 @@ class Compacter:
         budget: int | None = None,
     ) -> CompactionPlan:
         """What ``compact`` would fold: no model is asked, nothing changed. A cut of 0 means nothing can be folded."""
-        return plan(self._engine.policy, self._job(messages, model, wire_format, budget))
+        return plan(self._state.options, self._job(messages, model, wire_format, budget))
 
     def compact(
         self,
@@ -135,11 +163,7 @@ class Compacter:
         model's. With ``strict`` half a tool pair raises ``InvalidHistoryError``; otherwise it is passed through, never
         made worse. Raises ``CompactionError`` when no summary can be had and ``fallback=None``.
         """
-        world, flow = self._by_hand(messages, model, wire_format, budget, summary=summary, strict=strict)
-        try:
-            return self._result(messages, wire_format, budget, drive(flow, world.perform))
-        finally:
-            world.close()
+        return run(self._compact(SYNC, messages, model, wire_format, budget, summary=summary, strict=strict))
 
     async def acompact(
         self,
@@ -152,14 +176,11 @@ class Compacter:
         strict: bool = False,
     ) -> CompactionResult:
         """As ``compact``, without blocking the event loop."""
-        world, flow = self._by_hand(messages, model, wire_format, budget, summary=summary, strict=strict)
-        try:
-            return self._result(messages, wire_format, budget, await adrive(flow, world.aperform))
-        finally:
-            world.close()
+        return await self._compact(ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict)
 
-    def _by_hand(
+    async def _compact(
         self,
+        io: IO,
         messages: Sequence[Message],
         model: str | None,
         wire_format: str | None,
@@ -167,73 +188,59 @@ class Compacter:
         *,
         summary: object,
         strict: bool,
-    ) -> tuple[Any, Flow[Compaction | None]]:
-        from compacter.call.perform import World
-
-        job = self._job(messages, model, wire_format, budget)
+    ) -> CompactionResult:
+        large = io.asynchronous and is_large(messages)
+        read = partial(self._job, messages, model, wire_format, budget)
+        job = await io.thread(read) if large else read()
         if strict:
             check_pairs(job)
-        policy = self._engine.policy
         if summary is not None:
             if not isinstance(summary, str) or not summary.strip():
                 raise ConfigurationError(
                     "summary takes the text of a summary; it is empty. Leave it out to have one made"
                 )
-            policy = replace(policy, settings=replace(policy.settings, summary=summary))
-        elif self._engine.options.summarizer is None and model is None and self._needs_model(job):
+            job = replace(job, summary=summary)
+        elif self._state.options.summarizer is None and model is None and self._needs_model(job):
             raise ConfigurationError(
                 'nobody can summarise: pass model="..." (a litellm model), summary="...", or set '
                 'Compacter(summarizer=...); summarizer="extractive" needs no model'
             )
-        if job.wire.name != "openai":
-            # By hand there is no call to take the prefix of; litellm takes chat messages only.
-            policy = replace(policy, settings=replace(policy.settings, native=False))
-        world = World(self._engine, job.wire, model, None, None, (), {})
-        return world, compact(policy, job)
+        performer = Performer(self._state, io, job.conversation.format, model=model, large=large)
+        try:
+            made = await adrive(compact(self._state.options, job), performer)
+        finally:
+            performer.close()
+        if made is not None:
+            return CompactionResult(made.messages, made.discarded, made.event, made.fits)
+        fits = budget is None or job.conversation.size <= budget
+        return CompactionResult(list(messages), fits=fits)
 
     def _needs_model(self, job: Job) -> bool:
-        policy = self._engine.policy
-        summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(policy.strategies))
-        return summarizes and plan(policy, job).cut > 0
+        options = self._state.options
+        summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(options.strategy))
+        return summarizes and plan(options, job).cut > 0
 
     def _job(self, messages: Sequence[Message], model: str | None, wire_format: str | None, budget: int | None) -> Job:
         held = _check_messages(messages)
         _check_budget(budget)
         _check_wire_format(wire_format)
-        form = wire(wire_format or recognise(held))
-        calibration = self._engine.calibration(model)
-        if calibration.window is None:
-            calibration.window = window(model)
+        form = get_format(wire_format or recognise(held))
+        calibration = self._state.calibration(model)
         by_history = _pinned_by(messages)
         return Job(
-            wire=form,
-            messages=held,
+            conversation=Conversation.of(held, form, pinned=pinned(self._state.options.pin, held, by_history)),
             trigger="manual",
             calibration=calibration,
-            pinned=pinned(self._engine.policy, held, by_history),
             model=model,
-            conversation=conversation_digest(form, held),
+            digest=conversation_digest(form, held),
             target=budget,
             must=budget is not None,
         )
 
-    def _result(
-        self,
-        messages: Sequence[Message],
-        wire_format: str | None,
-        budget: int | None,
-        made: Compaction | None,
-    ) -> CompactionResult:
-        if made is not None:
-            return CompactionResult(made.messages, made.discarded, made.event, made.fits)
-        held = list(messages)
-        size = wire(wire_format or recognise(held)).size
-        return CompactionResult(held, fits=budget is None or sum(map(size, held)) <= budget)
-
 
 def check_pairs(job: Job) -> None:
     """Raises ``InvalidHistoryError`` for the first half of a tool pair; calls of an open last step are no fault."""
-    for half in job.wire.outline(job.messages).broken:
+    for half in job.conversation.broken:
         raise InvalidHistoryError(
             f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
             call_id=half.call_id,
@@ -269,8 +276,8 @@ def _check_hook(hook: object) -> None:
 
 
 def _check_wire_format(name: str | None) -> None:
-    if name is not None and name not in WIRE_FORMATS:
-        raise ConfigurationError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, WIRE_FORMATS))}")
+    if name is not None and name not in FORMATS:
+        raise ConfigurationError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}")
 
 
 class _Decorator(Protocol):

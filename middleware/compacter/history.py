@@ -9,11 +9,11 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
 from compacter.compaction.check import kept_and_discarded
-from compacter.compaction.plan import prior_summary
+from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
 from compacter.fork import Lock
 from compacter.messages.fields import plain
-from compacter.messages.format import Message, recognise, wire
+from compacter.messages.format import Message, get_format, recognise
 from compacter.result import CompactionResult
 
 if TYPE_CHECKING:
@@ -180,10 +180,7 @@ class History(MutableSequence[Message]):
 
     def tokens(self) -> int:
         """Size in tokens: what the Compacter's ``token_counter`` says, else an estimate calibrated by replies."""
-        engine = self._own()._engine  # noqa: SLF001 - one house
-        if engine.options.token_counter is not None:
-            return engine.options.token_counter(list(self._messages))
-        return engine.calibration(self._model).tokens(self._size())
+        return self._own().estimate_tokens(self._messages, model=self._model, wire_format=self._wire_format)
 
     def needs_compaction(self) -> bool:
         """Whether it has reached its threshold; False where none is known.
@@ -198,7 +195,7 @@ class History(MutableSequence[Message]):
         """Compact to below the threshold when it has been reached; the result tells (``changed``, ``fits``).
 
         What must stay, stays, though it be too much; such a history is tried again when it has grown by a
-        tenth.
+        quarter.
         """
         budget, version = self._budget(), self._version
         if budget is None:
@@ -252,12 +249,12 @@ class History(MutableSequence[Message]):
         if not result.changed:
             return result
         if not self.install(version, result.messages):
-            self._own()._engine.aborted(result.event)  # noqa: SLF001 - one house
+            self._own().tell_history_changed(result.event)
             return CompactionResult(list(self._messages))
         return result
 
     def _size(self) -> int:
-        form = wire(self._wire_format or recognise(self._messages))
+        form = get_format(self._wire_format or recognise(self._messages))
         return sum(map(form.size, self._messages))
 
     def _budget(self) -> int | None:
@@ -280,14 +277,12 @@ class History(MutableSequence[Message]):
         return self._compacter
 
     def _threshold(self) -> int | None:
-        from compacter.models import window
-
-        engine = self._own()._engine  # noqa: SLF001 - one house
-        known = engine.calibration(self._model).window or window(self._model)
-        trigger = self._max_tokens if self._max_tokens is not None else engine.options.trigger_tokens
+        own = self._own()
+        trigger = self._max_tokens if self._max_tokens is not None else own.options.trigger_tokens
         if trigger is None:
             trigger = _WINDOW_SHARE
         if isinstance(trigger, float):
+            known = own.window(self._model)
             if known is None:
                 return None
             trigger = int(trigger * known)
@@ -299,14 +294,14 @@ class History(MutableSequence[Message]):
         """The messages, the pins and the fold state as versioned JSON text; SDK objects become dicts."""
         with _CHANGES:
             messages, pins = list(self._messages), list(self._pins)
-        form = wire(self._wire_format or recognise(messages))
+        form = get_format(self._wire_format or recognise(messages))
         return json.dumps(
             {
                 "version": SNAPSHOT_VERSION,
                 "wire_format": self._wire_format,
                 "messages": [plain(message) for message in messages],
                 "pins": pins,
-                "summary": prior_summary(form, messages, form.outline(messages)),
+                "summary": Conversation.of(messages, form).prior,
             },
             default=_stored,
         )
@@ -343,10 +338,10 @@ class History(MutableSequence[Message]):
         if named is not None and not isinstance(named, str):
             raise InvalidHistoryError("the snapshot is mangled: wire_format is no name")
         try:
-            form = wire(named or self._wire_format or recognise(messages))
+            form = get_format(named or self._wire_format or recognise(messages))
         except ValueError as error:
             raise InvalidHistoryError(f"the snapshot is mangled: {error}") from None
-        if data.get("summary") != prior_summary(form, messages, form.outline(messages)):
+        if data.get("summary") != Conversation.of(messages, form).prior:
             raise InvalidHistoryError("the snapshot is mangled: its summary message is not where it was, or was edited")
 
     def _set(self, messages: list[Message], pins: list[bool]) -> None:

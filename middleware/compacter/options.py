@@ -1,190 +1,294 @@
-"""The options of ``Compacter``, validated at construction."""
+"""The options of ``Compacter``: validated once, and passed as they are to everything that decides by them."""
 
 from __future__ import annotations
 
-import logging
+import contextlib
+import itertools
+import os
+import secrets
+import sys
+import threading
+import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property, partial
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from tenacity import RetryCallState, Retrying, stop_after_attempt
 from tenacity.stop import stop_base
 
 from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionStrategy
+from compacter.compaction.task import CompactionStrategy, as_strategy
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
-from compacter.overflow import TokenLimit
+from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.summaries import redact_secrets
 
+
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """Several settings of recall in place of one number (option ``recall``)."""
+
+    share: float | int = 0.15
+    """Share of a known window, or a whole number of tokens, that quoted passages may take."""
+
+
 Summarizer = str | Callable[..., object] | None
-PlanHook = Callable[[CompactionPlan], "CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None"]
+PlanHook = Callable[[CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None]
+Hook = Callable[..., object]
+Stop = stop_base | Callable[[RetryCallState], bool]
 Fallback = Literal["extractive", "truncate"]
-_FALLBACKS = ("extractive", "truncate")
+Detector = Callable[[BaseException], TokenLimit | bool | None]
 
 
-def _hooks(value: object) -> tuple[Callable[..., object], ...]:
+def _retries(value: object) -> object:
+    if isinstance(value, stop_base) or (callable(value) and not isinstance(value, type)):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("takes a whole number from 0 on, or a tenacity stop such as stop_after_delay(30)")
+    return value
+
+
+def _summarizer(value: object) -> object:
+    if value is None or callable(value) or (isinstance(value, str) and value.strip()):
+        return value
+    raise ValueError('takes None, a litellm model name, "extractive", or a function of (messages, **options)')
+
+
+def _strategy(value: object) -> object:
+    parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    if not parts:
+        raise ValueError("takes a strategy such as Summarize(), a function of a task, or a sequence of them")
+    return tuple(map(as_strategy, parts))
+
+
+def _fallback(value: object) -> object:
     if value is None:
         return ()
-    hooks: list[Callable[..., object]] = []
-    for hook in value if isinstance(value, Iterable) and not callable(value) else (value,):
-        if not callable(hook):
-            raise ValueError(f"takes a function or several, not {hook!r}")  # noqa: TRY004 - pydantic reads it
-        hooks.append(hook)
-    return tuple(hooks)
+    parts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    if not all(part in ("extractive", "truncate") for part in parts):
+        raise ValueError('takes "truncate", "extractive", a sequence of these, or None')
+    return ("extractive", "truncate") if parts == ("extractive",) else parts
+
+
+def _redact(value: object) -> object:
+    if value == "secrets":
+        return redact_secrets
+    if value is None or callable(value):
+        return value
+    raise ValueError('takes a function of a text that returns it redacted, "secrets", or None')
+
+
+def _trigger(value: object) -> object:
+    if value is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ValueError("takes a number of tokens (an int) or a share of the window such as 0.8")
+    if isinstance(value, float) and value > 1:
+        if value.is_integer():
+            return int(value)
+        raise ValueError("as a float is a share of the window, so between 0 and 1; pass an int for a number of tokens")
+    return value
+
+
+def _recall(value: object) -> object:
+    share = value.share if isinstance(value, Quotes) else value
+    if value is None or (isinstance(share, int) and not isinstance(share, bool) and share >= 0):
+        return value
+    if isinstance(share, float) and 0 <= share <= 1:
+        return value
+    raise ValueError(
+        "takes a share of the window from 0 to 1 such as 0.15, a whole number of tokens, Quotes(...), or None"
+    )
+
+
+def _rules(value: object) -> object:
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        rules = tuple(value)
+        if all(isinstance(rule, str) and rule.strip() for rule in rules):
+            return rules
+    raise ValueError('takes a list of rules, each a text that is not blank, such as ["Answer in French."]')
+
+
+def _memory(value: object) -> object:
+    if value is None or isinstance(value, Memory):
+        return value
+    raise ValueError(
+        "takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), your own Memory, or None to turn it off"
+    )
+
+
+def _logger(value: object) -> object:
+    if value is None or not isinstance(value, (bool, int, float, str, bytes, type)):
+        return value
+    raise ValueError("takes a structlog logger: an object with info, warning and debug")
+
+
+def _functions(value: object) -> object:
+    if value is None:
+        return ()
+    several = tuple(value) if isinstance(value, Iterable) and not callable(value) else (value,)
+    for one in several:
+        if not callable(one):
+            raise ValueError(f"takes a function or several, not {one!r}")  # noqa: TRY004 - pydantic reads it
+    return several
 
 
 class Options(BaseModel):
-    """Every option of ``Compacter`` (DESIGN 3.2). Sizes in characters, limits in tokens, times in seconds."""
+    """Every option of ``Compacter``. Sizes in characters, limits in tokens, times in seconds.
+
+    What can be given in several forms is held in one: sequences as tuples, a single hook as a tuple of one.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True)
 
     compact_ratio: float = Field(default=0.7, gt=0, le=1)
-    max_retries: Any = 3
-    summarizer: Any = None
+    max_retries: Annotated[int | Stop, PlainValidator(_retries)] = 3
+    summarizer: Annotated[Summarizer, PlainValidator(_summarizer)] = None
     summary_prompt: str | None = None
     max_summary_tokens: int = Field(default=4096, ge=16)
-    strategy: Any = Field(default_factory=Summarize)
-    fallback: Any = "truncate"
+    strategy: Annotated[tuple[CompactionStrategy, ...], PlainValidator(_strategy)] = Field(
+        default_factory=lambda: (Summarize(),)
+    )
+    fallback: Annotated[tuple[Fallback, ...], PlainValidator(_fallback)] = ("truncate",)
     preserve_recent_turns: int = Field(default=0, ge=0)
     pin: Callable[[Message], object] | None = None
-    trigger_tokens: int | float | None = None
+    trigger_tokens: Annotated[int | float | None, PlainValidator(_trigger)] = None
     min_calls_between: int = Field(default=3, ge=0)
     alternate_roles: bool | None = None
     adjust_max_tokens: bool = True
-    memory: Any = Field(default_factory=InProcessMemory)
+    memory: Annotated[Memory | None, PlainValidator(_memory)] = Field(default_factory=InProcessMemory)
     timeout: float | None = Field(default=None, gt=0)
-    detect: Callable[[BaseException], TokenLimit | bool | None] | None = None
-    on_compaction: Any = ()
-    on_event: Any = ()
+    detect: Detector | None = None
+    on_compaction: Annotated[tuple[Hook, ...], PlainValidator(_functions)] = ()
+    on_event: Annotated[tuple[Hook, ...], PlainValidator(_functions)] = ()
     before_compaction: PlanHook | None = None
-    redact: Any = None
-    logger: Any = None
+    redact: Annotated[Callable[[str], str] | None, PlainValidator(_redact)] = None
+    recall: Annotated[float | int | Quotes | None, PlainValidator(_recall)] = 0.15
+    rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
+    logger: Annotated[Any, PlainValidator(_logger)] = None  # Whatever class the program has structlog make.
     ledger_share: float = Field(default=0.25, ge=0, le=0.5)
-    extractors: Any = ()
+    extractors: Annotated[tuple[Callable[[str], Any], ...], PlainValidator(_functions)] = ()
     summary_request: Literal["transcript", "native"] = "transcript"
     token_counter: Callable[[Sequence[Message]], int] | None = None
 
-    @field_validator("max_retries")
-    @classmethod
-    def _retries(cls, value: object) -> object:
-        if isinstance(value, stop_base) or (callable(value) and not isinstance(value, type)):
-            return value
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ValueError("takes a whole number from 0 on, or a tenacity stop such as stop_after_delay(30)")
-        return value
+    @cached_property
+    def retrying(self) -> Retrying:
+        """Tenacity's decision to stop and to wait; copied for each call, because it keeps a call's state."""
+        limit = self.max_retries
+        stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
+        return Retrying(stop=stop, reraise=True, sleep=never_sleep)
 
-    @field_validator("summarizer")
-    @classmethod
-    def _summarizer(cls, value: object) -> object:
-        if value is None or callable(value) or (isinstance(value, str) and value.strip()):
-            return value
-        raise ValueError('takes None, a litellm model name, "extractive", or a function of (messages, **options)')
+    @cached_property
+    def detector(self) -> Callable[[BaseException], TokenLimit | None]:
+        """``detect_token_limit`` with the user's own ``detect`` asked first; True means "yes, without numbers"."""
+        extra = self.detect
+        if extra is None:
+            return detect_token_limit
 
-    @field_validator("strategy")
-    @classmethod
-    def _strategy(cls, value: object) -> object:
-        parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-        if not parts or not all(isinstance(part, CompactionStrategy) and not isinstance(part, type) for part in parts):
-            raise ValueError(
-                "takes a strategy such as Summarize(), or a sequence of them; one has a `name` and `compact(task)`"
-            )
-        return parts
+        def detect(error: BaseException) -> TokenLimit | None:
+            try:
+                answer = extra(error)
+            except Exception:  # noqa: BLE001 - a broken detector must not hide the provider's error
+                answer = None
+            if isinstance(answer, TokenLimit):
+                return answer
+            if answer is False:
+                return None
+            found = detect_token_limit(error)
+            return TokenLimit(limit=None, requested=None, kind="input") if found is None and answer is True else found
 
-    @field_validator("fallback")
-    @classmethod
-    def _fallback(cls, value: object) -> object:
-        parts = (
-            ()
-            if value is None
-            else (value,)
-            if isinstance(value, str)
-            else tuple(value)
-            if isinstance(value, Iterable)
-            else (value,)
+        return detect
+
+    @property
+    def extractive(self) -> bool:
+        """Whether summaries are made without any model."""
+        return self.summarizer == "extractive"
+
+    @property
+    def native(self) -> bool:
+        """Whether the summarizer gets the messages themselves instead of a transcript."""
+        return self.summary_request == "native" and self.redact is None and self.summarizer is None
+
+    @cached_property
+    def memory_scope(self) -> str:
+        """Text that is equal for two ``Options`` only if each may use the summaries of the other.
+
+        The same after a restart, but for what has no name to know it by: a closure, a bound method, a partial, a lambda
+        and an object with a state of its own stand for that very object, in this process. A summarizer that is an
+        object stands for its class: whichever of them made a summary, it is one of the same conversation.
+        """
+        names = (
+            "compact_ratio",
+            "summarizer",
+            "summary_prompt",
+            "max_summary_tokens",
+            "strategy",
+            "fallback",
+            "preserve_recent_turns",
+            "pin",
+            "alternate_roles",
+            "before_compaction",
+            "redact",
+            "rules",
+            "ledger_share",
+            "extractors",
+            "summary_request",
         )
-        if not all(part in _FALLBACKS for part in parts):
-            raise ValueError('takes "truncate", "extractive", a sequence of these, or None')
-        return ("extractive", "truncate") if parts == ("extractive",) else parts
+        known = {name: _known_as(getattr(self, name)) for name in names}
+        by_class = callable(self.summarizer) and not hasattr(self.summarizer, "__name__")
+        if by_class and not isinstance(self.summarizer, partial):
+            known["summarizer"] = _known_as(type(self.summarizer))
+        return repr(known)
 
-    @field_validator("redact")
-    @classmethod
-    def _redact(cls, value: object) -> object:
-        if value == "secrets":
-            return redact_secrets
-        if value is None or callable(value):
-            return value
-        raise ValueError('takes a function of a text that returns it redacted, "secrets", or None')
 
-    @field_validator("trigger_tokens")
-    @classmethod
-    def _trigger(cls, value: object) -> object:
-        if value is None:
-            return value
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-            raise ValueError("takes a number of tokens (an int) or a share of the window such as 0.8")
-        if isinstance(value, float) and value > 1:
-            if value.is_integer():
-                return int(value)
-            raise ValueError(
-                "as a float is a share of the window, so between 0 and 1; pass an int for a number of tokens"
-            )
-        return value
+def never_sleep(_: float) -> None:
+    """Tenacity never sleeps itself: ``recover`` asks for the wait."""
 
-    @field_validator("memory")
-    @classmethod
-    def _memory(cls, value: object) -> object:
-        if value is None or isinstance(value, Memory):
-            return value
-        raise ValueError(
-            "takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), your own Memory, or None to turn it off"
-        )
 
-    @field_validator("logger")
-    @classmethod
-    def _logger(cls, value: object) -> object:
-        if value is None or not isinstance(value, (bool, int, float, str, bytes, type)):
-            return value
-        raise ValueError("takes a structlog logger: an object with info, warning and debug")
-
-    @field_validator("on_compaction", "on_event", "extractors")
-    @classmethod
-    def _several(cls, value: object) -> object:
-        return _hooks(value)
-
-    def settings(self) -> str:
-        """What makes two summaries comparable: settings that share no memory record when they differ."""
-        names = "+".join(
-            f"{part.name}:{part!r}" if hasattr(part, "__dataclass_fields__") else part.name for part in self.strategy
-        )
-        return repr(
-            (
-                self.compact_ratio,
-                _known_as(self.summarizer),
-                self.summary_prompt,
-                self.max_summary_tokens,
-                names,
-                self.preserve_recent_turns,
-                _known_as(self.pin),
-                self.alternate_roles,
-                self.ledger_share,
-                self.summary_request,
-                _known_as(self.redact),
-                [_known_as(extractor) for extractor in self.extractors],
-            )
-        )
+_PLAIN = (type(None), bool, int, float, str, bytes)
+_PROCESS = secrets.token_hex(8)
+_COUNTER = itertools.count()
+_TOKENS: dict[int, tuple[weakref.ref[Any], str]] = {}
+_LOCK = threading.Lock()
 
 
 def _known_as(value: object) -> str:
-    """What a function, or an object that is called, is told from others by; the same after a restart."""
-    if not callable(value):
+    """A text by which a setting is known again: of plain values their content, of functions their name."""
+    if isinstance(value, _PLAIN):
         return repr(value)
-    named = value if hasattr(value, "__qualname__") else type(value)
-    line = getattr(getattr(value, "__code__", None), "co_firstlineno", 0)
-    # Only a function without a name of its own is told by its line: the others may move.
-    where = f":{line}" if "<lambda>" in named.__qualname__ else ""
-    return f"{getattr(named, '__module__', '')}.{named.__qualname__}{where}"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_known_as, value))})"
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(sorted(map(_known_as, value)))}}}"
+    if is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        members = (_known_as(getattr(value, member.name)) for member in fields(value))
+        return f"{_known_as(type(value))}({', '.join(members)})"
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    found: object = sys.modules.get(module) if isinstance(module, str) and isinstance(name, str) else None
+    for part in name.split(".") if found is not None and isinstance(name, str) else ():
+        found = getattr(found, part, None)
+    return f"{module}.{name}" if found is value else _token(value)
+
+
+def _token(value: object) -> str:
+    """A text for this very object, in this process; never given to another one."""
+    with _LOCK:
+        known = _TOKENS.get(id(value))
+        if known is not None and known[0]() is value:
+            return known[1]
+        # A child of fork goes on counting where its parent stood: the process id keeps their tokens apart.
+        token = f"object {_PROCESS}-{os.getpid()}-{next(_COUNTER)}"
+        with contextlib.suppress(TypeError):  # What takes no weak reference gets another text each time.
+            _TOKENS[id(value)] = weakref.ref(value, partial(_forget, id(value))), token
+        return token
+
+
+def _forget(key: int, _: object) -> None:
+    _TOKENS.pop(key, None)
 
 
 def validated(options: dict[str, object]) -> Options:
@@ -200,19 +304,3 @@ def validated(options: dict[str, object]) -> Options:
             else:
                 lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r})")
         raise ConfigurationError("; ".join(lines)) from None
-
-
-def default_logger() -> Any:  # noqa: ANN401 - whatever class the program has structlog make
-    """The program's structlog where it has configured one, else the standard library's logger ``compacter``.
-
-    Never structlog's own default, which prints to standard output.
-    """
-    import structlog  # With its console renderer it takes longer to import than the rest of the package.
-
-    if structlog.is_configured():
-        return structlog.get_logger("compacter")
-    return structlog.wrap_logger(
-        logging.getLogger("compacter"),
-        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
-        wrapper_class=structlog.stdlib.BoundLogger,
-    )

@@ -11,6 +11,7 @@ import pytest
 
 from compacter import Compacter, CompactionError, History
 from compacter.compaction.check import violations
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import wire
 from compacter.summaries import tag
 from compacter.testing import ScriptedModel, ScriptedSummarizer
@@ -241,8 +242,8 @@ class TestM16TheValidator:
         return [talk.system(), *talk.turns(6)[1:], talk.calls("c"), talk.result("c", "42")]
 
     def faults(self, before: list[Chat], after: list[Any], protected: Sequence[int] = (0,)) -> list[str]:
-        stays = [index in protected for index in range(len(before))]
-        return violations(OPENAI, before, after, protected=stays, alternate=False)
+        conversation = Conversation.of(before, OPENAI, pinned=protected)
+        return violations(conversation, conversation.with_messages(after), alternate=False)
 
     def test_a_sound_rewrite_has_no_fault(self, history: list[Chat], talk: type[Talk]) -> None:
         assert self.faults(history, [history[0], talk.user(tag.compose("x")), *history[8:]]) == []

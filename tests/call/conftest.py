@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from tenacity import Retrying, stop_after_attempt
 
-from compacter.call.effects import Answer, AskPlan, AskSummarizer, Claim, Clock, Effect, Recall, Remember, Tell
-from compacter.call.policy import Policy, never_sleep
-from compacter.compaction.summarize import Summarize
+from compacter.call.request import Request
+from compacter.effects import AskSummarizer, Effect, Remember, Remembered, Reply, Tell
+from compacter.events import Event
+from compacter.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compacter.call.effects import Flow
-    from compacter.events import Event
+    from compacter.effects import Flow
 
 E = TypeVar("E", bound=Effect[Any])
 Chat = dict[str, Any]
@@ -31,9 +30,9 @@ class Dialogue:
         self.events: list[Event] = []
         self.effects: list[str] = []
         self.result: Any = None
+        self.request: Request | None = None
         self.ended = False
-        self.clock = 0.0
-        self._summary: Answer | None = None
+        self._summary: Reply | None = None
         self._pending: Effect[Any] | None = None
 
     def expect(self, kind: type[E]) -> E:
@@ -46,7 +45,7 @@ class Dialogue:
 
     def answer(self, outcome: object = None) -> None:
         """Send the outcome of the effect that was expected."""
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, Reply):
             self._summary = outcome
         self._step(lambda: self.flow.send(outcome))
 
@@ -71,23 +70,17 @@ class Dialogue:
         try:
             self._pending = action()
         except StopIteration as stop:
-            self.ended, self.result = True, stop.value
+            self.ended, (self.result, self.request) = True, stop.value
         else:
             self.effects.append(type(self._pending).__name__)
 
     def _usual(self, effect: Effect[Any]) -> object:
         match effect:
             case Tell():
-                self.events.append(effect.event)
-                return None
-            case Clock():
-                self.clock += 1
-                return self.clock
-            case AskPlan():
-                return effect.plan
-            case Claim():
-                return False
-            case Recall() | Remember():
+                if isinstance(effect.what, Event):
+                    self.events.append(effect.what)
+                return effect.what
+            case Remembered() | Remember():
                 return None
             case AskSummarizer() if self._summary is not None:
                 return self._summary
@@ -98,21 +91,23 @@ class Dialogue:
         return [type(event).__name__ for event in self.events]
 
 
-def make_policy(*, attempts: int = 4, **options: Any) -> Policy:
-    retrying = Retrying(stop=stop_after_attempt(attempts), reraise=True, sleep=never_sleep)
-    options.setdefault("strategies", (Summarize(),))
-    return Policy(**{"retrying": retrying, **options})
+def make_options(*, attempts: int = 4, **options: Any) -> Options:
+    retrying = options.pop("retrying", None)
+    made = Options(**{"max_retries": attempts - 1, **options})
+    if retrying is not None:  # With a wait of its own, which no option sets.
+        made.__dict__["retrying"] = retrying
+    return made
 
 
 def make_talk(turns: int = 10, size: int = 100) -> list[Chat]:
     history: list[Chat] = [{"role": "system", "content": "You are terse."}]
     for number in range(turns):
         history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
+        history.append({"role": "assistant", "content": f"Reply {number}. ".ljust(size, "a")})
     return [*history, {"role": "user", "content": "And now?"}]
 
 
-SUMMARY = Answer("They asked ten questions.", input_tokens=700, output_tokens=6, finish="stop")
+SUMMARY = Reply("They asked ten questions.", input_tokens=700, output_tokens=6, finish="stop")
 
 
 @pytest.fixture
@@ -122,9 +117,9 @@ def begin() -> type[Dialogue]:
 
 
 @pytest.fixture
-def policy() -> Callable[..., Policy]:
-    """A policy of these options."""
-    return make_policy
+def options() -> Callable[..., Options]:
+    """Options of a Compacter."""
+    return make_options
 
 
 @pytest.fixture
@@ -134,6 +129,6 @@ def talk() -> Callable[..., list[Chat]]:
 
 
 @pytest.fixture
-def summary() -> Answer:
+def summary() -> Reply:
     """A good answer of a summarizer."""
     return SUMMARY

@@ -1,52 +1,74 @@
-"""The two drivers carry effects to the world and outcomes back, and close the flow whatever happens."""
+"""The driver carries effects out and outcomes back, and closes the flow whatever happens, in sync and async alike."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter.call.effects import Clock, Effect, Sleep, adrive, drive
+from compacter.call.io import ASYNC, SYNC, run
+from compacter.call.perform import adrive, drive
+from compacter.effects import Effect, Sleep
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+
+
+class Performs:
+    """What the driver needs of a performer."""
+
+    def __init__(self, perform: Callable[[Effect[Any]], Any], *, io: Any = SYNC, large: bool = False) -> None:
+        self.io = io
+        self.large = large
+        self._perform = perform
+
+    async def perform(self, effect: Effect[Any]) -> Any:
+        outcome = self._perform(effect)
+        return await outcome if hasattr(outcome, "__await__") else outcome
 
 
 def sum_of_two(closed: list[str]) -> Generator[Effect[Any], Any, float]:
     try:
-        first = yield from Clock()
+        first = yield Sleep(0)
         try:
-            yield from Sleep(1)
+            yield Sleep(1)
         except ValueError as error:
             first += len(str(error))
-        second = yield from Clock()
+        second = yield Sleep(0)
         return float(first + second)
     finally:
-        closed.append("closed")
+        closed.append(threading.current_thread().name)
 
 
-def world(effect: Effect[Any]) -> float:
-    if isinstance(effect, Clock):
+def ten_or_error(effect: Effect[Any]) -> float:
+    if effect == Sleep(0):
         return 10.0
     raise ValueError("four")
 
 
-async def slow_world(effect: Effect[Any]) -> float:
+async def later(effect: Effect[Any]) -> float:
     await asyncio.sleep(0)
-    return world(effect)
+    return ten_or_error(effect)
 
 
 def test_outcomes_are_sent_and_errors_thrown() -> None:
     closed: list[str] = []
-    assert drive(sum_of_two(closed), world) == 24.0
-    assert closed == ["closed"]
+    assert drive(sum_of_two(closed), Performs(ten_or_error)) == 24.0  # type: ignore[arg-type]
+    assert closed == ["MainThread"]
 
 
-async def test_the_async_driver_does_the_same() -> None:
+async def test_an_async_program_gets_the_same() -> None:
     closed: list[str] = []
-    assert await adrive(sum_of_two(closed), slow_world) == 24.0
-    assert closed == ["closed"]
+    assert await adrive(sum_of_two(closed), Performs(later, io=ASYNC)) == 24.0  # type: ignore[arg-type]
+    assert closed == ["MainThread"]
+
+
+async def test_with_a_large_history_the_flow_runs_in_a_thread() -> None:
+    closed: list[str] = []
+    assert await adrive(sum_of_two(closed), Performs(later, io=ASYNC, large=True)) == 24.0  # type: ignore[arg-type]
+    assert closed == ["compacter"]
 
 
 def test_an_error_the_flow_does_not_take_comes_out() -> None:
@@ -56,8 +78,8 @@ def test_an_error_the_flow_does_not_take_comes_out() -> None:
         raise KeyError
 
     with pytest.raises(KeyError):
-        drive(sum_of_two(closed), broken)
-    assert closed == ["closed"]
+        drive(sum_of_two(closed), Performs(broken))  # type: ignore[arg-type]
+    assert len(closed) == 1
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit])
@@ -66,7 +88,7 @@ def test_an_interrupt_is_not_shown_to_the_flow(interrupt: type[BaseException]) -
 
     def curious() -> Generator[Effect[Any], Any, None]:
         try:
-            yield from Clock()
+            yield Sleep(0)
         except Exception as error:  # noqa: BLE001 - nothing may come here
             seen.append(error)
         finally:
@@ -76,7 +98,7 @@ def test_an_interrupt_is_not_shown_to_the_flow(interrupt: type[BaseException]) -
         raise interrupt
 
     with pytest.raises(interrupt):
-        drive(curious(), interrupted)
+        drive(curious(), Performs(interrupted))  # type: ignore[arg-type]
     assert [type(error) for error in seen] == [GeneratorExit]
 
 
@@ -89,10 +111,41 @@ async def test_a_cancelled_driver_closes_its_flow() -> None:
         await asyncio.Event().wait()
         return 0.0
 
-    task = asyncio.create_task(adrive(sum_of_two(closed), stuck))
+    task = asyncio.create_task(adrive(sum_of_two(closed), Performs(stuck, io=ASYNC)))  # type: ignore[arg-type]
     await waiting.wait()
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert closed == ["closed"]
+    assert len(closed) == 1
+
+
+async def test_a_driver_cancelled_while_its_flow_is_in_a_thread_ends_at_once_and_closes_the_flow_later() -> None:
+    entered, leave, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def busy() -> Generator[Effect[Any], Any, None]:
+        try:
+            entered.set()
+            assert leave.wait(10)
+            yield Sleep(0)
+        finally:
+            closed.set()
+
+    task = asyncio.create_task(adrive(busy(), Performs(later, io=ASYNC, large=True)))  # type: ignore[arg-type]
+    await asyncio.to_thread(entered.wait, 10)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not closed.is_set()
+
+    leave.set()
+    del task
+    assert await asyncio.to_thread(closed.wait, 10)
+
+
+def test_a_sync_program_is_told_when_something_waits_for_an_event_loop() -> None:
+    async def waits() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="waited for an event loop"):
+        run(waits())

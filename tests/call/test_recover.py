@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tenacity import Retrying, stop_after_attempt, stop_never, wait_fixed
 
-from compacter.call.effects import AskSummarizer, Call, Claim, Outcome, Recall, Remember, Sleep
-from compacter.call.policy import Policy, detector, never_sleep
-from compacter.call.recover import Refusal, Request, recover
+from compacter.call.recover import recover
+from compacter.call.request import Request
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.truncate import Truncate
+from compacter.effects import AskSummarizer, Call, Remember, Remembered, Reply, Sleep
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
+from compacter.options import Options, never_sleep
 from compacter.overflow import TokenLimit
 from compacter.summaries import tag
 from compacter.testing import token_limit_error
@@ -23,17 +24,16 @@ if TYPE_CHECKING:
 
     from tests.call.conftest import Chat, Dialogue
 
-    from compacter.call.effects import Answer
 
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 
 
 class TooLongError(Exception):
     """A provider's refusal that says no numbers."""
 
 
-def refusal(limit: int | None = None, requested: int | None = None, kind: Any = "input") -> Refusal:
-    return Refusal(TokenLimit(limit=limit, requested=requested, kind=kind), TooLongError("too long"))
+def refusal(limit: int | None = None, requested: int | None = None, kind: Any = "input") -> Reply:
+    return Reply(token_limit=TokenLimit(limit=limit, requested=requested, kind=kind), error=TooLongError("too long"))
 
 
 def told(error: BaseException) -> TokenLimit | None:
@@ -42,49 +42,45 @@ def told(error: BaseException) -> TokenLimit | None:
 
 @pytest.fixture
 def recovery(
-    begin: type[Dialogue], policy: Callable[..., Policy], talk: Callable[..., list[Chat]]
+    begin: type[Dialogue], options: Callable[..., Options], talk: Callable[..., list[Chat]]
 ) -> Callable[..., Dialogue]:
-    """A dialogue with a recovery: first the refusal, then options of the policy and the request."""
+    """A dialogue with a recovery: first the refusal, then options of the Compacter and the request."""
 
     def make(
-        first: Refusal | None = None,
+        first: Reply | None = None,
         *,
         messages: list[Chat] | None = None,
         calibration: Calibration | None = None,
-        **options: Any,
+        **settings: Any,
     ) -> Dialogue:
         names = ("overhead", "output_tokens", "options", "model")
-        asked = {name: options.pop(name) for name in names if name in options}
-        options.setdefault("detect", told)
+        asked = {name: settings.pop(name) for name in names if name in settings}
+        settings.setdefault("detect", told)
         history = talk() if messages is None else messages
-        request = Request(wire=OPENAI, original=history, messages=history, **asked)
-        flow = recover(policy(**options), request, calibration or Calibration(), first or refusal())
+        request = Request(format=OPENAI, original=history, messages=history, **asked)
+        flow = recover(options(**settings), request, calibration or Calibration(), first or refusal())
         return begin(flow)
 
     return make
 
 
-def test_a_round_is_claim_recall_fold_remember_call(recovery: Callable[..., Dialogue], summary: Answer) -> None:
+def test_a_round_looks_folds_remembers_and_calls(recovery: Callable[..., Dialogue], summary: Reply) -> None:
     dialogue = recovery()
 
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
     call = dialogue.expect(Call)
-    dialogue.answer(Outcome("the reply"))
+    dialogue.answer(Reply(raw="the reply"))
 
     assert dialogue.end() == "the reply"
     made = tag.parse(call.messages[1]["content"])
     assert made is not None
     assert made.prose == summary.text
-    assert dialogue.effects == [
-        "Claim", "Recall", "Clock", "Tell", "AskSummarizer", "Clock", "Remember", "Tell", "Call",
-    ]  # fmt: skip
+    assert dialogue.effects == ["Remembered", "Tell", "AskSummarizer", "Remember", "Tell", "Call"]
     assert dialogue.told() == ["CompactionStarted", "CompactionEvent"]
 
 
-def test_the_event_counts_what_the_summarizer_said_and_how_long_it_took(
-    recovery: Callable[..., Dialogue], summary: Answer
-) -> None:
+def test_the_event_counts_what_the_summarizer_said(recovery: Callable[..., Dialogue], summary: Reply) -> None:
     dialogue = recovery(refusal(limit=450, requested=500), model="m")
 
     dialogue.expect(AskSummarizer)
@@ -98,11 +94,10 @@ def test_the_event_counts_what_the_summarizer_said_and_how_long_it_took(
     assert event.output_tokens == 6 * event.summarizer_calls
     assert (event.limit, event.requested, event.model, event.attempt) == (450, 500, "m", 1)
     assert (event.trigger, event.strategy, event.fallback) == ("token_limit", "summarize", False)
-    assert event.duration == 1.0
 
 
 def test_the_view_is_remembered_for_the_callers_own_messages(
-    recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Answer
+    recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Reply
 ) -> None:
     history = talk()
     dialogue = recovery(messages=history)
@@ -122,29 +117,28 @@ def test_a_view_that_another_call_has_just_made_is_used(
 ) -> None:
     dialogue = recovery()
 
-    dialogue.expect(Claim)
-    dialogue.answer(outcome=True)
-    recall = dialogue.expect(Recall)
-    view = [*list(recall.messages)[:1], *list(recall.messages)[-3:]]
+    remembered = dialogue.expect(Remembered)
+    assert remembered.head
+    view = [*list(remembered.messages)[:1], *list(remembered.messages)[-3:]]
     dialogue.answer(view)
     call = dialogue.expect(Call)
-    dialogue.answer(Outcome("the reply"))
+    dialogue.answer(Reply(raw="the reply"))
 
     assert list(call.messages) == view
     assert dialogue.end() == "the reply"
     assert dialogue.told() == ["CompactionReused"]
 
 
-def test_a_view_that_is_no_smaller_is_of_no_use(recovery: Callable[..., Dialogue], summary: Answer) -> None:
+def test_a_view_that_is_no_smaller_is_of_no_use(recovery: Callable[..., Dialogue], summary: Reply) -> None:
     dialogue = recovery()
 
-    recall = dialogue.expect(Recall)
-    dialogue.answer(list(recall.messages))
+    remembered = dialogue.expect(Remembered)
+    dialogue.answer(list(remembered.messages))
     dialogue.expect(AskSummarizer)
 
 
-def test_the_second_round_works_on_what_the_first_one_left(recovery: Callable[..., Dialogue], summary: Answer) -> None:
-    dialogue = recovery(ratio=0.5)
+def test_the_second_round_works_on_what_the_first_one_left(recovery: Callable[..., Dialogue], summary: Reply) -> None:
+    dialogue = recovery(compact_ratio=0.5)
 
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
@@ -162,7 +156,7 @@ def test_the_second_round_works_on_what_the_first_one_left(recovery: Callable[..
     assert [event.attempt for event in dialogue.events if isinstance(event, CompactionEvent)] == [1, 2]
 
 
-def test_another_error_of_the_retry_passes_through(recovery: Callable[..., Dialogue], summary: Answer) -> None:
+def test_another_error_of_the_retry_passes_through(recovery: Callable[..., Dialogue], summary: Reply) -> None:
     dialogue = recovery()
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
@@ -178,7 +172,7 @@ def test_another_error_of_the_retry_passes_through(recovery: Callable[..., Dialo
 
 @pytest.mark.parametrize("attempts", [1, 2, 3])
 def test_the_rounds_are_counted_by_tenacity(attempts: int, recovery: Callable[..., Dialogue]) -> None:
-    dialogue = recovery(attempts=attempts, ratio=0.3, strategies=(Truncate(),))
+    dialogue = recovery(attempts=attempts, compact_ratio=0.3, strategy=(Truncate(),))
     errors = [TooLongError("again") for _ in range(attempts - 1)]
 
     def refuse_each() -> None:
@@ -207,7 +201,7 @@ def test_the_providers_error_tells_nothing_of_how_it_was_counted(recovery: Calla
     assert not [frame for frame in raised.traceback if "tenacity" in str(frame.path)]
 
 
-def test_a_wait_of_tenacitys_is_slept_by_the_world(recovery: Callable[..., Dialogue], summary: Answer) -> None:
+def test_a_wait_of_tenacitys_is_slept_by_the_world(recovery: Callable[..., Dialogue], summary: Reply) -> None:
     retrying = Retrying(stop=stop_after_attempt(3), wait=wait_fixed(2.5), reraise=True, sleep=never_sleep)
     dialogue = recovery(retrying=retrying)
 
@@ -219,7 +213,7 @@ def test_a_wait_of_tenacitys_is_slept_by_the_world(recovery: Callable[..., Dialo
 
 
 def test_without_an_end_it_stops_where_nothing_can_be_reduced(recovery: Callable[..., Dialogue]) -> None:
-    dialogue = recovery(retrying=Retrying(stop=stop_never, reraise=True, sleep=never_sleep), strategies=(Truncate(),))
+    dialogue = recovery(retrying=Retrying(stop=stop_never, reraise=True, sleep=never_sleep), strategy=(Truncate(),))
     sent: list[list[Chat]] = []
 
     def refuse_for_ever() -> None:
@@ -235,15 +229,15 @@ def test_without_an_end_it_stops_where_nothing_can_be_reduced(recovery: Callable
 
 
 def test_a_reply_that_says_too_long_is_answered_like_an_error(
-    recovery: Callable[..., Dialogue], summary: Answer
+    recovery: Callable[..., Dialogue], summary: Reply
 ) -> None:
     found = TokenLimit(limit=None, requested=None, kind="input")
-    dialogue = recovery(Refusal(found, None, {"error": 1}), attempts=2)
+    dialogue = recovery(Reply(token_limit=found, raw={"error": 1}), attempts=2)
 
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
     dialogue.expect(Call)
-    dialogue.answer(Outcome({"error": 2}, found))
+    dialogue.answer(Reply(raw={"error": 2}, token_limit=found))
 
     assert dialogue.end() == {"error": 2}
     assert dialogue.told()[-1] == "RetriesExhausted"
@@ -308,12 +302,12 @@ class TestOutput:
 
 class TestNumbers:
     def test_one_round_is_enough_where_the_error_states_both(
-        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Answer
+        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Reply
     ) -> None:
         # 2,000 characters in 1,000 tokens; 300 are allowed: far more than the ratio has to go.
         history = talk()
         size = sum(map(OPENAI.size, history))
-        dialogue = recovery(refusal(limit=300, requested=1_000), messages=history, ratio=0.1)
+        dialogue = recovery(refusal(limit=300, requested=1_000), messages=history, compact_ratio=0.1)
 
         dialogue.expect(AskSummarizer)
         dialogue.answer(summary)
@@ -337,7 +331,7 @@ class TestNumbers:
         assert calibration.chars_per_token == pytest.approx((size + 500) / 1_000)
 
     def test_more_tokens_than_the_texts_can_have_count_as_a_proportion_only(
-        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Answer
+        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Reply
     ) -> None:
         # Five tokens a character: they count something that is not in the messages.
         calibration = Calibration()
@@ -347,7 +341,7 @@ class TestNumbers:
             refusal(limit=3 * size // 2, requested=5 * size),
             messages=history,
             calibration=calibration,
-            ratio=0.1,
+            compact_ratio=0.1,
         )
 
         dialogue.expect(AskSummarizer)
@@ -371,7 +365,7 @@ class TestNumbers:
 
     def test_numbers_that_contradict_the_refusal_are_not_trusted(self, recovery: Callable[..., Dialogue]) -> None:
         # By these the request fits: the provider says that it does not, so the ratio decides.
-        dialogue = recovery(refusal(limit=9_000, requested=None), ratio=0.6)
+        dialogue = recovery(refusal(limit=9_000, requested=None), compact_ratio=0.6)
 
         dialogue.expect(AskSummarizer)
 
@@ -379,18 +373,18 @@ class TestNumbers:
 class TestTheUsersDetector:
     @pytest.mark.parametrize("answer", [True, TokenLimit(limit=10, requested=20, kind="input")])
     def test_it_is_asked_first(self, answer: Any) -> None:
-        found = detector(lambda error: answer)(ValueError("mine"))
+        found = Options(detect=lambda error: answer).detector(ValueError("mine"))
         assert isinstance(found, TokenLimit)
 
     def test_its_no_is_final_and_its_none_asks_on(self) -> None:
         error = token_limit_error(limit=10, input_tokens=20)
-        assert detector(lambda error: False)(error) is None
-        assert detector(lambda error: None)(error) is not None
-        assert detector(None)(error) is not None
+        assert Options(detect=lambda error: False).detector(error) is None
+        assert Options(detect=lambda error: None).detector(error) is not None
+        assert Options().detector(error) is not None
 
     def test_one_that_raises_is_passed_over(self) -> None:
         def broken(error: BaseException) -> bool:
             raise KeyError
 
-        assert detector(broken)(token_limit_error(limit=10, input_tokens=20)) is not None
-        assert detector(broken)(ValueError("no")) is None
+        assert Options(detect=broken).detector(token_limit_error(limit=10, input_tokens=20)) is not None
+        assert Options(detect=broken).detector(ValueError("no")) is None

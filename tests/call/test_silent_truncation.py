@@ -125,7 +125,7 @@ class TestNoRoomForAnAnswer:
     def test_a_reply_cut_at_the_window_is_a_token_limit(self) -> None:
         model = ScriptedModel(window=4_010, replies="word " * 200)
         compacter, events = listening()
-        compacter._engine.calibration("m").window = 4_010
+        compacter._state.calibration("m").window = 4_010
         reply: Any = compacter.wrap(model.completion)("m", talk())
         assert reply["choices"][0]["finish_reason"] == "stop"
         assert len(told(events, CompactionEvent)) == 1
@@ -134,7 +134,7 @@ class TestNoRoomForAnAnswer:
     async def test_so_it_is_in_an_async_program_with_a_trigger(self) -> None:
         model = ScriptedModel(window=4_010, replies="word " * 200)
         compacter, _ = listening(trigger_tokens=10**6)
-        compacter._engine.calibration("m").window = 4_010
+        compacter._state.calibration("m").window = 4_010
         reply: Any = await compacter.wrap(model.acompletion)("m", talk())
         assert reply["choices"][0]["finish_reason"] == "stop"
 
@@ -150,7 +150,7 @@ class TestNoRoomForAnAnswer:
         usage = {"prompt_tokens": 2_000, "completion_tokens": 12}
         cut = {"content": "word word", "finish_reason": "length"}
         compacter, events = listening()
-        compacter._engine.calibration("m").window = 8_000
+        compacter._state.calibration("m").window = 8_000
         compacter.wrap(ScriptedModel(replies=cut, usage=usage).completion)("m", talk())
         assert events == []
 
@@ -165,7 +165,7 @@ class TestNoRoomForAnAnswer:
     def test_what_cannot_shrink_gets_the_short_reply(self) -> None:
         model = ScriptedModel(window=1_010, replies="word " * 200)
         compacter, _ = listening()
-        compacter._engine.calibration("m").window = 1_010
+        compacter._state.calibration("m").window = 1_010
         reply: Any = compacter.wrap(model.completion)("m", [{"role": "user", "content": "x" * 4_000}])
         assert reply["choices"][0]["finish_reason"] == "length"
         assert len(model.requests) == 1

@@ -8,7 +8,7 @@ import pytest
 import tenacity
 from tenacity import DoAttempt, DoSleep, RetryCallState, Retrying, stop_after_attempt, wait_fixed
 
-from compacter.call.policy import never_sleep
+from compacter.options import never_sleep
 
 
 def begun(retrying: Retrying) -> RetryCallState:

@@ -108,7 +108,7 @@ def test_m4_tools_count_beside_a_counter_of_the_users_own() -> None:
 
 def test_max_tokens_lowers_the_threshold_of_a_known_window() -> None:
     talk = Talk(trigger_tokens=0.9)
-    talk.compacter._engine.calibration("m").window = 2_000
+    talk.compacter._state.calibration("m").window = 2_000
     fired = [talk.compacted(max_tokens=1_000) for _ in range(7)]
     assert fired.index(True) == 5  # 1,000 tokens, not 1,800
 
@@ -140,7 +140,7 @@ def test_a_counter_that_raises_breaks_nothing() -> None:
 
 def test_a8_an_output_limit_above_the_window_does_not_fold_everything_away() -> None:
     talk = Talk(trigger_tokens=0.8)
-    talk.compacter._engine.calibration("m").window = 2_000
+    talk.compacter._state.calibration("m").window = 2_000
     fired = [talk.compacted(max_tokens=100_000) for _ in range(6)]
     assert fired.index(True) == 5
 

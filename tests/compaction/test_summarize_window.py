@@ -2,47 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import contextlib
 from typing import Any
 
-from compacter import Compacter
-from compacter.call.effects import Answer, AskPlan, AskSummarizer, Clock, Effect, Recall, drive
 from compacter.compaction.calibration import Calibration
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job
 from compacter.compaction.run import compact
+from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.messages.format import wire
+from compacter.options import Options
 
 
 def prompts_for(summarizer_window: int | None) -> list[int]:
     """Characters of each prompt for a history of 40,000 characters whose model has a window of 2,000 tokens."""
-    compacter = Compacter(summarizer=lambda messages, **_: "They spoke.", compact_ratio=1.0)
-    policy = compacter._engine.policy
-    policy = replace(policy, settings=replace(policy.settings, summarizer_window=summarizer_window))
+    options = Options(summarizer=lambda messages, **_: "They spoke.", compact_ratio=1.0)
     messages: list[Any] = [
         {"role": role, "content": f"{role} {number} ".ljust(1_000, "x")}
         for number in range(20)
         for role in ("user", "assistant")
     ]
-    calibration = Calibration()
-    calibration.window = 2_000
-    job = Job(wire=wire("openai"), messages=tuple(messages), trigger="manual", calibration=calibration, must=True)
+    calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
+    conversation = Conversation.of(messages, wire("openai"))
+    job = Job(conversation=conversation, trigger="manual", calibration=calibration, must=True)
     sizes: list[int] = []
 
     def perform(effect: Effect[Any]) -> Any:
         match effect:
             case AskSummarizer():
                 sizes.append(sum(len(message["content"]) for message in effect.messages))
-                return Answer("They spoke.")
-            case Clock():
-                return 0.0
-            case AskPlan():
-                return effect.plan
-            case Recall():
-                return None
+                return Reply("They spoke.")
+            case Tell():
+                return effect.what
             case _:
                 return None
 
-    assert drive(compact(policy, job), perform) is not None
+    flow = compact(options, job)
+    outcome: Any = None
+    with contextlib.suppress(StopIteration):
+        while True:
+            outcome = perform(flow.send(outcome))
     return sizes
 
 

@@ -12,7 +12,7 @@ from litellm import Message as LitellmMessage
 
 from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
-from compacter.messages.format import Wire
+from compacter.messages.format import MessageFormat
 
 Talk = Callable[..., list[dict[str, Any]]]
 SUMMARY = {"role": "user", "content": "[summary] So far."}
@@ -61,7 +61,7 @@ def alive(root: object) -> int:
 
 @pytest.mark.parametrize("make", [with_pictures, as_objects, plain], ids=lambda make: make.__name__)
 def test_all_that_is_kept_alive_is_within_the_bound(
-    openai: Wire, talk: Talk, make: Callable[[Talk, str], list[Any]]
+    openai: MessageFormat, talk: Talk, make: Callable[[Talk, str], list[Any]]
 ) -> None:
     memory = InProcessMemory(max_bytes=MOST)
     matcher = Matcher(memory)
@@ -75,7 +75,7 @@ def test_all_that_is_kept_alive_is_within_the_bound(
     assert alive(memory) - empty <= 1.2 * MOST
 
 
-def test_edited_messages_that_are_put_in_count_in_full(openai: Wire, talk: Talk) -> None:
+def test_edited_messages_that_are_put_in_count_in_full(openai: MessageFormat, talk: Talk) -> None:
     memory = InProcessMemory(max_bytes=MOST)
     matcher = Matcher(memory)
     for user in range(30):
@@ -86,7 +86,7 @@ def test_edited_messages_that_are_put_in_count_in_full(openai: Wire, talk: Talk)
     assert alive(memory) <= 1.2 * MOST
 
 
-def test_a_record_holds_no_text_of_what_was_folded(openai: Wire, talk: Talk) -> None:
+def test_a_record_holds_no_text_of_what_was_folded(openai: MessageFormat, talk: Talk) -> None:
     memory = InProcessMemory()
     history = talk(20, "a secret journey")
     Matcher(memory).remember("scope", openai, history, [history[0], SUMMARY, *history[15:]])
@@ -102,7 +102,7 @@ def test_a_record_holds_no_text_of_what_was_folded(openai: Wire, talk: Talk) -> 
     assert "So far" in saved[0]
 
 
-def test_clearing_lets_go_of_everything(openai: Wire, talk: Talk) -> None:
+def test_clearing_lets_go_of_everything(openai: MessageFormat, talk: Talk) -> None:
     memory = InProcessMemory()
     empty = alive(memory)
     history = talk(300)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.compaction.check import FILLERS, assemble
-from compacter.messages.format import WIRE_FORMATS, WireName, wire
+from compacter.compaction.check import assemble
+from compacter.compaction.conversation import Conversation
+from compacter.messages.format import FILLERS, WIRE_FORMATS, WireName, wire
 
 OPENAI = wire("openai")
 USER, ASSISTANT = ({"role": role, "content": text} for role, text in FILLERS.items())
@@ -43,12 +44,12 @@ SUMMARY = say("user", "summary")
 def test_the_summary_has_its_place_and_turns_alternate(
     messages: list[Any], keep: list[int], alternate: bool, out: list[Any]
 ) -> None:
-    assert assemble(OPENAI, messages, keep, SUMMARY, alternate=alternate) == out
+    assert assemble(Conversation.of(messages, OPENAI), keep, SUMMARY, alternate=alternate) == out
 
 
 def test_without_a_summary_a_filler_opens_where_the_user_was_first() -> None:
-    assert assemble(OPENAI, TALK, [0, 2, 3], None, alternate=True) == [S, USER, A1, U2]
-    assert assemble(OPENAI, [A1, U1, A2], [0, 1], None, alternate=True) == [A1, U1]
+    assert assemble(Conversation.of(TALK, OPENAI), [0, 2, 3], None, alternate=True) == [S, USER, A1, U2]
+    assert assemble(Conversation.of([A1, U1, A2], OPENAI), [0, 1], None, alternate=True) == [A1, U1]
 
 
 @pytest.mark.parametrize("form", WIRE_FORMATS)
@@ -59,7 +60,7 @@ def test_kept_messages_are_the_same_objects_in_order_and_turns_alternate(form: W
     messages = [shape.say("assistant" if number % 2 else "user", str(number)) for number in range(count)]
     keep = sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1)))
 
-    out = assemble(shape, messages, keep, shape.say("user", "summary"), alternate=True)
+    out = assemble(Conversation.of(messages, shape), keep, shape.say("user", "summary"), alternate=True)
 
     kept = [item for item in out if any(item is one for one in messages)]
     assert all(one is messages[index] for one, index in zip(kept, keep, strict=True))

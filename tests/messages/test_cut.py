@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter import Compacter
-from compacter.compaction.cut import CompactionPlan, protect
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.cut import CompactionPlan
 from compacter.messages.format import wire
 from compacter.messages.steps import Kind
 from compacter.summaries import tag
@@ -48,7 +49,7 @@ def plan(letters: str, ratio: float = 0.7, **options: Any) -> CompactionPlan:
     ],
 )
 def test_a3_what_must_stay_stays_with_its_partners(letters: str, pins: tuple[int, ...], stays: str) -> None:
-    found = "".join("1" if held else "0" for held in protect(OPENAI.outline(history(letters)), pins))
+    found = "".join("1" if held else "0" for held in Conversation.of(history(letters), OPENAI, pinned=pins).protected)
     assert found == stays
 
 
@@ -78,12 +79,12 @@ def test_the_cut_reaches_its_share(letters: str, folded: str) -> None:
 def test_e2_a_cut_never_parts_a_pair_and_never_leaves_nothing(turns: list[str], ratio: float, system: bool) -> None:
     letters = "s" * system + "".join(turns)
     found = plan(letters, ratio)
-    outline = OPENAI.outline(history(letters))
+    outline = Conversation.of(history(letters), OPENAI)
     assert found.cut in (*outline.steps, len(letters))
     assert len(found.kept) > 0
     assert len(found.head) + len(found.kept) == len(letters)
     assert found.head_size + found.tail_size == found.original_data_size
-    last = outline.last_user()
+    last = outline.last_user
     assert last is not None
     assert last not in found.folded
 

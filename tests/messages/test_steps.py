@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compacter.compaction.conversation import Conversation
 from compacter.messages.steps import Kind
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def test_only_genuine_user_messages_are_the_users(dialect: Dialect) -> None:
     outline = dialect.wire.outline(messages)
 
     assert outline.kinds == [Kind.USER, Kind.ASSISTANT, Kind.RESULT, Kind.ASSISTANT]
-    assert outline.last_user() == 0
+    assert Conversation.of(messages, dialect.wire).last_user == 0
 
 
 def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Dialect) -> None:  # L12
@@ -118,7 +119,8 @@ def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Di
     outline = mixing.wire.outline(messages)
 
     assert outline.steps == [0, 1, 3]
-    assert (outline.kinds[2], outline.last_user(), outline.broken) == (Kind.USER, 2, ())
+    assert (outline.kinds[2], outline.broken) == (Kind.USER, ())
+    assert Conversation.of(messages, mixing.wire).last_user == 2
     assert [(entry.role, entry.kind) for entry in mixing.wire.entries(messages[2], 2)] == [
         ("tool", "result"),
         ("user", "text"),

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from compacter.compaction.check import FILLERS, kept_and_discarded, violations
-from compacter.compaction.cut import protect
-from compacter.messages.format import wire
+from compacter.compaction.check import kept_and_discarded, violations
+from compacter.compaction.conversation import Conversation
+from compacter.messages.format import FILLERS, wire
 from compacter.summaries import tag
 
 OPENAI, ANTHROPIC = wire("openai"), wire("anthropic")
@@ -29,9 +29,9 @@ FILLER = {"role": "assistant", "content": FILLERS["assistant"]}
 
 def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list[str]:
     form = options.pop("form", OPENAI)
-    protected = protect(form.outline(before), options.pop("pins", ()))
+    conversation = Conversation.of(before, form, pinned=options.pop("pins", ()))
     options.setdefault("alternate", False)
-    return violations(form, before, after, protected=protected, **options)
+    return violations(conversation, conversation.with_messages(after), **options)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compacter.compaction.check import FILLERS
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import characters, plain
 from compacter.messages.fields import field as member
-from compacter.messages.format import Message, Wire
+from compacter.messages.format import FILLERS, Message, Wire
 
 MESSAGE_PARAMS = ("messages", "input", "contents")
 OUTPUT_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")

@@ -1,392 +1,401 @@
-"""One call's world: it performs the effects of a flow, in a sync or an async program."""
+"""Carrying out the effects of one call, in a sync or an async program."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import contextvars
 import inspect
+import secrets
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from types import TracebackType
 from typing import Any, TypeVar
 
 from compacter import models
 from compacter.call import streams
 from compacter.call.arguments import Binding
-from compacter.call.effects import (
-    Answer,
-    AskPlan,
-    AskSummarizer,
-    Call,
-    Clock,
-    Effect,
-    HandOver,
-    Outcome,
-    Recall,
-    Remember,
-    Sleep,
-    Tell,
-    Usage,
-)
-from compacter.call.effects import Claim as ClaimEffect
-from compacter.call.request import answer_of, model_of, tokens_of
-from compacter.call.state import Engine
-from compacter.call.streams import is_async_stream, is_sync_stream, joined
+from compacter.call.io import IO, beside, on_trio, run
+from compacter.call.request import model_of, read_reply, usage_of
+from compacter.call.state import State
 from compacter.compaction.cut import CompactionPlan
-from compacter.memory.base import AsyncClaim, Claim
-from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN, Flight
-from compacter.messages.format import Message, Wire
+from compacter.effects import AskSummarizer, Call, Effect, Flow, Remember, Remembered, Reply, Sleep, Tell
+from compacter.events import CompactionEvent, CompactionStarted, Event, RetriesExhausted
+from compacter.memory.base import AsyncClaim, BaseMemory, Claim
+from compacter.memory.digest import flight_key
+from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
+from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.overflow import detect_in_reply
 
 T = TypeVar("T")
 _CLAIM_SECONDS = 120.0
+"""Seconds for which a claim is asked for, and for which another process's claim is waited for."""
 _CLAIM_POLL = 0.05
 
 
-class World:
-    """Made for a call that has something to do; closed at its end, whatever that end is."""
+@dataclass(frozen=True, slots=True)
+class WrappedCall:
+    """One call of a wrapped function, as the caller made it."""
+
+    function: Callable[..., Any]
+    binding: Binding
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+def drive(flow: Flow[T], performer: Performer) -> T:
+    """Run a flow to its end in a sync program."""
+    return run(adrive(flow, performer))
+
+
+async def adrive(flow: Flow[T], performer: Performer) -> T:
+    """Run a flow to its end. What an effect raises is thrown into it, but for what is no ``Exception``.
+
+    Where that would hold up an event loop, what the flow does between its effects is done in a thread.
+    """
+    advance: Callable[[Any], Effect[Any]] = flow.send
+    outcome: Any = None
+    try:
+        while True:
+            step = partial(_step, advance, outcome)
+            ended, found = step() if not performer.large else await performer.io.thread(step)
+            if ended:
+                result: T = found
+                return result
+            try:
+                outcome, advance = await performer.perform(found), flow.send
+            except Exception as error:  # noqa: BLE001 - the flow decides what an error means
+                outcome, advance = error, flow.throw
+    finally:
+        with contextlib.suppress(ValueError):  # A thread that a cancellation has left alone is still in it.
+            flow.close()
+
+
+def _step(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
+    try:
+        return False, advance(outcome)
+    except StopIteration as stop:
+        return True, stop.value
+
+
+class Performer:
+    """Carries out the effects of one call; closed at its end, whatever that end is.
+
+    ``call`` is ``None`` for a compaction by hand. ``large`` says that the history is so large that an event loop must
+    not wait for what is worked out about it.
+    """
 
     def __init__(
-        self, engine: Engine, wire: Wire, model: str | None, function: Callable[..., Any] | None,
-        binding: Binding | None, args: tuple[Any, ...], kwargs: Mapping[str, Any],
-    ) -> None:  # fmt: skip
-        self.engine = engine
-        self.wire = wire
-        self.model = model
-        self.function = function
-        self.binding = binding
-        self.args = args
-        self.kwargs = kwargs
-        self.first: Awaitable[Any] | None = None
-        self._flights: list[Flight] = []
-        self._claims: list[Claim | AsyncClaim] = []
-        self._closed = False
-        self._lock = threading.Lock()
-        self._spent = 0.0
-        """Seconds that compacting has taken so far; the provider's own time is not among them."""
-        self.made: Sequence[Message] | None = None
-        """What the last compaction made of the messages."""
+        self,
+        state: State,
+        io: IO,
+        format: MessageFormat,  # noqa: A002 - that is what it is
+        *,
+        scope: str = "",
+        model: str | None = None,
+        call: WrappedCall | None = None,
+        large: bool = False,
+    ) -> None:
+        self.io = io
+        self.large = large
         self.refused: object = None
         """A reply that said "too long"; where it is a stream, it is closed before the next attempt."""
+        self.raised: tuple[Exception, TracebackType | None] | None = None
+        """What the wrapped function raised last, and its traceback without frames of ours."""
+        self.answered: Reply | None = None
+        """What the wrapped function returned last, where that came after what it raised."""
+        self.gave_up = False
+        """Whether compacting and retrying was in vain."""
+        self._state = state
+        self._format = format
+        self._scope = scope
+        self._model = model
+        self._call = call
+        self._started = time.monotonic()
+        self._spent = 0.0
+        """Seconds that compacting has taken so far; the provider's own time is not among them."""
+        self._held: list[Callable[[], object]] = []
+        """What gives back what this call holds: its flight and its claim."""
+        self._closed = False
+        self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Give back what this call holds, so that nobody waits for it."""
+        """Release what this call holds, so that nobody waits for it."""
         with self._lock:
-            claims, self._claims, self._closed = self._claims, [], True
-        for flight in self._flights:
-            flight.release()
-        for claim in claims:
-            self._give_back(claim)
+            held, self._held, self._closed = self._held, [], True
+        for release in held:
+            self._state.safely("memory", release)
 
-    def _give_back(self, claim: Any) -> None:
-        def release() -> None:
-            self._guard("release", claim.release)
-
-        try:
-            # A memory that waits for a disk or a network must not keep the loop waiting, nor a cancellation.
-            _ = asyncio.get_running_loop().run_in_executor(None, release)
-        except RuntimeError:
-            release()
-
-    # -- sync --------------------------------------------------------------------------------------------------------
-
-    def perform(self, effect: Effect[Any]) -> Any:
-        """Carry out one effect."""
+    async def perform(self, effect: Effect[Any]) -> Any:
+        """Carry out one effect. Only ``Call`` and ``AskSummarizer`` raise."""
         match effect:
             case Call():
-                return self._call(effect)
+                return await self._called(effect)
             case AskSummarizer():
-                return self._ask(effect)
+                return await self._asked(effect)
+            case Tell(what=CompactionPlan()):
+                return await self._approved(effect.what)
             case Tell():
-                for hook in self.engine.hooks_for(effect.event):
-                    self._guard("hook", lambda: resolve(hook(effect.event)))  # noqa: B023 - called at once
-                return None
-            case AskPlan():
-                return self._plan(
-                    self._guard("hook", lambda: resolve(self._before(effect.plan)), effect.plan), effect.plan
-                )
-            case ClaimEffect():
-                return self._claim(effect)
-            case Sleep():
-                time.sleep(effect.seconds)
-                return None
-            case _:
-                return self._at_once(effect)
-
-    def _at_once(self, effect: Effect[Any]) -> Any:
-        match effect:
-            case Recall():
-                return self.engine.view(self.model, self.wire, effect.messages)
+                return await self._told(effect.what)
+            case Remembered():
+                if effect.head:
+                    await self._lead(effect.head)
+                return await self._viewed(effect.messages)
             case Remember():
-                self.made = effect.after
-                return self.engine.remember(self.model, self.wire, effect.before, effect.after)
-            case Clock():
-                return time.monotonic()
-            case Usage():
-                return tokens_of(effect.reply)[0]
-            case _:
-                raise TypeError(
-                    f"{effect!r} is no effect that can be performed; strategies yield those of compacter.flow.effects"
-                )
-
-    def _call(self, effect: Call) -> Outcome:
-        assert self.function is not None  # noqa: S101
-        assert self.binding is not None  # noqa: S101
-        args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
-        if hasattr(self.refused, "close"):
-            streams.shut(self.refused)
-        reply = self.function(*args, **kwargs)
-        if hasattr(reply, "__await__"):
-            raise HandOver(reply)
-        return self.opened(reply) if is_sync_stream(reply) else Outcome(reply, detect_in_reply(reply))
-
-    def opened(self, stream: Any) -> Outcome:
-        """Look into a stream until its first content. Raises a token-limit error that comes before that."""
-        opening = streams.look(stream)
-        if opening.error is not None and self.engine.detect(opening.error) is not None:
-            streams.shut(stream)
-            raise opening.error
-        reply = streams.replay(stream, opening)
-        self.refused = reply if opening.found else None
-        return Outcome(reply, opening.found)
-
-    def _ask(self, effect: AskSummarizer) -> Answer:
-        with self._on_the_clock() as seconds:
-            if seconds is None:
-                return self._answer(self._summarize(effect))
-            # A sync call cannot be interrupted: it is left alone in its thread, and the call goes on without it.
-            return self._answer(in_thread(lambda: self._summarize(effect), seconds))
-
-    def _summarize(self, effect: AskSummarizer) -> object:
-        function, args, kwargs = self._summary_call(effect, asynchronous=False)
-        return resolve(joined(function(*args, **kwargs)))
-
-    def _claim(self, effect: ClaimEffect) -> bool:
-        key = self.engine.flight_key(self.model, self.wire, effect.messages)
-        flight = self.engine.flights.join(key, blocks=True)
-        if flight is None:
-            return False
-        if not flight.leads:
-            with self._on_the_clock():
-                return flight.wait(self._wait(LONGEST_WAIT))
-        self._flights.append(flight)
-        if not self.engine.blocking:
-            return False
-        end = time.monotonic() + self._wait(_CLAIM_SECONDS)
-        polled = False
-        while not self._shared_claim(key):
-            polled = True
-            if time.monotonic() > end:
-                break
-            time.sleep(_CLAIM_POLL)
-        return polled
-
-    def _shared_claim(self, key: str) -> bool:
-        """Whether this process now holds the claim among all processes; True too when the memory cannot say."""
-        memory = self.engine.memory
-        assert memory is not None  # noqa: S101
-        granted = self._guard("claim", lambda: memory.claim(key, _CLAIM_SECONDS), otherwise=True)
-        if granted is None or granted is True or granted is False:
-            return bool(granted)
-        with self._lock:
-            if not self._closed:
-                self._claims.append(granted)
-                return True
-        # The call was cancelled while its thread was still asking.
-        self._guard("release", granted.release)
-        return True
-
-    # -- async -------------------------------------------------------------------------------------------------------
-
-    async def aperform(self, effect: Effect[Any]) -> Any:
-        """Carry out one effect without blocking the event loop."""
-        match effect:
-            case Call():
-                return await self._acall(effect)
-            case AskSummarizer():
-                with self._on_the_clock() as seconds:
-                    async with asyncio.timeout(seconds):
-                        return self._answer(await self._asummarize(effect))
-            case Tell():
-                for hook in self.engine.hooks_for(effect.event):
-                    await self._aguard("hook", lambda: hook(effect.event))  # noqa: B023 - called at once
-                return None
-            case AskPlan():
-                return self._plan(
-                    await self._aguard("hook", lambda: self._before(effect.plan), effect.plan), effect.plan
-                )
-            case ClaimEffect():
-                return await self._aclaim(effect)
+                await self._remember(effect)
             case Sleep():
-                return await asyncio.sleep(effect.seconds)
-            case Recall() | Remember() if self.engine.blocking:
-                return await asyncio.to_thread(self._at_once, effect)
+                await self.io.sleep(effect.seconds)
             case _:
-                return self._at_once(effect)
+                raise TypeError(f"{effect!r} is no effect; strategies yield those of compacter.effects")
+        return None
 
-    async def _acall(self, effect: Call) -> Outcome:
-        assert self.function is not None  # noqa: S101
-        assert self.binding is not None  # noqa: S101
-        args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
-        if hasattr(self.refused, "close"):
-            await streams.ashut(self.refused)
-        # A plain function's awaitable is at hand already where the sync driver has found out that it returns one.
-        reply, self.first = self.first, None
-        if reply is None:
-            reply = self.function(*args, **kwargs)
-        if inspect.isawaitable(reply):
-            reply = await reply
-        return await self.aopened(reply) if is_async_stream(reply) else Outcome(reply, detect_in_reply(reply))
+    # -- the wrapped function ------------------------------------------------------------------------------------------
 
-    async def aopened(self, stream: Any) -> Outcome:
-        """As ``opened``."""
-        opening = await streams.alook(stream)
-        if opening.error is not None and self.engine.detect(opening.error) is not None:
-            await streams.ashut(stream)
-            raise opening.error
-        reply = streams.replay(stream, opening)
-        self.refused = reply if opening.found else None
-        return Outcome(reply, opening.found)
+    async def _called(self, effect: Call) -> Reply:
+        call, before = self._call, GiveUps.count
+        assert call is not None  # noqa: S101 - by hand nothing is called
+        if self.refused is not None:
+            await streams.close(self.io, self.refused)
+        self.refused = None
+        try:
+            args, kwargs = call.binding.replace(call.args, call.kwargs, effect.messages, effect.options)
+            raw = await self.io.call(call.function, *args, **kwargs)
+            if streams.can_be_opened(self.io, raw):
+                reply = await streams.opened(self.io, raw, self._state.detect)
+            else:
+                reply = Reply(raw=raw, token_limit=detect_in_reply(raw), input_tokens=usage_of(raw)[0])
+        except Exception as error:
+            self.failed(error)
+            if gave_up_since(before, error):
+                return Reply(error=error)
+            raise
+        if reply.error is not None:
+            self.failed(reply.error)
+            return Reply(error=reply.error) if gave_up_since(before, reply.error) else reply
+        self.raised, self.answered = None, reply
+        if reply.token_limit is not None:
+            self.refused = reply.raw
+        return reply
 
-    async def _asummarize(self, effect: AskSummarizer) -> object:
-        function, args, kwargs = self._summary_call(effect, asynchronous=True)
-        if self.engine.options.summarizer is not None and not inspect.iscoroutinefunction(unwrapped(function)):
-            reply: Any = await beside(lambda: joined(function(*args, **kwargs)))
-        else:
-            reply = function(*args, **kwargs)
-        if inspect.isawaitable(reply):
-            reply = await reply
-        if is_async_stream(reply):
-            return [chunk async for chunk in reply]
-        return joined(reply)
+    def failed(self, error: Exception) -> None:
+        """Take in what the wrapped function raised."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
+            trace = trace.tb_next
+        self.raised = error, trace
 
-    async def _aclaim(self, effect: ClaimEffect) -> bool:
-        key = self.engine.flight_key(self.model, self.wire, effect.messages)
-        flight = self.engine.flights.join(key, blocks=False)
-        if flight is None:
-            return False
-        if not flight.leads:
-            with self._on_the_clock():
-                end = time.monotonic() + self._wait(LONGEST_WAIT)
-                while not flight.over() and time.monotonic() < end:
-                    await asyncio.wait(
-                        [asyncio.wrap_future(flight.done)], timeout=min(LOOK_AGAIN, end - time.monotonic())
-                    )
-            return flight.over()
-        self._flights.append(flight)
-        if not self.engine.blocking:
-            return False
-        end = time.monotonic() + self._wait(_CLAIM_SECONDS)
-        polled = False
-        while not await asyncio.to_thread(self._shared_claim, key):
-            polled = True
-            if time.monotonic() > end:
-                break
-            await asyncio.sleep(_CLAIM_POLL)
-        return polled
+    # -- the summarizer ------------------------------------------------------------------------------------------------
 
-    # -- both --------------------------------------------------------------------------------------------------------
+    async def _asked(self, effect: AskSummarizer) -> Reply:
+        function, args, kwargs, blocks = self._summary_call(effect)
+        self._state.ledger.asked()
+        with self._budget() as seconds:
+            raw = await self.io.ask(lambda: streams.joined(function(*args, **kwargs)), seconds, blocks=blocks)
+        reply = Reply("".join(map(streams.text_of, raw))) if isinstance(raw, list) else read_reply(raw)
+        summarizer = self._state.options.summarizer
+        model = summarizer
+        if not isinstance(summarizer, str):
+            model = model_of(raw) or (self._model if summarizer is None else None)
+        if reply.input_tokens and isinstance(model, str):
+            reply = replace(reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw))
+        self._state.ledger.answered(reply.input_tokens, reply.output_tokens, reply.cost)
+        return reply
 
     def _summary_call(
-        self, effect: AskSummarizer, *, asynchronous: bool
-    ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-        """Which function to ask, and with what."""
-        self.engine.ledger.asked()
-        summarizer = self.engine.options.summarizer
+        self, effect: AskSummarizer
+    ) -> tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]:
+        """Which function to ask, with what, and whether it may block an event loop."""
+        summarizer, call = self._state.options.summarizer, self._call
         messages = [dict(message) for message in effect.messages]
-        if isinstance(summarizer, str):
-            function: Callable[..., Any] = models.acompletion if asynchronous else models.completion
-            return function, (), {"model": summarizer, "messages": messages, "max_tokens": effect.max_tokens}
-        if summarizer is not None:
-            return (
-                summarizer,
-                (messages,),
-                accepted(summarizer, {"max_tokens": effect.max_tokens, "model": self.model}),
+        if summarizer is not None and not isinstance(summarizer, str):
+            options = accepted(summarizer, {"max_tokens": effect.max_tokens, "model": self._model})
+            return summarizer, (messages,), options, not inspect.iscoroutinefunction(unwrapped(summarizer))
+        if summarizer is not None or call is None:
+            awaits = self.io.asynchronous and not on_trio()  # litellm's own awaitables need asyncio.
+            if summarizer is None:
+                messages = [*(effect.prefix or ()), *messages]
+            asked = {"model": summarizer or self._model, "messages": messages, "max_tokens": effect.max_tokens}
+            return (models.acompletion if awaits else models.completion), (), asked, not awaits
+        binding = call.binding
+        if effect.prefix is not None:
+            args, kwargs = binding.native_call(
+                call.args, call.kwargs, self._format, effect.prefix, messages[0]["content"], effect.max_tokens
             )
-        if effect.prefix is not None and self.function is not None and self.binding is not None:
-            args, kwargs = self.binding.native_call(
-                self.args, self.kwargs, self.wire, effect.prefix, messages[0]["content"], effect.max_tokens
-            )
-            return self.binding.asks or self.function, args, kwargs
-        if self.function is None or self.binding is None:
-            messages = [*(effect.prefix or ()), *messages]
-            return (
-                models.acompletion if asynchronous else models.completion,
-                (),
-                {"model": self.model, "messages": messages, "max_tokens": effect.max_tokens},
-            )
-        args, kwargs = self.binding.summary_call(self.args, self.kwargs, self.wire, messages, effect.max_tokens)
-        return self.binding.asks or self.function, args, kwargs
-
-    def _answer(self, reply: object) -> Answer:
-        if isinstance(reply, list):
-            text = "".join(map(streams.text_of, reply))
-            answer = Answer(text)
         else:
-            answer = answer_of(reply)
-        summarizer = self.engine.options.summarizer
-        model = (
-            summarizer
-            if isinstance(summarizer, str)
-            else model_of(reply) or (self.model if summarizer is None else None)
-        )
-        cost = models.cost(model, answer.input_tokens, answer.output_tokens, reply) if answer.input_tokens else None
-        self.engine.ledger.answered(answer.input_tokens, answer.output_tokens, cost)
-        return Answer(
-            answer.text,
-            answer.input_tokens,
-            answer.output_tokens,
-            answer.finish,
-            answer.refused,
-            answer.called_tool,
-            cost,
-        )
+            args, kwargs = binding.summary_call(call.args, call.kwargs, self._format, messages, effect.max_tokens)
+        return binding.asks or call.function, args, kwargs, False
 
-    def _seconds_left(self) -> float | None:
-        """What is left of ``timeout``."""
-        timeout = self.engine.options.timeout
-        return None if timeout is None else max(0.0, timeout - self._spent)
+    # -- events --------------------------------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _on_the_clock(self) -> Generator[float | None]:
-        """Gives what is left of ``timeout``; what is done meanwhile is taken off it."""
-        started = time.monotonic()
-        try:
-            yield self._seconds_left()
-        finally:
-            self._spent += time.monotonic() - started
+    async def _told(self, event: Event) -> Event:
+        if isinstance(event, CompactionStarted):
+            self._started = time.monotonic()
+        if isinstance(event, RetriesExhausted):
+            self.gave_up = event.rounds > 0
+        if isinstance(event, CompactionEvent):
+            event = event.model_copy(update={"duration": time.monotonic() - self._started})
+        for hook in self._state.told(event):
+            # A copy: what one hook does to it is not seen by the next one.
+            await self._safely("hook", partial(self.io.hook, hook, event.model_copy()))
+        return event
 
-    def _wait(self, longest: float) -> float:
-        """Seconds to wait for another call's compaction."""
-        left = self._seconds_left()
-        return longest if left is None else min(longest, left)
-
-    def _before(self, plan: CompactionPlan) -> object:
-        hook = self.engine.options.before_compaction
-        return plan if hook is None else hook(plan)
-
-    @staticmethod
-    def _plan(answer: object, plan: CompactionPlan) -> CompactionPlan | None:
+    async def _approved(self, plan: CompactionPlan) -> CompactionPlan | None:
+        hook = self._state.options.before_compaction
+        if hook is None:
+            return plan
+        answer = await self._safely("hook", partial(self.io.hook, hook, replace(plan)))
         if answer is False:
             return None
         return answer if isinstance(answer, CompactionPlan) else plan
 
-    def _guard(self, what: str, action: Callable[[], T], otherwise: Any = None) -> Any:
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    async def _viewed(self, messages: Sequence[Message]) -> Sequence[Message] | None:
+        memory, matcher = self._state.memory, self._state.matcher
+        if memory is None or matcher is None:
+            return None
+        if memory.asynchronous and self.io.asynchronous:
+            found: Sequence[Message] | None = await self._safely(
+                "memory", lambda: matcher.aview(self._scope, self._format, messages)
+            )
+            return found
+        return await self._use(memory, lambda: matcher.view(self._scope, self._format, messages))
+
+    async def _remember(self, effect: Remember) -> None:
+        memory, matcher = self._state.memory, self._state.matcher
+        if memory is None or matcher is None or self._state.holds_secrets(self._format, effect.before, effect.after):
+            return
+        arguments = (self._scope, self._format, effect.before, effect.after)
+        if memory.asynchronous and self.io.asynchronous:
+            await self._safely("memory", lambda: matcher.aremember(*arguments))
+        else:
+            await self._use(memory, lambda: matcher.remember(*arguments))
+
+    async def _lead(self, head: Sequence[Message]) -> None:
+        """Become the call that folds this head, or wait for the one that does."""
+        state, io = self._state, self.io
+        key = state.safely("memory", lambda: flight_key(self._scope, self._format, head))
+        flight = None if key is None else state.flights.join(key, blocks=not io.asynchronous)
+        if key is None or flight is None:
+            return
+        if flight.leads:
+            self._held.append(flight.release)
+            if state.memory is not None and state.memory.blocking:
+                await self._claim(state.memory, key)
+            return
+        with self._budget() as left:
+            end = time.monotonic() + (LONGEST_WAIT if left is None else min(LONGEST_WAIT, left))
+            while not flight.over() and (remaining := end - time.monotonic()) > 0:
+                await io.wait(flight.done, min(LOOK_AGAIN, remaining))
+
+    async def _claim(self, memory: BaseMemory, key: str) -> None:
+        """Claim the compaction among all processes, or wait for the one that has it."""
+        with self._budget() as left:
+            end = time.monotonic() + (_CLAIM_SECONDS if left is None else min(_CLAIM_SECONDS, left))
+            while not await self._granted(memory, key):
+                # A memory that grants nobody anything is not waited for.
+                if self._state.grants is None:
+                    self._state.grants = await self._granted(memory, f"probe {secrets.token_hex(8)}")
+                if not self._state.grants or time.monotonic() > end:
+                    return
+                await self.io.sleep(_CLAIM_POLL)
+            self._state.grants = True
+
+    async def _granted(self, memory: BaseMemory, key: str) -> bool:
+        """Whether this call now holds the claim; True too when the memory cannot say."""
+        if memory.asynchronous and self.io.asynchronous:
+            claimed = await self._safely("memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True)
+            return self._hold(claimed)
+        # In the thread: a claim that is granted after a cancellation is given back all the same.
+        return bool(
+            await self.io.thread(
+                lambda: self._hold(
+                    self._state.safely("memory", lambda: memory.claim(key, _CLAIM_SECONDS), otherwise=True)
+                )
+            )
+        )
+
+    def _hold(self, claim: Any) -> bool:
+        if claim is None or isinstance(claim, bool):
+            return bool(claim)
+        with self._lock:
+            if not self._closed:
+                self._held.append(partial(self._give_back, claim))
+                return True
+        self._give_back(claim)
+        return True
+
+    def _give_back(self, claim: Claim | AsyncClaim) -> None:
+        async def release() -> None:
+            await self._safely("memory", partial(self.io.hook, claim.release))
+
+        if inspect.iscoroutinefunction(claim.release):
+            beside(release, self.io)
+        else:
+            beside(lambda: self._state.safely("memory", claim.release), self.io)
+
+    async def _use(self, memory: BaseMemory, action: Callable[[], T]) -> T | None:
+        """Use the memory; one that waits for a disk or a network does so in a thread."""
+        if memory.blocking or self.large:
+            return await self.io.thread(lambda: self._state.safely("memory", action))
+        return self._state.safely("memory", action)
+
+    # -- both ----------------------------------------------------------------------------------------------------------
+
+    async def _safely(self, what: str, action: Callable[[], Awaitable[Any]], otherwise: object = None) -> Any:
+        """The result of something of the user's; ``otherwise`` when it raises, which is logged."""
         try:
-            return action()
-        except Exception as error:  # noqa: BLE001 - a hook or a memory that raises must not break the call
-            self.engine.complain(f"{what}_failed", error)
+            return await action()
+        except Exception as error:  # noqa: BLE001 - nothing that compacter does for itself may raise into a call
+            self._state.complain(f"{what}_failed", error)
             return otherwise
 
-    async def _aguard(self, what: str, action: Callable[[], Any], otherwise: Any = None) -> Any:
+    @contextlib.contextmanager
+    def _budget(self) -> Generator[float | None]:
+        """Gives what is left of ``timeout``, in seconds; what is done meanwhile is taken off it."""
+        timeout, started = self._state.options.timeout, time.monotonic()
         try:
-            outcome = action()
-            return await outcome if inspect.isawaitable(outcome) else outcome
-        except Exception as error:  # noqa: BLE001 - a hook or a memory that raises must not break the call
-            self.engine.complain(f"{what}_failed", error)
-            return otherwise
+            yield None if timeout is None else max(0.0, timeout - self._spent)
+        finally:
+            self._spent += time.monotonic() - started
+
+
+async def tell(state: State, io: IO, event: Event) -> None:
+    """Tell totals, log and hooks of an event."""
+    await Performer(state, io, get_format("openai")).perform(Tell(event))
+
+
+class GiveUps:
+    """How many calls of this process were given up after compacting and retrying in vain."""
+
+    count = 0
+
+
+_GAVE_UP = "_compacter_gave_up"
+
+
+def mark_given_up(error: Exception) -> None:
+    """Mark an exception with which a call is given up."""
+    GiveUps.count += 1
+    with contextlib.suppress(AttributeError, TypeError):  # Some take no attributes.
+        setattr(error, _GAVE_UP, GiveUps.count)
+
+
+def gave_up_since(before: int, error: BaseException) -> bool:
+    """Whether a Compacter inside the wrapped function has given up with this exception, or with one behind it.
+
+    Then the one around it does not begin again: it would send the same refused requests. ``before`` is what
+    ``GiveUps.count`` was when the call began: a program may raise one exception object several times.
+    """
+    cause: BaseException | None = error
+    for _ in range(10):
+        if cause is None or GiveUps.count == before:
+            return False
+        if getattr(cause, _GAVE_UP, 0) > before:
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def unwrapped(function: Any) -> Any:
@@ -396,57 +405,11 @@ def unwrapped(function: Any) -> Any:
 
 def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the options that a function takes."""
+    given = {name: value for name, value in options.items() if value is not None}
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):
-        return dict(options)
+        return given
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return {name: value for name, value in options.items() if value is not None}
-    return {name: value for name, value in options.items() if name in parameters and value is not None}
-
-
-def resolve(outcome: Any) -> Any:
-    """The result of something that may be a coroutine, in a sync program, whether or not a loop runs in this thread."""
-    if not inspect.isawaitable(outcome):
-        return outcome
-
-    async def wait() -> Any:
-        result = await outcome
-        return [chunk async for chunk in result] if is_async_stream(result) else result
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(wait())
-    return in_thread(lambda: asyncio.run(wait()), None)
-
-
-def in_thread(action: Callable[[], T], seconds: float | None) -> T:
-    """Run in a thread of its own, for ``seconds`` at most. Raises ``TimeoutError``."""
-    return _begun(action).result(seconds)
-
-
-async def beside(action: Callable[[], T]) -> T:
-    """Run in a thread of its own without blocking the event loop.
-
-    Not in the loop's own threads: its end would wait for what a cancellation has left alone.
-    """
-    return await asyncio.wrap_future(_begun(action))
-
-
-def _begun(action: Callable[[], T]) -> Future[T]:
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()
-    context = contextvars.copy_context()
-
-    def run() -> None:
-        try:
-            done.set_result(context.run(action))
-        except StopIteration as error:
-            # No coroutine can raise one.
-            done.set_exception(RuntimeError(repr(error)))
-        except BaseException as error:  # noqa: BLE001 - handed to the caller
-            done.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="compacter").start()
-    return done
+        return given
+    return {name: value for name, value in given.items() if name in parameters}

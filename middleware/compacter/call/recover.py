@@ -1,24 +1,25 @@
-"""What one wrapped call does when the provider says that it is too long."""
+"""What one wrapped call does when the provider says that it is too long. Pure: it asks for effects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tenacity import BaseRetrying, DoAttempt, DoSleep, RetryCallState
 
-from compacter.call.effects import Call, Claim, Flow, Recall, Sleep, Tell
-from compacter.call.policy import Policy
+from compacter.call.request import Request, pinned
 from compacter.compaction.calibration import Calibration, most_tokens
+from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.plan import MARGIN, Job, plan, target_characters
 from compacter.compaction.run import compact
+from compacter.effects import Call, Flow, Remembered, Reply, Sleep, Tell
 from compacter.errors import CompactionError
-from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted
-from compacter.messages.format import Message, Wire
+from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted, Trigger
+from compacter.options import Options
 from compacter.overflow import NO_ROOM, TokenLimit
 
 _LEAST_OUTPUT = 64
-"""Tokens of output below which an answer is none: then the history is compacted instead."""
+"""Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
 _DENSE = 2.5
 """Characters per token from which on a stated size is believed without a look at the text."""
 _FULL = 0.98
@@ -26,73 +27,53 @@ _FULL = 0.98
 _OUTPUT_MARGIN = 8
 """Tokens left free beside a lowered output limit, for what a chat template adds."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One call of the wrapped function, as the flow sees it."""
-
-    wire: Wire
-    original: Sequence[Message]
-    """The caller's own messages."""
-    messages: Sequence[Message]
-    """What is sent: the original, or a compacted view of it."""
-    overhead: int = 0
-    """Size of what is sent beside the messages, in characters: tools, a system prompt outside the list."""
-    output_tokens: int | None = None
-    """The request's output limit."""
-    output_option: str = "max_tokens"
-    """The option that sets it."""
-    options: Mapping[str, object] = field(default_factory=dict)
-    """Options changed so far."""
-    model: str | None = None
-    conversation: str = ""
-    pinned_by_history: frozenset[int] = frozenset()
-    """``id`` of messages that a ``History`` has pinned."""
+Completed = tuple[object, Request]
+"""The reply to a call, and the request that got it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The provider's "too long": an exception, or a reply that came with HTTP 200 and says so."""
+def called(options: Options, request: Request, calibration: Calibration) -> Flow[Reply]:
+    """Make the call. A token limit is in the reply; any other error is raised."""
+    try:
+        reply = yield from Call(request.messages, request.options)
+    except Exception as error:
+        found = options.detector(error)
+        if found is None:
+            raise
+        return Reply(token_limit=found, error=error)
+    if reply.error is not None and reply.token_limit is None:
+        raise reply.error
+    if reply.token_limit is not None and not confirmed(request, calibration, reply.token_limit):
+        return replace(reply, token_limit=None)
+    return reply
 
-    found: TokenLimit
-    error: Exception | None = None
-    reply: object = None
 
-
-def recover(policy: Policy, request: Request, calibration: Calibration, refusal: Refusal) -> Flow[object]:
+def recover(options: Options, request: Request, calibration: Calibration, refused: Reply) -> Flow[Completed]:
     """Compact and retry until a reply comes, another error, or nothing is left to try.
 
-    Raises the provider's own last exception, with a note of what was tried, when the call is given up.
+    ``refused`` is the answer that stated the token limit. Raises the provider's own last exception, with a note of what
+    was tried, when the call is given up; ``CompactionError`` when no summary can be had and there is no fallback.
     """
-    if not confirmed(request, calibration, refusal.found):
-        return refusal.reply
-    retrying = policy.retrying.copy()
+    if refused.token_limit is None or not confirmed(request, calibration, refused.token_limit):
+        return refused.raw, request
+    retrying = options.retrying.copy()
     retrying.begin()
     state = RetryCallState(retrying, fn=None, args=(), kwargs={})
     tried: list[str] = []
-    while True:
-        calibrate(request, calibration, refusal.found)
-        if (yield from _stopped(retrying, state, refusal)):
-            return (yield from _give_up(request, refusal, tried, "no rounds are left" if tried else "max_retries=0"))
+    while refused.token_limit is not None:
+        calibrate(request, calibration, refused.token_limit)
+        if (yield from _stopped(retrying, state, refused)):
+            reason = "no rounds are left" if tried else "max_retries=0"
+            return (yield from _give_up(request, refused, tried, reason))
         try:
-            smaller = yield from _reduced(policy, request, calibration, refusal.found, state.attempt_number - 1, tried)
+            smaller = yield from _reduced(options, request, calibration, refused.token_limit, tried)
         except CompactionError as error:
             # Without a cause of its own: what the provider said is why a summary was wanted at all.
-            raise error from error.__cause__ or refusal.error
+            raise error from error.__cause__ or refused.error
         if smaller is None:
-            return (yield from _give_up(request, refusal, tried, "nothing more can be reduced"))
+            return (yield from _give_up(request, refused, tried, "nothing more can be reduced"))
         request = smaller
-        try:
-            outcome = yield from Call(request.messages, request.options)
-        except Exception as error:
-            found = policy.detect(error)
-            if found is None:
-                raise
-            refusal = Refusal(found, error)
-            continue
-        if outcome.found is None or not confirmed(request, calibration, outcome.found):
-            return outcome.reply
-        refusal = Refusal(outcome.found, None, outcome.reply)
+        refused = yield from called(options, request, calibration)
+    return refused.raw, request
 
 
 def confirmed(request: Request, calibration: Calibration, found: TokenLimit) -> bool:
@@ -111,17 +92,16 @@ def confirmed(request: Request, calibration: Calibration, found: TokenLimit) -> 
     return (found.input_tokens or 0) + written >= calibration.window * _FULL
 
 
-def _stopped(retrying: BaseRetrying, state: RetryCallState, refusal: Refusal) -> Flow[bool]:
+def _stopped(retrying: BaseRetrying, state: RetryCallState, refused: Reply) -> Flow[bool]:
     """Let tenacity decide whether another attempt is made, and wait as long as it says."""
-    error = refusal.error or RuntimeError("the reply says that the request is too long")
+    error = refused.error or RuntimeError("the reply says that the request is too long")
     state.set_exception((type(error), error, error.__traceback__))
     trace = error.__traceback__
     try:
         step = retrying.iter(state)
     except Exception as raised:
         if raised is error:
-            # The provider's error goes to the caller: how tenacity gave it back is no part of its story.
-            error.__traceback__ = trace
+            error.__traceback__ = trace  # Without tenacity's own frames.
             return True
         raise
     if isinstance(step, DoSleep):
@@ -132,101 +112,89 @@ def _stopped(retrying: BaseRetrying, state: RetryCallState, refusal: Refusal) ->
 
 
 def _reduced(
-    policy: Policy,
-    request: Request,
-    calibration: Calibration,
-    found: TokenLimit,
-    attempt: int,
-    tried: list[str],
+    options: Options, request: Request, calibration: Calibration, found: TokenLimit, tried: list[str]
 ) -> Flow[Request | None]:
-    """The request made smaller, or ``None``."""
-    lowered = lower_output(policy, request, found)
+    """The request made smaller, or ``None``; what was done is added to ``tried``."""
+    attempt = len(tried) + 1
+    lowered = lower_output(options, request, found)
     if lowered is not None:
-        tokens = int(lowered.options[request.output_option])  # type: ignore[call-overload]
-        tried.append(f"{request.output_option} lowered from {request.output_tokens} to {tokens}")
+        tried.append(f"{request.output_option} lowered from {request.output_tokens} to {lowered.output_tokens}")
         yield from Tell(
             MaxTokensAdjusted(
                 model=request.model,
                 attempt=attempt,
-                conversation=request.conversation,
+                conversation=request.digest,
                 before=request.output_tokens or 0,
-                after=tokens,
+                after=lowered.output_tokens or 0,
                 limit=found.limit,
             )
         )
         return lowered
-    job = job_of(policy, request, calibration, attempt=attempt, found=found)
-    if policy.remembers:
-        reused = yield from reuse(policy, request, job)
-        if reused is not None:
-            tried.append("a compaction that another call had just made")
-            return reused
-    made = yield from compact(policy, job, original=request.original)
+    job = job_of(request, calibration, attempt=attempt, found=found)
+    planned = plan(options, job)
+    reused = yield from reuse(options, request, job, planned)
+    if reused is not None:
+        tried.append("a compaction that another call had just made")
+        return reused
+    made = yield from compact(options, job, original=request.original, planned=planned)
     if made is None:
         return None
-    tried.append(
-        f"{made.event.original_data_size:,} to {made.event.compacted_data_size:,} characters ({made.event.strategy})"
-    )
-    return replace(request, messages=made.messages)
+    before, after = made.event.original_data_size, made.event.compacted_data_size
+    tried.append(f"{before:,} to {after:,} characters ({made.event.strategy})")
+    return replace(request, messages=made.messages, read=made.conversation)
 
 
-def reuse(policy: Policy, request: Request, job: Job) -> Flow[Request | None]:
+def reuse(options: Options, request: Request, job: Job, planned: CompactionPlan) -> Flow[Request | None]:
     """Wait for another call that folds the same head right now, and use what it made.
 
     Memory is asked in any case: the other one may have finished after this call looked and before it was refused.
     """
-    head = plan(policy, job).head
-    if not head:
+    if options.memory is None or not planned.head:
         return None
-    yield from Claim(head)
-    view = yield from Recall(request.original)
-    if view is not None and not keeps_pins(policy, request, view):
-        view = None
-    size = request.wire.size
-    if view is None or sum(map(size, view)) >= sum(map(size, request.messages)):
+    view = yield from Remembered(request.original, planned.head)
+    if view is None or not keeps_pins(request, view):
+        return None
+    smaller = replace(request, messages=tuple(view), read=None)
+    if smaller.size >= request.size:
         return None
     yield from Tell(
         CompactionReused(
             model=request.model,
             attempt=job.attempt,
-            conversation=request.conversation,
+            conversation=request.digest,
             messages_before=len(request.messages),
-            messages_after=len(view),
+            messages_after=len(smaller.messages),
         )
     )
-    return replace(request, messages=view)
+    return smaller
 
 
 def job_of(
-    policy: Policy,
     request: Request,
     calibration: Calibration,
     *,
-    attempt: int,
-    found: TokenLimit | None,
-    trigger: str = "token_limit",
+    attempt: int = 1,
+    found: TokenLimit | None = None,
+    trigger: Trigger = "token_limit",
     target: int | None = None,
 ) -> Job:
     """The compaction that this request needs."""
-    messages = tuple(request.messages)
     if target is None:
         target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
-    size = sum(map(request.wire.size, messages))
+    size = request.conversation.size
     if target is not None and target >= size:
         # By its characters it fits, the provider says that it does not: then only the proportion of its numbers counts.
         target = _in_proportion(request, found, size)
     return Job(
-        wire=request.wire,
-        messages=messages,
-        trigger=trigger,  # type: ignore[arg-type]
+        conversation=request.conversation,
+        trigger=trigger,
         calibration=calibration,
-        pinned=pinned(policy, messages, request.pinned_by_history),
         model=request.model,
         attempt=attempt,
-        conversation=request.conversation,
+        digest=request.digest,
         target=target,
         found=found,
-        must=True,
+        must=trigger == "token_limit",
     )
 
 
@@ -240,49 +208,25 @@ def _in_proportion(request: Request, found: TokenLimit | None, size: int) -> int
     return target if 0 < target < size else None
 
 
-def pinned(policy: Policy, messages: Sequence[Message], by_history: frozenset[int] = frozenset()) -> tuple[int, ...]:
-    """Indexes of pinned messages. A predicate that raises pins what it was asked about: losing a pin is worse."""
-    if policy.pin is None and not by_history:
-        return ()
-    found = []
-    for index, message in enumerate(messages):
-        if id(message) in by_history:
-            found.append(index)
-        elif policy.pin is not None:
-            try:
-                wanted = bool(policy.pin(message))
-            except Exception:  # noqa: BLE001
-                wanted = True
-            if wanted:
-                found.append(index)
-    return tuple(found)
-
-
-def keeps_pins(policy: Policy, request: Request, view: Sequence[Message]) -> bool:
+def keeps_pins(request: Request, view: Sequence[object]) -> bool:
     """Whether a remembered view holds all that is pinned now: it may have been made before something was."""
-    wanted = pinned(policy, request.original, request.pinned_by_history)
-    if not wanted:
-        return True
-    present = set(map(id, view))
+    wanted = pinned(request.pin, request.original, request.pinned_by_history)
+    present = set(map(id, view)) if wanted else ()
     return all(id(request.original[index]) in present for index in wanted)
 
 
-def lower_output(policy: Policy, request: Request, found: TokenLimit) -> Request | None:
+def lower_output(options: Options, request: Request, found: TokenLimit) -> Request | None:
     """The request with a lower output limit, where the input alone fits; ``None`` where that does not help."""
-    if (
-        not policy.adjust_max_tokens
-        or found.kind != "input_plus_output"
-        or not found.limit
-        or not request.output_tokens
-    ):
+    before = request.output_tokens
+    if not options.adjust_max_tokens or found.kind != "input_plus_output" or not found.limit or not before:
         return None
     used = found.input_tokens
     if used is None:
         if found.requested is None:
             return None
-        used = found.requested - request.output_tokens
+        used = found.requested - before
     left = found.limit - used - _OUTPUT_MARGIN
-    if used <= 0 or left < min(_LEAST_OUTPUT, request.output_tokens) or left >= request.output_tokens:
+    if used <= 0 or left < min(_LEAST_OUTPUT, before) or left >= before:
         return None
     return replace(request, options={**request.options, request.output_option: left}, output_tokens=left)
 
@@ -292,7 +236,7 @@ def calibrate(request: Request, calibration: Calibration, found: TokenLimit) -> 
     calibration.learn_limit(found)
     used = _input_stated(request, found)
     if used:
-        size = sum(map(request.wire.size, request.messages)) + request.overhead
+        size = request.size
         if size >= used * _DENSE or used <= _most_tokens(request, size):
             calibration.learn(size, used)
 
@@ -305,30 +249,32 @@ def _input_stated(request: Request, found: TokenLimit) -> int | None:
 
 
 def _most_tokens(request: Request, size: int) -> int:
-    """More tokens than these messages can have; an error that states more counts something that is not in them."""
+    """Upper bound on the messages' tokens. A larger stated size also counts something else, and is ignored."""
+    conversation = request.conversation
     texts = [
-        entry.text
-        for index, message in enumerate(request.messages)
-        for entry in request.wire.entries(message, index)
-        if entry.kind != "media"
+        part.text
+        for index in range(conversation.start, len(conversation.messages))
+        for part in conversation.parts(index)
+        if part.kind != "media"
     ]
     return most_tokens(texts) + max(0, size - sum(map(len, texts)))
 
 
-def _give_up(request: Request, refusal: Refusal, tried: Sequence[str], reason: str) -> Flow[object]:
+def _give_up(request: Request, refused: Reply, tried: Sequence[str], reason: str) -> Flow[Completed]:
+    found = refused.token_limit
     yield from Tell(
         RetriesExhausted(
             model=request.model,
             attempt=len(tried),
-            conversation=request.conversation,
+            conversation=request.digest,
             rounds=len(tried),
             reason=reason,
-            limit=refusal.found.limit,
-            requested=refusal.found.requested,
+            limit=found.limit if found else None,
+            requested=found.requested if found else None,
         )
     )
-    if refusal.error is None:
-        return refusal.reply
+    if refused.error is None:
+        return refused.raw, request
     steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(tried, 1)) or "nothing was tried"
-    refusal.error.add_note(f"compacter gave up: {reason} ({steps}).")
-    raise refusal.error
+    refused.error.add_note(f"compacter gave up: {reason} ({steps}).")
+    raise refused.error

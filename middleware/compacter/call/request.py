@@ -1,38 +1,119 @@
-"""What is read of a reply, and the state of a call that has left the fast path."""
+"""A request as the policy sees it, and what is read of a reply."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as member
+from functools import cached_property
+from typing import Any
 
-from compacter.call.effects import Answer
-from compacter.call.recover import Request
-from compacter.call.trigger import Pulse
-from compacter.compaction.calibration import Calibration
+from compacter.compaction.conversation import Conversation
+from compacter.effects import Reply
 from compacter.messages.fields import field
-from compacter.messages.format import Message
+from compacter.messages.format import Message, MessageFormat
 
-if TYPE_CHECKING:
-    from compacter.call.perform import World
+_LARGE = 200_000
+"""Characters of a history from which on an event loop does not wait for what is worked out about it."""
 
 
-def answer_of(reply: object) -> Answer:
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One call of the wrapped function, as the policy sees it. Sizes in characters, limits in tokens."""
+
+    format: MessageFormat
+    original: Sequence[Message]
+    """The caller's own messages."""
+    messages: Sequence[Message]
+    """What is sent: the original, or a compacted view of it."""
+    overhead: int = 0
+    """Size of what is sent beside the messages: tools, a system prompt outside the list."""
+    output_tokens: int | None = None
+    """The request's output limit."""
+    output_option: str = "max_tokens"
+    """The option that sets it."""
+    options: Mapping[str, object] = member(default_factory=dict)
+    """Options changed so far."""
+    model: str | None = None
+    digest: str = ""
+    """Digest of the conversation that is the same for every call of one conversation."""
+    pin: Callable[[Message], object] | None = None
+    """The option ``pin``."""
+    pinned_by_history: frozenset[int] = frozenset()
+    """``id`` of messages that a ``History`` has pinned."""
+    read: Conversation | None = None
+    """``messages``, where they were read already."""
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        """What is sent, read once."""
+        if self.read is not None:
+            return self.read
+        pins = pinned(self.pin, self.messages, self.pinned_by_history)
+        return Conversation.of(self.messages, self.format, pinned=pins)
+
+    @property
+    def size(self) -> int:
+        """Size of what is sent, the overhead included."""
+        return self.conversation.size + self.overhead
+
+
+def pinned(
+    pin: Callable[[Message], object] | None, messages: Sequence[Message], by_history: frozenset[int] = frozenset()
+) -> tuple[int, ...]:
+    """Indexes of pinned messages. A predicate that raises pins what it was asked about: losing a pin is worse."""
+    if pin is None and not by_history:
+        return ()
+    found = []
+    for index, message in enumerate(messages):
+        wanted = id(message) in by_history
+        if not wanted and pin is not None:
+            try:
+                wanted = bool(pin(message))
+            except Exception:  # noqa: BLE001
+                wanted = True
+        if wanted:
+            found.append(index)
+    return tuple(found)
+
+
+def is_large(messages: Sequence[Message]) -> bool:
+    """Whether an event loop should not wait for what is worked out about these messages. A quick estimate."""
+    return _weight(list(messages), _LARGE) >= _LARGE
+
+
+def _weight(value: Any, enough: int, depth: int = 6) -> int:
+    """Characters of the texts in a value, counted up to ``enough``."""
+    if isinstance(value, str):
+        return len(value)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    if not inner:
+        inner = getattr(value, "__dict__", {}).values()
+    total = 0
+    for one in inner if depth else ():
+        total += _weight(one, enough - total, depth - 1)
+        if total >= enough:
+            break
+    return total
+
+
+def read_reply(reply: object) -> Reply:
     """What a summarizer answered. An unknown shape reads as empty text, which the gate refuses."""
     if isinstance(reply, str):
-        return Answer(reply)
+        return Reply(reply)
     if reply is None:
-        return Answer("")
-    read, written = tokens_of(reply)
+        return Reply()
+    read, written = usage_of(reply)
     for reader in (_chat, _blocks, _responses, _gemini, _bedrock):
         found = reader(reply)
         if found is not None:
             text, finish, refused, called = found
-            return Answer(text, read, written, finish, refused, called)
+            return Reply(text, read, written, finish, refused, called)
     text = field(reply, "text") or field(reply, "content")
-    return Answer(text if isinstance(text, str) else "", read, written)
+    return Reply(text if isinstance(text, str) else "", read, written)
 
 
-def tokens_of(reply: object) -> tuple[int, int]:
+def usage_of(reply: object) -> tuple[int, int]:
     """Input and output tokens of a reply, cache reads and writes counted as input; zeros where it states none."""
     usage = field(reply, "usage") or field(reply, "usage_metadata") or field(reply, "usageMetadata")
     if not usage:
@@ -154,49 +235,3 @@ def _first(usage: Any, *names: str) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return 0
-
-
-class Kept(Protocol):
-    """What a ``History`` is to a call: something that takes over what the call's compactions made of it."""
-
-    @property
-    def version(self) -> int:
-        """Counts changes."""
-        ...
-
-    def install(self, version: int, messages: Sequence[Message]) -> bool:
-        """Take the list over, if ``version`` is still the present one."""
-        ...
-
-
-class Session:
-    """Made when a call leaves the quiet path."""
-
-    def __init__(
-        self, world: World, request: Request, calibration: Calibration, pulse: Pulse, history: Kept | None
-    ) -> None:
-        self.world = world
-        self.request = request
-        self.calibration = calibration
-        self.pulse = pulse
-        self.history = history
-        self._version = history.version if history is not None else 0
-
-    def learn(self, messages: Sequence[Message], overhead: int, reply: Any) -> None:
-        """Calibrate by an earlier reply, if its messages are a beginning of these."""
-        own = self.request.original
-        if (
-            not messages
-            or len(messages) > len(own)
-            or own[0] is not messages[0]
-            or own[len(messages) - 1] is not messages[-1]
-        ):
-            return
-        tokens, _ = tokens_of(reply)
-        self.calibration.learn(sum(map(self.request.wire.size, messages)) + overhead, tokens)
-
-    def settled(self) -> None:
-        """The call has succeeded: the History gets what the compactions made of it, unless it has changed meanwhile."""
-        made = self.world.made
-        if self.history is not None and made is not None and not self.history.install(self._version, made):
-            self.world.engine.aborted(None)

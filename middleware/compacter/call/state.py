@@ -1,114 +1,97 @@
-"""What the calls of one Compacter share: policy, memory, what was learnt, hooks, totals."""
+"""What the calls of one Compacter share: memory, what was learnt of models and conversations, hooks, totals, log."""
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from tenacity import Retrying, stop_after_attempt
-
-from compacter.call.policy import Policy, detector, never_sleep
-from compacter.call.trigger import Pulse
+from compacter.call.trigger import ConversationState
 from compacter.compaction.calibration import Calibration
-from compacter.compaction.task import Settings
 from compacter.events import CompactionEvent, CompactionSkipped, Event, Ledger
 from compacter.fork import Lock
 from compacter.memory.base import BaseMemory, base_memory
-from compacter.memory.digest import flight_key
 from compacter.memory.match import Matcher
 from compacter.memory.single_flight import SingleFlight
 from compacter.messages.fields import json_text
-from compacter.messages.format import Message, Wire
+from compacter.messages.format import Message, MessageFormat
 from compacter.models import window
-from compacter.options import Options, default_logger
+from compacter.options import Options
 from compacter.summaries import tag
 
+T = TypeVar("T")
 _MOST_MODELS = 256
 _MOST_CONVERSATIONS = 10_000
 
 
-class Engine:
+class State:
     """Made once for each Compacter. Thread-safe."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.policy = policy_of(options)
-        self.detect = self.policy.detect
+        self.detect = options.detector
         self.ledger = Ledger()
         self.count_call = self.ledger.count_call
-        self.memory: BaseMemory | None = base_memory(options.memory) if options.memory is not None else None
+        memory = options.memory
+        self.memory: BaseMemory | None = None if memory is None else base_memory(memory)
         # Several Compacters that share a memory share what is under way too.
-        self.flights = self.memory.flights if self.memory is not None else SingleFlight()
-        self.recall = (
-            Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._unencodable)
-            if self.memory is not None
-            else None
-        )
-        self.blocking = self.memory is not None and self.memory.blocking
+        self.flights = SingleFlight() if self.memory is None else self.memory.flights
+        self.matcher: Matcher | None = None
+        if self.memory is not None:
+            self.matcher = Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._log_unencodable)
+        self.grants: bool | None = None
+        """Whether the memory was seen to grant a claim; ``None`` before it was asked for one."""
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
-        self.logger = options.logger
         self.proactive = options.trigger_tokens is not None
-        self.last_reply: tuple[tuple[object, ...], dict[str, object], object] | None = None
-        """The last quiet call; its usage calibrates, if the next thing is a token limit."""
-        self._settings = options.settings()
-        self._pulses: OrderedDict[str, Pulse] = OrderedDict()
+        self.last_reply = (0, 0, 0)
+        """Of the last quiet call: input tokens, number of messages, and ``id`` of its last message.
+
+        Calibrates, if the next thing is a token limit. No message is kept alive by it.
+        """
+        self._conversations: OrderedDict[str, ConversationState] = OrderedDict()
         self._learnt: OrderedDict[str, Calibration] = OrderedDict()
         self._lock = Lock()
 
-    def idle(self) -> bool:
-        """Whether a call has nothing to do before the wrapped function: no record to look up and no trigger."""
-        return not self.proactive and (self.recall is None or self.recall.nothing_known())
+    # -- what was learnt -----------------------------------------------------------------------------------------------
 
     def calibration(self, model: str | None) -> Calibration:
-        """What was learnt of this model, the least recently used ones forgotten."""
+        """What was learnt of this model, the least recently used ones forgotten. Looks its window up."""
         name = model or ""
         with self._lock:
             found = self._learnt.get(name)
             if found is None:
-                found = self._learnt[name] = Calibration()
+                summarizer = self.options.summarizer
+                found = self._learnt[name] = Calibration(
+                    summarizer_window=window(summarizer) if isinstance(summarizer, str) else None
+                )
                 if len(self._learnt) > _MOST_MODELS:
                     self._learnt.popitem(last=False)
             else:
                 self._learnt.move_to_end(name)
-            return found
+        if found.window is None:
+            found.window = window(model)
+        return found
 
-    def pulse(self, conversation: str) -> Pulse:
+    def conversation(self, digest: str) -> ConversationState:
         """What the trigger knows of this conversation; a new one for every call where there is no trigger."""
         if not self.proactive:
-            return Pulse()
+            return ConversationState()
         with self._lock:
-            found = self._pulses.setdefault(conversation, Pulse())
-            self._pulses.move_to_end(conversation)
-            if len(self._pulses) > _MOST_CONVERSATIONS:
-                self._pulses.popitem(last=False)
+            found = self._conversations.setdefault(digest, ConversationState())
+            self._conversations.move_to_end(digest)
+            if len(self._conversations) > _MOST_CONVERSATIONS:
+                self._conversations.popitem(last=False)
             return found
 
-    def scope(self, model: str | None, wire: Wire) -> str:
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def scope(self, model: str | None, form: MessageFormat, endpoint: str) -> str:
         """Calls that may share a summary have the same scope."""
-        return f"{model}\0{wire.name}\0{self._settings}"
+        return f"{model}\0{form.name}\0{endpoint}\0{self.options.memory_scope}"
 
-    def view(self, model: str | None, wire: Wire, messages: Sequence[Message]) -> list[Message] | None:
-        """The remembered view of these messages. A memory that fails is logged and skipped."""
-        if self.recall is None:
-            return None
-        try:
-            return self.recall.view(self.scope(model, wire), wire, messages)
-        except Exception as error:  # noqa: BLE001 - a failing memory must not fail the call
-            self.complain("memory_failed", error, step="find")
-            return None
-
-    def remember(self, model: str | None, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> None:
-        """Keep a view. A memory that fails is logged and skipped."""
-        if self.recall is None or self._holds_secrets(wire, before, after):
-            return
-        try:
-            self.recall.remember(self.scope(model, wire), wire, before, after)
-        except Exception as error:  # noqa: BLE001 - a failing memory must not fail the call
-            self.complain("memory_failed", error, step="save")
-
-    def _holds_secrets(self, wire: Wire, before: Sequence[Message], after: Sequence[Message]) -> bool:
+    def holds_secrets(self, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> bool:
         """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.
 
         Summaries are redacted already; messages that stay as they are are stored by their position alone.
@@ -118,9 +101,9 @@ class Engine:
             return False
         verbatim = set(map(id, before))
         for message in after:
-            if id(message) in verbatim or tag.parse(wire.plain_text(message) or "") is not None:
+            if id(message) in verbatim or tag.parse(form.plain_text(message) or "") is not None:
                 continue
-            text = json_text(wire.content(message))
+            text = json_text(form.content(message))
             try:
                 if redact(text) != text:
                     return True
@@ -128,90 +111,78 @@ class Engine:
                 return True
         return False
 
-    def flight_key(self, model: str | None, wire: Wire, head: Sequence[Message]) -> str:
-        """Names the compaction of this head among those under way."""
-        return flight_key(self.scope(model, wire), wire, head)
+    # -- telling -------------------------------------------------------------------------------------------------------
 
-    def _unencodable(self, reason: str) -> None:
-        self._write("debug", "compacter.not_remembered", {"reason": reason})
-
-    def hooks_for(self, event: Event) -> list[Callable[..., object]]:
-        """The hooks that are to be told, after totals and log have been."""
-        self.ledger.add(event)
-        self.log(event)
+    def told(self, event: Event) -> list[Callable[..., object]]:
+        """The hooks that are to be told of this event, after totals and log have been."""
+        self.safely("totals", lambda: self.ledger.add(event))
+        self.safely("log", lambda: self._log(event))
         if isinstance(event, CompactionEvent):
             return [*self.compaction_hooks, *self.event_hooks]
         return list(self.event_hooks)
 
-    def aborted(self, event: CompactionEvent | None) -> None:
-        """A compaction was not installed, because the History changed while it was made."""
+    def history_changed(self, event: CompactionEvent | None) -> None:
+        """A compaction was not installed, because the ``History`` changed while it was made."""
         skipped = CompactionSkipped(
             trigger=event.trigger if event else "token_limit",
             model=event.model if event else None,
             reason="history_changed",
         )
-        for hook in self.hooks_for(skipped):
-            try:
-                outcome: Any = hook(skipped)
-                if hasattr(outcome, "close"):
-                    outcome.close()
-            except Exception as error:  # noqa: BLE001 - a hook that raises must not break the call
-                self.complain("hook_failed", error)
+        for hook in self.told(skipped):
+            outcome: Any = self.safely("hook", lambda: hook(skipped))  # noqa: B023 - called at once
+            if hasattr(outcome, "close"):  # Nobody can await a coroutine here.
+                outcome.close()
 
-    def log(self, event: Event) -> None:
-        """Sizes and counts of an event; never text of messages."""
-        members = event.model_dump(mode="json", exclude={"summary", "ledger", "repaired", "reason"}, exclude_none=True)
-        reason = getattr(event, "reason", None)
-        if reason:
-            members["reason"] = reason
-        level = "info" if isinstance(event, CompactionEvent) else "debug"
-        self._write(level, f"compacter.{_snake(type(event).__name__)}", members)
+    def safely(self, what: str, action: Callable[[], T], otherwise: T | None = None) -> T | None:
+        """The result of something that compacter does for itself; where it raises, that is logged and no more."""
+        try:
+            return action()
+        except Exception as error:  # noqa: BLE001 - it must not raise into a call
+            self.complain(f"{what}_failed", error)
+            return otherwise
 
     def complain(self, what: str, error: BaseException, **facts: object) -> None:
-        """Log something of the user's or a backend's that failed, by its type only."""
+        """Log something that failed, by its type only."""
         self._write("warning", f"compacter.{what}", {"error": type(error).__name__, **facts})
 
-    def _write(self, level: str, name: str, members: Mapping[str, object]) -> None:
+    def _log_unencodable(self, reason: str) -> None:
+        self._write("debug", "compacter.not_remembered", {"reason": reason})
+
+    def _log(self, event: Event) -> None:
+        """Sizes and counts of an event; never text of messages."""
+        facts = event.model_dump(mode="json", exclude={"summary", "ledger", "repaired", "reason"}, exclude_none=True)
+        reason = getattr(event, "reason", None)
+        if reason:
+            facts["reason"] = reason
+        level = "info" if isinstance(event, CompactionEvent) else "debug"
+        self._write(level, f"compacter.{_snake(type(event).__name__)}", facts)
+
+    def _write(self, level: str, name: str, facts: Mapping[str, object]) -> None:
         try:
-            logger = self.logger if self.logger is not None else default_logger()
-            getattr(logger, level)(name, **members)
+            logger = self.options.logger
+            getattr(default_logger() if logger is None else logger, level)(name, **facts)
         except Exception:  # noqa: BLE001, S110 - a logger that fails has nowhere to be reported to
             pass
 
 
-def policy_of(options: Options) -> Policy:
-    """The flow's view of the options."""
-    retries = options.max_retries
-    stop = stop_after_attempt(1 + retries) if isinstance(retries, int) else retries
-    detect = detector(options.detect)
-    return Policy(
-        ratio=options.compact_ratio,
-        retrying=Retrying(stop=stop, reraise=True, sleep=never_sleep),
-        strategies=options.strategy,
-        settings=Settings(
-            max_summary_tokens=options.max_summary_tokens,
-            summary_prompt=options.summary_prompt,
-            fallback=options.fallback,
-            ledger_share=options.ledger_share,
-            extractors=options.extractors,
-            redact=options.redact,
-            detect=detect,
-            summarizer_window=window(options.summarizer) if isinstance(options.summarizer, str) else None,
-            extractive=options.summarizer == "extractive",
-            native=options.summary_request == "native" and options.redact is None and options.summarizer is None,
-        ),
-        keep_turns=options.preserve_recent_turns,
-        pin=options.pin,
-        alternate=options.alternate_roles,
-        adjust_max_tokens=options.adjust_max_tokens,
-        asks_plan=options.before_compaction is not None,
-        remembers=options.memory is not None,
-        detect=detect,
-        trigger=options.trigger_tokens,
-        min_calls_between=options.min_calls_between,
-        token_counter=options.token_counter,
+def default_logger() -> Any:
+    """The program's structlog where it has configured one, else the standard library's logger ``compacter``.
+
+    Never structlog's own default, which prints to standard output.
+    """
+    import structlog  # With its console renderer it takes longer to import than the rest of the package.
+
+    if structlog.is_configured():
+        return structlog.get_logger("compacter")
+    return structlog.wrap_logger(
+        logging.getLogger("compacter"),
+        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+        wrapper_class=structlog.stdlib.BoundLogger,
     )
 
 
 def _snake(name: str) -> str:
     return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+Engine = State

@@ -6,9 +6,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from functools import cache
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
+from compacter.call.io import IO
+from compacter.effects import Reply
 from compacter.messages.fields import field
 from compacter.overflow import TokenLimit, detect_in_reply
 
@@ -31,65 +33,61 @@ class Opening:
     """Called when the stream has been read to its end, and not when it is dropped or fails."""
 
 
-def _streams(kind: type) -> bool:
-    return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+Shape = Literal["stream", "async stream", "awaitable"]
 
 
-streams: Callable[[type], bool] = cache(_streams)
-"""Whether objects of this type are streams: iterators, not mere collections."""
+def _shape(kind: type) -> Shape | None:
+    if hasattr(kind, "__next__"):
+        return "stream"
+    if hasattr(kind, "__anext__"):
+        return "async stream"
+    return "awaitable" if hasattr(kind, "__await__") else None
 
 
-def is_sync_stream(reply: object) -> bool:
-    """Whether a reply is a stream that a sync program can look into; generators are handled where they are made."""
-    return streams(type(reply)) and hasattr(type(reply), "__next__")
-
-
-def is_async_stream(reply: object) -> bool:
-    """As ``is_sync_stream``, for an async program."""
-    return hasattr(type(reply), "__anext__")
+shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)
+"""What objects of a type are: streams are iterators, not mere collections; ``None``: a reply."""
 
 
 def joined(reply: object) -> object:
     """A stream that a summarizer answered with, read to its end; any other reply as it is."""
-    return list(reply) if is_sync_stream(reply) and not isinstance(reply, str) else reply  # type: ignore[call-overload]
+    return list(reply) if shape(type(reply)) == "stream" else reply  # type: ignore[call-overload]
 
 
 def core(stream: Any) -> Any:
     """The stream of the provider's own events: a helper stream adds them up and must not get ahead of its reader."""
     inner = getattr(stream, "_raw_stream", None)
-    return inner if inner is not None and streams(type(inner)) else stream
+    return inner if inner is not None and shape(type(inner)) is not None else stream
 
 
-def look(stream: Iterator[Any]) -> Opening:
-    """Read until the first content, the end, or an error."""
-    stream = core(stream)
+def can_be_opened(io: IO, reply: object) -> bool:
+    """Whether a reply is a stream that can be looked into here: a sync program cannot look into an async one."""
+    return hasattr(type(reply), "__anext__") if io.asynchronous else shape(type(reply)) == "stream"
+
+
+async def opened(io: IO, stream: Any, detect: Callable[[BaseException], TokenLimit | None]) -> Reply:
+    """The stream, read until its first content, the end or an error, as a reply that gives it all again.
+
+    A token limit that comes before the content closes the stream; it is in the reply, with its ``error`` if it was one.
+    """
     opening = Opening()
+    step = anext if io.asynchronous else next
+    source = core(stream)
     while True:
         try:
-            chunk = next(stream)
-        except StopIteration:
-            return opening
-        except Exception as error:  # noqa: BLE001 - classified by who asked
+            chunk = await io.call(step, source, _END)
+        except Exception as error:  # noqa: BLE001 - kept: a reader who gets this far is told
             opening.error = error
-            return opening
-        if _settles(opening, chunk):
-            return opening
+            break
+        if chunk is _END or _settles(opening, chunk):
+            break
+    found = opening.found if opening.error is None else detect(opening.error)
+    if opening.error is not None and found is not None:
+        await close(io, stream)
+        return Reply(token_limit=found, error=opening.error)
+    return Reply(raw=replay(stream, opening), token_limit=found)
 
 
-async def alook(stream: AsyncIterator[Any]) -> Opening:
-    """As ``look``."""
-    stream = core(stream)
-    opening = Opening()
-    while True:
-        try:
-            chunk = await anext(stream)
-        except StopAsyncIteration:
-            return opening
-        except Exception as error:  # noqa: BLE001 - classified by who asked
-            opening.error = error
-            return opening
-        if _settles(opening, chunk):
-            return opening
+_END: Any = object()
 
 
 def _settles(opening: Opening, chunk: Any) -> bool:
@@ -239,7 +237,7 @@ def _make_replaying(kind: type) -> type:  # noqa: C901 - the members of one clas
     return type(kind.__name__, (kind,), members)
 
 
-_replaying: Callable[[type], type] = cache(_make_replaying)
+_replaying: Callable[[type], type] = lru_cache(256)(_make_replaying)
 """A subclass of a vendor's stream class that first gives what was held."""
 
 
@@ -304,27 +302,15 @@ class Replayed:
             raise error
 
 
-def shut(stream: Any) -> None:
+async def close(io: IO, stream: Any) -> None:
     """Close a stream that is not handed out; one that cannot be closed is left to the garbage collector."""
-    close: Any = getattr(stream, "close", None)
-    if callable(close):
-        try:
-            outcome: Any = close()
-        except Exception:  # noqa: BLE001 - it is being thrown away
-            return
-        if hasattr(outcome, "close"):
-            outcome.close()
-
-
-async def ashut(stream: Any) -> None:
-    """As ``shut``, for an async stream."""
-    for name in ("aclose", "close"):
-        close: Any = getattr(stream, name, None)
-        if callable(close):
+    for name in ("aclose", "close") if io.asynchronous else ("close",):
+        method: Any = getattr(stream, name, None)
+        if callable(method):
             try:
-                outcome: Any = close()
-                if hasattr(outcome, "__await__"):
-                    await outcome
+                outcome = await io.call(method)
             except Exception:  # noqa: BLE001 - it is being thrown away
                 return
+            if hasattr(outcome, "__await__") and hasattr(outcome, "close"):
+                outcome.close()
             return

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compacter.call.effects import Call, Flow, Outcome, Tell, Usage
-from compacter.call.policy import Policy
-from compacter.call.recover import Refusal, Request, confirmed, job_of, recover, reuse
+from compacter.call.recover import Completed, called, job_of, keeps_pins, recover, reuse
+from compacter.call.request import Request
 from compacter.compaction.calibration import Calibration
+from compacter.compaction.plan import plan
 from compacter.compaction.run import compact
+from compacter.effects import Flow, Remembered, Reply, Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
+from compacter.options import Options
 
 _FAR_OVER = 1.5
 """Times the threshold at which the cool-down no longer holds back."""
@@ -28,7 +30,7 @@ _MOST_CHARACTERS = 7.0
 
 
 @dataclass(slots=True)
-class Pulse:
+class ConversationState:
     """What is known of one conversation between its calls."""
 
     calls: int = 0
@@ -42,52 +44,46 @@ class Pulse:
     """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
 
 
-def converse(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[object]:
-    """One call: the trigger, the request itself, and recovery from a token limit."""
-    pulse.calls += 1
-    if policy.trigger is not None:
-        request = yield from _ahead(policy, request, calibration, pulse)
-    try:
-        outcome: Outcome = yield from Call(request.messages, request.options)
-    except Exception as error:
-        found = policy.detect(error)
-        if found is None:
-            raise
-        pulse.tried = pulse.calls
-        return (yield from recover(policy, request, calibration, Refusal(found, error)))
-    if outcome.found is not None and confirmed(request, calibration, outcome.found):
-        pulse.tried = pulse.calls
-        return (yield from recover(policy, request, calibration, Refusal(outcome.found, None, outcome.reply)))
-    return (yield from _checked(policy, request, calibration, pulse, outcome))
+def complete(options: Options, request: Request, calibration: Calibration, state: ConversationState) -> Flow[Completed]:
+    """One call: the remembered view, the trigger, the request itself, and recovery from a token limit."""
+    state.calls += 1
+    if options.memory is not None:
+        view = yield from Remembered(request.original)
+        if view is not None and keeps_pins(request, view):
+            request = replace(request, messages=tuple(view), read=None)
+    if options.trigger_tokens is not None:
+        request = yield from _ahead(options, request, calibration, state)
+    reply = yield from called(options, request, calibration)
+    if reply.token_limit is not None:
+        state.tried = state.calls
+        return (yield from recover(options, request, calibration, reply))
+    return (yield from _checked(options, request, calibration, state, reply))
 
 
-def cut_silently(request: Request, calibration: Calibration, tokens: int) -> int | None:
-    """The tokens that this request must have had, if a server that read ``tokens`` cut it; else ``None``."""
-    return None if not tokens else _cut(request, _size(request), tokens, calibration)
+def silently_cut(request: Request, size: int, calibration: Calibration, tokens: int) -> Tell[SilentTruncation] | None:
+    """Tells that a server which read ``tokens`` of this request has cut it without a word; else ``None``.
 
-
-def _cut(request: Request, size: int, tokens: int, calibration: Calibration) -> int | None:
-    if expected_tokens(size, tokens, calibration) is None:
+    ``size`` is the request's, in characters. The second look is at words alone: what media weigh is a guess, and old
+    reasoning is not always read.
+    """
+    if not tokens or expected_tokens(size, tokens, calibration) is None:
         return None
-    # A second look, at words alone: what media weigh is a guess, and old reasoning is not always read.
-    return expected_tokens(_readable(request), tokens, calibration)
-
-
-def truncated(request: Request, expected: int, tokens: int) -> Tell:
-    """Tells that a server has cut the prompt without a word."""
+    expected = expected_tokens(_readable(request), tokens, calibration)
+    if expected is None:
+        return None
     return Tell(
         SilentTruncation(
             model=request.model,
-            conversation=request.conversation,
+            conversation=request.digest,
             expected_tokens=expected,
             prompt_tokens=tokens,
         )
     )
 
 
-def threshold_of(policy: Policy, calibration: Calibration, output_tokens: int | None) -> int | None:
+def threshold_of(options: Options, calibration: Calibration, output_tokens: int | None) -> int | None:
     """Input tokens at which the trigger fires; room for the output is left. ``None``: no window is known."""
-    trigger, window = policy.trigger, calibration.window
+    trigger, window = options.trigger_tokens, calibration.window
     if trigger is None or (isinstance(trigger, float) and not window):
         return None
     if not window:
@@ -96,80 +92,79 @@ def threshold_of(policy: Policy, calibration: Calibration, output_tokens: int | 
     return max(1, min(int(trigger * window) if isinstance(trigger, float) else trigger, room))
 
 
-def estimate(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> int:
+def estimate(options: Options, request: Request, calibration: Calibration, state: ConversationState) -> int:
     """Input tokens of this request, with all that is sent beside the messages.
 
     What the last usage stated and what was added since; or the user's own counter's word for the messages.
     Raises what that counter raises.
     """
-    if policy.token_counter is not None:
-        return policy.token_counter(list(request.messages)) + calibration.tokens(request.overhead)
-    size = _size(request)
-    if pulse.tokens and size >= pulse.characters:
-        return pulse.tokens + calibration.tokens(size - pulse.characters)
+    if options.token_counter is not None:
+        return options.token_counter(list(request.messages)) + calibration.tokens(request.overhead)
+    size = request.size
+    if state.tokens and size >= state.characters:
+        return state.tokens + calibration.tokens(size - state.characters)
     return calibration.tokens(size)
 
 
-def _estimated(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[int]:
+def _estimated(options: Options, request: Request, calibration: Calibration, state: ConversationState) -> Flow[int]:
     try:
-        return estimate(policy, request, calibration, pulse)
+        return estimate(options, request, calibration, state)
     except Exception as error:  # noqa: BLE001 - a counter that raises must not break the call
         yield from Tell(
             CompactionFailed(
                 model=request.model,
-                conversation=request.conversation,
+                conversation=request.digest,
                 trigger="threshold",
                 reason="token_counter raised",
                 error=type(error).__name__,
             )
         )
-        return estimate(replace(policy, token_counter=None), request, calibration, pulse)
+        return estimate(options.model_copy(update={"token_counter": None}), request, calibration, state)
 
 
-def _ahead(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse) -> Flow[Request]:
-    threshold = threshold_of(policy, calibration, request.output_tokens)
+def _ahead(options: Options, request: Request, calibration: Calibration, state: ConversationState) -> Flow[Request]:
+    threshold = threshold_of(options, calibration, request.output_tokens)
     if threshold is None:
         if not calibration.warned:
             calibration.warned = True
             yield from _skip(request, "unknown_window")
         return request
-    if pulse.calls == 1:
+    if state.calls == 1:
         return request
-    tokens = yield from _estimated(policy, request, calibration, pulse)
-    size = _size(request)
-    if tokens < threshold or (pulse.stuck and size <= pulse.stuck * _GROWN):
+    tokens = yield from _estimated(options, request, calibration, state)
+    size = request.size
+    if tokens < threshold or (state.stuck and size <= state.stuck * _GROWN):
         return request
-    held_back = pulse.tried is not None and pulse.calls - pulse.tried <= policy.min_calls_between
+    held_back = state.tried is not None and state.calls - state.tried <= options.min_calls_between
     if held_back and tokens < threshold * _FAR_OVER:
         yield from _skip(request, "cool_down")
         return request
     target = max(1, int(size * threshold * _TARGET_SHARE / tokens) - request.overhead)
-    smaller = yield from _compacted(policy, request, calibration, pulse, target)
-    if smaller is not request and not pulse.stuck:
-        left = yield from _estimated(policy, smaller, calibration, pulse)
-        pulse.stuck = _size(smaller) if left >= threshold else 0
+    smaller = yield from _compacted(options, request, calibration, state, target)
+    if smaller is not request and not state.stuck:
+        left = yield from _estimated(options, smaller, calibration, state)
+        state.stuck = smaller.size if left >= threshold else 0
     return smaller
 
 
-def _compacted(policy: Policy, request: Request, calibration: Calibration, pulse: Pulse, target: int) -> Flow[Request]:
+def _compacted(
+    options: Options, request: Request, calibration: Calibration, state: ConversationState, target: int
+) -> Flow[Request]:
     """The request compacted, or as it was when that did not succeed."""
-    job = replace(
-        job_of(policy, request, calibration, attempt=1, found=None, trigger="threshold", target=target),
-        must=False,
-    )
-    pulse.tried = pulse.calls
-    if policy.remembers:
-        reused = yield from reuse(policy, request, job)
-        if reused is not None:
-            pulse.tokens = pulse.stuck = 0
-            return reused
+    job = job_of(request, calibration, trigger="threshold", target=target)
+    state.tried = state.calls
+    planned = plan(options, job)
+    reused = yield from reuse(options, request, job, planned)
+    if reused is not None:
+        state.tokens = state.stuck = 0
+        return reused
     try:
-        made = yield from compact(policy, job, original=request.original)
+        made = yield from compact(options, job, original=request.original, planned=planned)
     except CompactionError as error:
         yield from Tell(
             CompactionFailed(
                 model=request.model,
-                conversation=request.conversation,
+                conversation=request.digest,
                 trigger="threshold",
                 reason="no summary could be had",
                 error=type(error.__cause__).__name__ if error.__cause__ else "",
@@ -177,46 +172,46 @@ def _compacted(policy: Policy, request: Request, calibration: Calibration, pulse
         )
         return request
     if made is None:
-        pulse.stuck = _size(request)
+        state.stuck = request.size
         return request
-    pulse.tokens = pulse.stuck = 0
-    return replace(request, messages=made.messages)
+    state.tokens = state.stuck = 0
+    return replace(request, messages=made.messages, read=made.conversation)
 
 
 def _checked(
-    policy: Policy, request: Request, calibration: Calibration, pulse: Pulse, outcome: Outcome
-) -> Flow[object]:
+    options: Options, request: Request, calibration: Calibration, state: ConversationState, reply: Reply
+) -> Flow[Completed]:
     """Take in the reply's usage; a prompt that the server cut silently is compacted and sent once more."""
-    tokens = yield from Usage(outcome.reply)
+    tokens = reply.input_tokens
     if not tokens:
-        return outcome.reply
-    size = _size(request)  # Once: with a long history it is most of what such a call costs.
-    expected = _cut(request, size, tokens, calibration)
-    if expected is None:
-        _learn(calibration, pulse, size, tokens)
-        return outcome.reply
-    yield from truncated(request, expected, tokens)
-    if policy.trigger is None:
-        return outcome.reply
+        return reply.raw, request
+    size = request.size  # Once: with a long history it is most of what such a call costs.
+    truncated = silently_cut(request, size, calibration, tokens)
+    if truncated is None:
+        _learn(calibration, state, size, tokens)
+        return reply.raw, request
+    yield from truncated
+    if options.trigger_tokens is None:
+        return reply.raw, request
     target = max(1, int(tokens * _TARGET_SHARE * calibration.chars_per_token) - request.overhead)
-    smaller = yield from _compacted(policy, request, calibration, pulse, target)
+    smaller = yield from _compacted(options, request, calibration, state, target)
     if smaller is request:
-        return outcome.reply
+        return reply.raw, request
     try:
-        again: Outcome = yield from Call(smaller.messages, smaller.options)
+        again = yield from called(options, smaller, calibration)
     except Exception:  # noqa: BLE001 - the call has succeeded before: its reply is what the caller gets
-        return outcome.reply
-    if again.found is not None and confirmed(smaller, calibration, again.found):
-        return outcome.reply
-    read = yield from Usage(again.reply)
-    if read and cut_silently(smaller, calibration, read) is None:
-        _learn(calibration, pulse, _size(smaller), read)
-    return again.reply
+        return reply.raw, request
+    if again.token_limit is not None:
+        return reply.raw, request
+    read = again.input_tokens
+    if read and silently_cut(smaller, smaller.size, calibration, read) is None:
+        _learn(calibration, state, smaller.size, read)
+    return again.raw, smaller
 
 
-def _learn(calibration: Calibration, pulse: Pulse, characters: int, tokens: int) -> None:
+def _learn(calibration: Calibration, state: ConversationState, characters: int, tokens: int) -> None:
     calibration.learn(characters, tokens)
-    pulse.tokens, pulse.characters = tokens, characters
+    state.tokens, state.characters = tokens, characters
 
 
 def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
@@ -227,17 +222,17 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
 
 def _skip(request: Request, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
     yield from Tell(
-        CompactionSkipped(model=request.model, conversation=request.conversation, trigger="threshold", reason=reason)
+        CompactionSkipped(model=request.model, conversation=request.digest, trigger="threshold", reason=reason)
     )
-
-
-def _size(request: Request) -> int:
-    return sum(map(request.wire.size, request.messages)) + request.overhead
 
 
 def _readable(request: Request) -> int:
-    """As ``_size``, without media and reasoning."""
-    entries = (
-        entry for index, message in enumerate(request.messages) for entry in request.wire.entries(message, index)
+    """Size of what is sent, in characters, without media and reasoning."""
+    conversation = request.conversation
+    parts = (
+        part
+        for index in range(conversation.start, len(conversation.messages))
+        for part in conversation.parts(index)
+        if part.kind != "media"
     )
-    return sum(len(entry.text) for entry in entries if entry.kind != "media") + request.overhead
+    return sum(len(part.text) for part in parts) + request.overhead

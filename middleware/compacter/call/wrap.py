@@ -1,346 +1,376 @@
-"""A function for a function: the calls of one wrapped function, sync, async, and streams of both."""
+"""A function for a function: the calls of one wrapped function, sync, async, and generators of both."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from compacter.call import streams
 from compacter.call.arguments import Binding
-from compacter.call.effects import HandOver, Tell, adrive, drive
-from compacter.call.perform import World
-from compacter.call.recover import Refusal, Request, keeps_pins, recover
-from compacter.call.request import Session, tokens_of
-from compacter.call.state import Engine
-from compacter.call.streams import is_async_stream
-from compacter.call.trigger import converse, cut_silently, truncated
+from compacter.call.io import ASYNC, IO, SYNC, run
+from compacter.call.perform import GiveUps, Performer, WrappedCall, adrive, gave_up_since, mark_given_up
+from compacter.call.recover import recover
+from compacter.call.request import Request, is_large, usage_of
+from compacter.call.state import State
+from compacter.call.trigger import ConversationState, complete, expected_tokens, silently_cut
+from compacter.compaction.calibration import Calibration
+from compacter.effects import Reply
+from compacter.errors import CompactionError
 from compacter.memory.digest import conversation_digest
-from compacter.messages.format import Message, recognise, wire
-from compacter.models import window
-from compacter.overflow import TokenLimit, detect_in_reply
+from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
+from compacter.overflow import detect_in_reply
 
 Function = Callable[..., Any]
 
 
-class Calls:
+class KeptHistory(Protocol):
+    """The members of ``History`` that a call uses."""
+
+    @property
+    def version(self) -> int:
+        """Counts changes."""
+        ...
+
+    def pinned_ids(self) -> frozenset[int]:
+        """``id`` of each pinned message."""
+        ...
+
+    def install(self, version: int, messages: Sequence[Message]) -> bool:
+        """Take the list over, if ``version`` is still the present one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A call's arguments, read."""
+
+    request: Request
+    scope: str
+    calibration: Calibration
+    conversation: ConversationState
+    history: KeptHistory | None
+    version: int
+    large: bool
+
+
+class WrappedFunction:
     """The calls of one wrapped function."""
 
-    def __init__(self, engine: Engine, function: Function, binding: Binding) -> None:
-        self.engine = engine
+    def __init__(self, state: State, function: Function, binding: Binding) -> None:
+        self.state = state
         self.function = function
         self.binding = binding
+        self.returns_awaitable = False
+        """Whether the plain function was seen to return an awaitable: from then on its calls are async ones."""
 
-    # -- the shapes --------------------------------------------------------------------------------------------------
+    # -- the shapes: nothing is made on a call on which nothing happens ------------------------------------------------
 
     def synchronous(self) -> Function:
         """A function for a function."""
-        engine, function, detect = self.engine, self.function, self.engine.detect
-        idle, count_call, is_stream = engine.idle, engine.count_call, streams.streams
-        guarded, recovered, streamed, awaited = self._guarded, self._recovered, self._streamed, self._awaited
-        binding, event_hooks, checked = self.binding, engine.event_hooks, self._checked
+        function, state, binding = self.function, self.state, self.binding
+        count_call, busy, detect, messages = state.count_call, self._busy(), state.detect, binding.messages
+        param = self._param()
 
         def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
-            if not idle() or binding.has_history(args, kwargs):
-                return guarded(args, kwargs)
+            given = kwargs[param] if param in kwargs else messages(args, kwargs)
+            if busy() or (type(given) is not list and hasattr(given, "pinned_ids")):
+                if self.returns_awaitable:
+                    return self._handle(ASYNC, args, kwargs)
+                return run(self._handle(SYNC, args, kwargs))
+            before = GiveUps.count
             try:
-                reply = function(*args, **kwargs)
+                raw = function(*args, **kwargs)
             except Exception as error:
                 found = detect(error)
-                if found is None:
+                if found is None or gave_up_since(before, error):
                     raise
-                refusal = Refusal(found, error)
+                refused = Reply(token_limit=found, error=error)
             else:
-                if is_stream(type(reply)):
-                    return streamed(reply, args, kwargs)
-                if hasattr(reply, "__await__"):
-                    return awaited(reply, args, kwargs)
-                found = detect_in_reply(reply)
+                shape = streams.shape(type(raw))
+                if shape is not None:
+                    return self._shaped(shape, raw, given, args, kwargs)
+                found = detect_in_reply(raw)
                 if found is None:
-                    if event_hooks:
-                        checked(args, kwargs, reply)
-                    engine.last_reply = (args, kwargs, reply)
-                    return reply
-                refusal = Refusal(found, None, reply)
-            return recovered(args, kwargs, refusal)
+                    if state.event_hooks:
+                        run(self._look_for_cut(SYNC, raw, args, kwargs))
+                    self._note(raw, given)
+                    return raw
+                refused = Reply(token_limit=found, raw=raw)
+            return run(self._handle(SYNC, args, kwargs, refused))
 
         return call
 
     def asynchronous(self) -> Function:
         """A coroutine function for a coroutine function."""
-        engine, function, detect = self.engine, self.function, self.engine.detect
-        idle, count_call = engine.idle, engine.count_call
-        aguarded, arecovered, astreamed = self._aguarded, self._arecovered, self._astreamed
-        binding, event_hooks, achecked = self.binding, engine.event_hooks, self._achecked
+        function, state, binding = self.function, self.state, self.binding
+        count_call, busy, messages, param = state.count_call, self._busy(), binding.messages, self._param()
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
-            if not idle() or binding.has_history(args, kwargs):
-                return await aguarded(args, kwargs)
-            try:
-                reply = await function(*args, **kwargs)
-            except Exception as error:
-                found = detect(error)
-                if found is None:
-                    raise
-                refusal = Refusal(found, error)
-            else:
-                if is_async_stream(reply):
-                    return await astreamed(reply, args, kwargs)
-                found = detect_in_reply(reply)
-                if found is None:
-                    if event_hooks:
-                        await achecked(args, kwargs, reply)
-                    engine.last_reply = (args, kwargs, reply)
-                    return reply
-                refusal = Refusal(found, None, reply)
-            return await arecovered(args, kwargs, refusal)
+            given = kwargs[param] if param in kwargs else messages(args, kwargs)
+            if busy() or (type(given) is not list and hasattr(given, "pinned_ids")):
+                return await self._handle(ASYNC, args, kwargs)
+            return await self._awaited(function(*args, **kwargs), given, args, kwargs)
 
         return call
 
-    def generator(self, *args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        """A generator for a generator: nothing is called before its first chunk is asked for."""
-        self.engine.count_call()
-        chunks = self._guarded(args, kwargs)
-        try:
-            return (yield from chunks)
-        finally:
-            streams.shut(chunks)
+    def _busy(self) -> Callable[[], bool]:
+        """Whether a call has something to do before the wrapped function: a record to look up, or a trigger."""
+        memory = self.state.memory
+        if self.state.proactive or memory is None:
+            proactive = self.state.proactive
+            return lambda: proactive
+        empty = memory.empty
+        return lambda: not empty()
 
-    async def async_generator(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+    def _param(self) -> str:
+        """The keyword that messages are passed by; empty where only the binding can tell."""
+        plain = type(self.binding).messages is Binding.messages
+        return self.binding.messages_param if plain else ""
+
+    def _shaped(self, shape: streams.Shape, raw: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a plain function returned, where it is more than a reply."""
+        if shape == "awaitable":
+            self.returns_awaitable = True
+            return self._awaited(raw, given, args, kwargs)
+        if shape == "stream":
+            return run(self._opened(SYNC, raw, args, kwargs))
+        return self._later(raw, args, kwargs)
+
+    def generator(self) -> Function:
+        """A generator function for a generator function: nothing is called before its first chunk is asked for."""
+
+        def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            self.state.count_call()
+            chunks = run(self._handle(SYNC, args, kwargs))
+            try:
+                return (yield from chunks)
+            finally:
+                run(streams.close(SYNC, chunks))
+
+        return call
+
+    def async_generator(self) -> Function:
         """As ``generator``."""
-        self.engine.count_call()
-        chunks = await self._aguarded(args, kwargs)
+
+        async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            self.state.count_call()
+            chunks = await self._handle(ASYNC, args, kwargs)
+            try:
+                async for chunk in chunks:
+                    yield chunk
+            finally:
+                await streams.close(ASYNC, chunks)
+
+        return call
+
+    # -- what happens when something happens, once for sync and async --------------------------------------------------
+
+    async def _awaited(
+        self, awaitable: Awaitable[Any], given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A quiet call's awaitable: what ``synchronous`` does with a reply."""
+        before = GiveUps.count
         try:
-            async for chunk in chunks:
-                yield chunk
-        finally:
-            await streams.ashut(chunks)
-
-    # -- what happens when something happens ---------------------------------------------------------------------------
-
-    def _guarded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call with a memory to look into, a trigger to check, or a History to keep."""
-        session = self._session(args, kwargs)
-        if session is None:
-            args, kwargs = self.binding.as_list(args, kwargs)
-            return self.function(*args, **kwargs)
-        world = session.world
-        try:
-            session.request = self._recalled(session)
-            reply = drive(
-                converse(self.engine.policy, session.request, session.calibration, session.pulse),
-                world.perform,
-            )
-        except HandOver as handing:
-            return self._handed_over(session, handing)
-        finally:
-            world.close()
-        return _kept(session, reply)
-
-    async def _handed_over(self, session: Session, handing: HandOver) -> Any:
-        """The rest of a call to a plain function that returned an awaitable."""
-        session.world.first = handing.reply
-        try:
-            reply = await adrive(handing.flow, session.world.aperform, handing.effect)
-        finally:
-            session.world.close()
-        return _kept(session, reply)
-
-    async def _aguarded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        session = self._session(args, kwargs)
-        if session is None:
-            args, kwargs = self.binding.as_list(args, kwargs)
-            reply = self.function(*args, **kwargs)
-            return await reply if isinstance(reply, Awaitable) else reply
-        world = session.world
-        try:
-            if self.engine.blocking:
-                import asyncio
-
-                session.request = await asyncio.to_thread(self._recalled, session)
-            else:
-                session.request = self._recalled(session)
-            reply = await adrive(
-                converse(self.engine.policy, session.request, session.calibration, session.pulse),
-                world.aperform,
-            )
-        finally:
-            world.close()
-        return _kept(session, reply)
-
-    def _recovered(self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: Refusal) -> Any:
-        session = self._session(args, kwargs)
-        if session is None:
-            return self._unchanged(kwargs, refusal)
-        session.world.refused = refusal.reply
-        try:
-            return drive(
-                recover(self.engine.policy, session.request, session.calibration, refusal),
-                session.world.perform,
-            )
-        except HandOver as handing:
-            return self._handed_over(session, handing)
-        finally:
-            session.world.close()
-
-    async def _arecovered(self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: Refusal) -> Any:
-        session = self._session(args, kwargs)
-        if session is None:
-            return self._unchanged(kwargs, refusal)
-        session.world.refused = refusal.reply
-        try:
-            return await adrive(
-                recover(self.engine.policy, session.request, session.calibration, refusal),
-                session.world.aperform,
-            )
-        finally:
-            session.world.close()
-
-    def _streamed(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not hasattr(type(stream), "__next__"):
-            # An async stream that a plain function made: nobody can await here, so it is looked into later.
-            return self._later(stream, args, kwargs)
-        opening = streams.look(stream)
-        found = self._told(opening)
-        if found is None:
-            return streams.replay(stream, opening)
-        refusal = Refusal(found, opening.error, None if opening.error else streams.replay(stream, opening))
-        if opening.error is not None:
-            streams.shut(stream)
-        return self._recovered(args, kwargs, refusal)
-
-    async def _astreamed(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        opening = await streams.alook(stream)
-        found = self._told(opening)
-        if found is None:
-            return streams.replay(stream, opening)
-        refusal = Refusal(found, opening.error, None if opening.error else streams.replay(stream, opening))
-        if opening.error is not None:
-            await streams.ashut(stream)
-        return await self._arecovered(args, kwargs, refusal)
-
-    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any) -> None:
-        """Tell the hooks when the server has cut the prompt silently; only looked for where somebody listens."""
-        told = self._cut_silently(args, kwargs, reply)
-        if told is not None:
-            session, effect = told
-            session.world.perform(effect)
-
-    async def _achecked(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any) -> None:
-        """As ``_checked``."""
-        told = self._cut_silently(args, kwargs, reply)
-        if told is not None:
-            session, effect = told
-            await session.world.aperform(effect)
-
-    def _cut_silently(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: Any) -> tuple[Session, Tell] | None:
-        tokens, _ = tokens_of(reply)
-        session = self._session(args, kwargs) if tokens else None
-        if session is None:
-            return None
-        expected = cut_silently(session.request, session.calibration, tokens)
-        return None if expected is None else (session, truncated(session.request, expected, tokens))
-
-    async def _awaited(self, reply: Awaitable[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A plain function that returned an awaitable (``lambda **kw: acompletion(**kw)``)."""
-        try:
-            result = await reply
+            raw = await awaitable
         except Exception as error:
-            found = self.engine.detect(error)
-            if found is None:
+            found = self.state.detect(error)
+            if found is None or gave_up_since(before, error):
                 raise
-            refusal = Refusal(found, error)
+            refused = Reply(token_limit=found, error=error)
         else:
-            if is_async_stream(result):
-                return await self._astreamed(result, args, kwargs)
-            found = detect_in_reply(result)
+            if streams.can_be_opened(ASYNC, raw):
+                return await self._opened(ASYNC, raw, args, kwargs)
+            found = detect_in_reply(raw)
             if found is None:
-                if self.engine.event_hooks:
-                    await self._achecked(args, kwargs, result)
-                return result
-            refusal = Refusal(found, None, result)
-        return await self._arecovered(args, kwargs, refusal)
+                if self.state.event_hooks:
+                    await self._look_for_cut(ASYNC, raw, args, kwargs)
+                self._note(raw, given)
+                return raw
+            refused = Reply(token_limit=found, raw=raw)
+        return await self._handle(ASYNC, args, kwargs, refused)
+
+    async def _opened(self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A quiet call's stream, looked into up to its first content."""
+        reply = await streams.opened(io, stream, self.state.detect)
+        return reply.raw if reply.token_limit is None else await self._handle(io, args, kwargs, reply)
 
     async def _later(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
-        chunks = await self._astreamed(stream, args, kwargs)
+        """An async stream that a plain function made: nobody can await there, so it is looked into later."""
+        chunks = await self._opened(ASYNC, stream, args, kwargs)
         try:
             async for chunk in chunks:
                 yield chunk
         finally:
-            await streams.ashut(chunks)
+            await streams.close(ASYNC, chunks)
 
-    def _told(self, opening: streams.Opening) -> TokenLimit | None:
-        return self.engine.detect(opening.error) if opening.error is not None else opening.found
+    async def _handle(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None = None) -> Any:
+        """A call that is not quiet: a memory to look into, a trigger, a ``History``, or a refusal to recover from.
 
-    def _unchanged(self, kwargs: dict[str, Any], refusal: Refusal) -> Any:
-        if refusal.error is None:
-            return refusal.reply
-        reason = self.binding.held_elsewhere(kwargs) or (
-            f"the call has no messages in its argument {self.binding.messages_param!r}"
-        )
-        refusal.error.add_note(f"compacter did nothing: {reason}")
-        raise refusal.error
+        Nothing that compacter does for itself may raise into the call: where it fails, the call is as it would have
+        been without it, and the provider's own exception stands.
+        """
+        state = self.state
+        read = await self._read_safely(io, args, kwargs)
+        if isinstance(read, str):
+            return await self._unchanged(io, args, kwargs, refused, read)
+        performer = Performer(
+            state, io, read.request.format, scope=read.scope, model=read.request.model or _name(self.function),
+            call=WrappedCall(self.function, self.binding, args, kwargs), large=read.large,
+        )  # fmt: skip
+        if refused is None:
+            flow = complete(state.options, read.request, read.calibration, read.conversation)
+        else:
+            performer.refused = refused.raw
+            if refused.error is not None:
+                performer.failed(refused.error)
+            flow = recover(state.options, read.request, read.calibration, refused)
+        failure: Exception
+        try:
+            raw, request = await adrive(flow, performer)
+        except CompactionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - told apart below, where no exception is being handled
+            failure = error
+        else:
+            if not io.asynchronous and streams.shape(type(raw)) == "awaitable":
+                return self._shaped("awaitable", raw, None, args, kwargs)
+            return self._installed(read, raw, request)
+        finally:
+            performer.close()
+        answered = self._after_failure(performer, failure)
+        if answered is not None:
+            return answered.raw
+        return await self._unchanged(io, args, kwargs, refused, f"it raised {type(failure).__name__}")
+
+    def _after_failure(self, performer: Performer, failure: Exception) -> Reply | None:
+        """The reply that was there already when something of compacter's failed; ``None`` where there is none.
+
+        Raises the wrapped function's exception, if that is what is left.
+        """
+        if performer.raised is None:
+            self.state.complain("compaction_failed", failure)
+            return performer.answered
+        theirs, trace = performer.raised
+        if failure is not theirs:
+            self.state.complain("compaction_failed", failure)
+            theirs.add_note(f"compacter could not compact: it raised {type(failure).__name__}")
+        elif performer.gave_up:
+            mark_given_up(theirs)
+        # Without the frames of compacter between the caller's line and the wrapped function's.
+        raise theirs.with_traceback(trace)
+
+    def _installed(self, read: _Read, raw: Any, request: Request) -> Any:
+        """The reply; a ``History`` that was passed gets what the compactions made of it, once the reply is complete."""
+        history = read.history
+        if history is None or request.messages is request.original:
+            return raw
+
+        def install() -> None:
+            if not history.install(read.version, request.messages):
+                self.state.history_changed(None)
+
+        if streams.shape(type(raw)) is not None:
+            return streams.when_done(raw, install)
+        install()
+        return raw
+
+    async def _unchanged(
+        self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None, reason: str
+    ) -> Any:
+        """The call as it would have been without compacter; a token limit has a note with the reason."""
+        if refused is None:
+            args, kwargs = self.binding.as_list(args, kwargs)
+            return await io.call(self.function, *args, **kwargs)
+        if refused.error is None:
+            return refused.raw
+        refused.error.add_note(f"compacter did nothing: {reason}")
+        raise refused.error
+
+    async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Tell the hooks when the server has cut the prompt silently; only looked for where somebody listens."""
+        tokens, _ = usage_of(raw)
+        read = await self._read_safely(io, args, kwargs) if tokens else ""
+        if not isinstance(read, str):
+            found = silently_cut(read.request, read.request.size, read.calibration, tokens)
+            if found is not None:
+                await Performer(self.state, io, read.request.format).perform(found)
 
     # -- reading a call ------------------------------------------------------------------------------------------------
 
-    def _session(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Session | None:
-        """What the flow needs to know of this call; ``None`` when it holds no messages that could be compacted."""
-        if self.binding.held_elsewhere(kwargs):
-            return None
-        given = self.binding.messages(args, kwargs)
-        history, messages = as_messages(given)
+    async def _read_safely(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Read | str:
+        """What the flow needs to know of this call; why, in words, when it holds nothing that could be compacted."""
+        state = self.state
+        large = io.asynchronous and state.safely("reading", lambda: self._is_large(args, kwargs))
+
+        def read() -> _Read | str:
+            found = state.safely("reading", lambda: self._read(args, kwargs, large=bool(large)))
+            return "its messages could not be read" if found is None else found
+
+        return await io.thread(read) if large else read()
+
+    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> _Read | str:
+        binding, state = self.binding, self.state
+        elsewhere = binding.held_elsewhere(kwargs)
+        if elsewhere:
+            return elsewhere
+        history, messages = as_messages(binding.messages(args, kwargs))
         if not messages:
-            return None
-        form = wire(self.binding.wire_format or recognise(messages, param=self.binding.messages_param))
-        model = self.binding.model(args, kwargs)
-        name = model or getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        calibration = self.engine.calibration(name)
-        if calibration.window is None:
-            calibration.window = window(model)
-        option, limit = self.binding.output_limit(kwargs)
+            return f"the call has no messages in its argument {binding.messages_param!r}"
+        try:
+            name = binding.wire_format or recognise(messages, param=binding.messages_param)
+        except UnknownFormatError as error:
+            return str(error)
+        form = get_format(name)
+        model = binding.model(args, kwargs)
+        called = model or _name(self.function)
+        option, limit = binding.output_limit(kwargs)
         conversation = conversation_digest(form, messages)
         request = Request(
-            wire=form, original=messages, messages=messages, overhead=self.binding.overhead(kwargs),
-            output_tokens=limit, output_option=option, model=model, conversation=conversation,
+            format=form, original=messages, messages=messages, overhead=binding.overhead(kwargs),
+            output_tokens=limit, output_option=option, model=model, digest=conversation, pin=state.options.pin,
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
         )  # fmt: skip
-        world = World(self.engine, form, name, self.function, self.binding, args, kwargs)
-        session = Session(world, request, calibration, self.engine.pulse(conversation), history)
-        if not self.engine.proactive:
-            self._learn_from_last(session)
-        return session
+        read = _Read(
+            request, state.scope(called, form, ""), state.calibration(called), state.conversation(conversation),
+            history, history.version if history is not None else 0, large,
+        )  # fmt: skip
+        if not state.proactive:
+            self._learn_from_last(read)
+        return read
 
-    def _learn_from_last(self, session: Session) -> None:
+    def _is_large(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        given = self.binding.messages(args, kwargs)
+        return not isinstance(given, str) and isinstance(given, Sequence) and is_large(given)
+
+    # -- what the next call may learn from a quiet one -----------------------------------------------------------------
+
+    def _note(self, raw: Any, given: Any) -> None:
+        """Remember three integers of a quiet call."""
+        if type(given) is list and given:
+            try:
+                usage = raw["usage"] if type(raw) is dict else raw.usage
+                tokens = usage["prompt_tokens"] if type(usage) is dict else usage.prompt_tokens
+            except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
+                tokens = None
+            if type(tokens) is not int:
+                tokens, _ = self.state.safely("reading", lambda: usage_of(raw), otherwise=(0, 0)) or (0, 0)
+            self.state.last_reply = tokens, len(given), id(given[-1])
+
+    def _learn_from_last(self, read: _Read) -> None:
         """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
-        last, self.engine.last_reply = self.engine.last_reply, None
-        if last is None:
+        (tokens, count, last), self.state.last_reply = self.state.last_reply, (0, 0, 0)
+        request = read.request
+        if not tokens or count > len(request.original) or id(request.original[count - 1]) != last:
             return
-        args, kwargs, reply = last
-        _, messages = as_messages(self.binding.messages(args, kwargs))
-        session.learn(messages, self.binding.overhead(kwargs), reply)
-
-    def _recalled(self, session: Session) -> Request:
-        request = session.request
-        view = self.engine.view(session.world.model, request.wire, request.original)
-        if view is None or not keeps_pins(self.engine.policy, request, view):
-            return request
-        # A History that is sent as it was compacted before becomes that, too, once the call has succeeded.
-        session.world.made = view
-        return replace(request, messages=view)
-
-
-def _kept(session: Session, reply: Any) -> Any:
-    """The reply; a History that was passed gets what the compactions made of it, once the reply is complete."""
-    if session.history is None or session.world.made is None:
-        return reply
-    if streams.streams(type(reply)):
-        return streams.when_done(reply, session.settled)
-    session.settled()
-    return reply
+        size = sum(map(request.format.size, request.original[:count])) + request.overhead
+        # A prompt that the server has cut says nothing about its characters.
+        if expected_tokens(size, tokens, read.calibration) is None:
+            read.calibration.learn(size, tokens)
 
 
 def as_messages(given: Any) -> tuple[Any, list[Message]]:
@@ -354,37 +384,28 @@ def as_messages(given: Any) -> tuple[Any, list[Message]]:
     return None, []
 
 
-def wrap_function(
-    engine: Engine, function: Function, binding: Binding, *, asynchronous: bool | None = None
-) -> Function:
+def _name(function: Function) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__qualname__
+
+
+def wrap_function(state: State, function: Function, binding: Binding, *, asynchronous: bool | None = None) -> Function:
     """The function with compaction around it: same signature, same kind (sync, async, generator).
 
     ``asynchronous`` says what cannot be seen: that a plain function's result is always awaited (a decorated
     coroutine function, as the SDKs have them).
     """
-    calls = Calls(engine, function, binding)
+    calls = WrappedFunction(state, function, binding)
     if _is(inspect.isasyncgenfunction, function):
-        shaped: Function = calls.async_generator
+        shaped = calls.async_generator()
     elif _is(inspect.isgeneratorfunction, function):
-        shaped = calls.generator
+        shaped = calls.generator()
     elif asynchronous or _is(inspect.iscoroutinefunction, function):
         shaped = calls.asynchronous()
     else:
         shaped = calls.synchronous()
-    if shaped in (calls.async_generator, calls.generator):
-        shaped = _as_function(shaped, asynchronous=shaped == calls.async_generator)
-    wrapped = (
-        functools.wraps(function)(shaped)
-        if hasattr(function, "__name__")
-        else functools.update_wrapper(
-            shaped,
-            function,
-            assigned=(name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)),
-            updated=(),
-        )
-    )
-    wrapped.__wrapped__ = function
-    return wrapped
+    assigned = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]
+    updated = functools.WRAPPER_UPDATES if hasattr(function, "__name__") else ()
+    return functools.update_wrapper(shaped, function, assigned=assigned, updated=updated)
 
 
 def _is(question: Callable[[Any], bool], function: Function) -> bool:
@@ -392,22 +413,3 @@ def _is(question: Callable[[Any], bool], function: Function) -> bool:
     while isinstance(inner, functools.partial):
         inner = inner.func
     return question(inner) or (not inspect.isroutine(inner) and question(type(inner).__call__))
-
-
-def _as_function(shaped: Function, *, asynchronous: bool) -> Function:
-    if asynchronous:
-
-        async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            chunks = shaped(*args, **kwargs)
-            try:
-                async for chunk in chunks:
-                    yield chunk
-            finally:
-                await chunks.aclose()
-
-        return stream
-
-    def each(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        return (yield from shaped(*args, **kwargs))
-
-    return each

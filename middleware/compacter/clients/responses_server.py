@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compacter.call.arguments import parsed_reply
-from compacter.call.effects import Tell
-from compacter.call.perform import World
-from compacter.call.request import tokens_of
+from compacter.call.io import ASYNC, SYNC, run
+from compacter.call.perform import tell
+from compacter.call.request import usage_of
 from compacter.call.state import Engine
 from compacter.events import CompactionEvent
 from compacter.messages.fields import field, listed
-from compacter.messages.format import wire
 
 _SHARED = ("model", "instructions", "prompt_cache_key", "extra_query", "extra_body", "timeout")
 """Arguments that ``responses.compact`` takes over from the call."""
@@ -46,7 +45,7 @@ def _synchronous(engine: Engine, function: Callable[..., Any], compact: Callable
             except Exception as other:  # noqa: BLE001 - the provider's first answer is the one to raise
                 _note(error, other)
                 raise error from None
-        _world(engine, kwargs).perform(Tell(_event(engine, kwargs, compacted)))
+        run(tell(engine, SYNC, _event(engine, kwargs, compacted)))
         return function(self, *args, **_continued(kwargs, compacted))
 
     return call
@@ -65,7 +64,7 @@ def _asynchronous(engine: Engine, function: Callable[..., Any], compact: Callabl
             except Exception as other:  # noqa: BLE001 - the provider's first answer is the one to raise
                 _note(error, other)
                 raise error from None
-        await _world(engine, kwargs).aperform(Tell(_event(engine, kwargs, compacted)))
+        await tell(engine, ASYNC, _event(engine, kwargs, compacted))
         return await function(self, *args, **_continued(kwargs, compacted))
 
     return call
@@ -92,7 +91,7 @@ def _continued(kwargs: Mapping[str, Any], compacted: object) -> dict[str, Any]:
 
 def _event(engine: Engine, kwargs: Mapping[str, Any], compacted: object) -> CompactionEvent:
     """Sizes are the server's token counts, in characters by what was learnt of the model."""
-    before, after = tokens_of(compacted)
+    before, after = usage_of(compacted)
     model = kwargs.get("model")
     model = model if isinstance(model, str) else None
     ratio = engine.calibration(model).chars_per_token
@@ -117,8 +116,3 @@ def _event(engine: Engine, kwargs: Mapping[str, Any], compacted: object) -> Comp
 
 def _note(error: Exception, other: Exception) -> None:
     error.add_note(f"compacter asked the server to compact its history, and {_NAME} failed: {type(other).__name__}")
-
-
-def _world(engine: Engine, kwargs: Mapping[str, Any]) -> World:
-    model = kwargs.get("model")
-    return World(engine, wire("responses"), model if isinstance(model, str) else None, None, None, (), {})

@@ -39,6 +39,8 @@ class Calibration:
     chars_per_token: float = DEFAULT
     window: int | None = None
     learnt: bool = False
+    summarizer_window: int | None = None
+    """Window in tokens of the model that summarises, where it is another one; ``None``: the same model."""
     warned: bool = False
     """Whether it was told that the trigger has no window to take its share of."""
 

@@ -4,121 +4,103 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from compacter.messages.format import Message, Wire
-from compacter.messages.steps import Kind, Outline
+from compacter.messages.format import FILLERS, Message
+from compacter.messages.steps import Kind
 from compacter.summaries import tag
 
-FILLERS: Final[Mapping[Literal["user", "assistant"], str]] = {"user": "Continue.", "assistant": "Understood."}
-"""The short messages that stand between two messages of one role where turns must alternate."""
+if TYPE_CHECKING:
+    from compacter.compaction.conversation import Conversation
 
 
 def assemble(
-    wire: Wire,
-    messages: Sequence[Message],
-    keep: Sequence[int],
-    summary: Message | None,
-    *,
-    alternate: bool,
+    conversation: Conversation, keep: Sequence[int], summary: Message | None, *, alternate: bool
 ) -> list[Message]:
-    """The messages at the indexes ``keep`` in order, ``summary`` after the whole system prefix.
+    """The messages at the indexes ``keep`` in order, ``summary`` behind what leads the conversation.
 
     Where turns must ``alternate``, a filler goes between two neighbours of one role that were none before,
     and before a first message that is not the user's.
     """
-    prefix = 0
-    while prefix < len(keep) and keep[prefix] == prefix and wire.speaker(messages[prefix]) == "system":
-        prefix += 1
-    out: list[Message] = [messages[index] for index in keep[:prefix]]
-    before: int | None = None
-    speaker = ""
+    form, messages, lead = conversation.format, conversation.messages, conversation.lead
+    places: list[int | None] = [*keep]
     if summary is not None:
-        out.append(summary)
-        speaker = "user"
-    for index in keep[prefix:]:
-        message = messages[index]
-        if alternate:
-            role = wire.speaker(message)
-            if role != "system":
-                if not speaker and role == "assistant" and index > 0 and _first_speaker(wire, messages) == "user":
-                    out.append(wire.say("user", FILLERS["user"]))
-                elif role == speaker and role in FILLERS and not _neighbours(wire, messages, before, index):
-                    other: Literal["user", "assistant"] = "assistant" if role == "user" else "user"
-                    out.append(wire.say(other, FILLERS[other]))
-                speaker, before = role, index
+        places.insert(bisect_left(keep, lead), None)
+    chosen = [summary if place is None else messages[place] for place in places]
+    if not alternate:
+        return chosen
+    out: list[Message] = []
+    last, last_place = "", -1
+    for place, message in zip(places, chosen, strict=True):
+        role = form.speaker(message)
+        if role in ("user", "assistant"):
+            if not last and role == "assistant" and place and _begins_with_user(conversation):
+                out.append(form.say("user", FILLERS["user"]))
+            elif role == last and not _were_neighbours(conversation, last_place, place):
+                other = "assistant" if role == "user" else "user"
+                out.append(form.say(other, FILLERS[other]))
+        if role != "system":
+            last, last_place = role, -1 if place is None else place
         out.append(message)
     return out
 
 
-def _neighbours(wire: Wire, messages: Sequence[Message], before: int | None, index: int) -> bool:
-    return before is not None and all(
-        wire.speaker(messages[between]) == "system" for between in range(before + 1, index)
+def _were_neighbours(conversation: Conversation, one: int, other: int | None) -> bool:
+    """Whether nothing but system messages stood between two messages."""
+    return (
+        one >= 0
+        and other is not None
+        and all(
+            conversation.format.speaker(conversation.messages[between]) == "system" for between in range(one + 1, other)
+        )
     )
 
 
-def _first_speaker(wire: Wire, messages: Sequence[Message]) -> str:
-    return next((role for role in map(wire.speaker, messages) if role != "system"), "")
+def _begins_with_user(conversation: Conversation) -> bool:
+    roles = map(conversation.format.speaker, conversation.messages)
+    return next((role for role in roles if role != "system"), "") == "user"
 
 
-def violations(
-    wire: Wire,
-    before: Sequence[Message],
-    after: Sequence[Message],
-    *,
-    protected: Sequence[bool],
-    alternate: bool,
-    edited: bool = False,
-) -> list[str]:
+def violations(before: Conversation, after: Conversation, *, alternate: bool, edited: bool = False) -> list[str]:
     """What is wrong with ``after`` as a compaction of ``before``; empty when nothing is.
 
-    ``protected`` marks the messages of ``before`` that must come out verbatim. ``edited`` allows such
-    as stand for one original each (a cleared tool result, a shortened message) beside summary and fillers.
+    ``edited`` allows messages that stand for one original each (a cleared tool result, a shortened message) beside
+    summary and fillers.
     """
-    if not after:
+    if not after.messages:
         return ["nothing is left"]
     found: list[str] = []
-    positions = _positions(before, after)
+    positions, _ = kept_and_discarded(before.messages, after.messages)
     kept = [position for position in positions if position is not None]
     if kept != sorted(kept):
         found.append("messages changed their order")
     present = set(kept)
-    for index, stays in enumerate(protected):
+    for index, stays in enumerate(before.protected):
         if stays and index not in present:
             found.append(f"message {index}, which must stay, is gone")
             break
-    old, new = wire.outline(before), wire.outline(after)
-    if new.total >= old.total:
-        found.append(f"the history did not get smaller ({old.total} to {new.total} characters)")
-    halves = Counter((half.what, half.call_id) for half in new.broken) - Counter(
-        (half.what, half.call_id) for half in old.broken
+    if after.size >= before.size:
+        found.append(f"the history did not get smaller ({before.size} to {after.size} characters)")
+    halves = Counter((half.what, half.call_id) for half in after.broken) - Counter(
+        (half.what, half.call_id) for half in before.broken
     )
     found.extend(f"{what} {call_id!r}" for what, call_id in halves)
-    if new.open is not None and old.open is None:
+    if after.open is not None and before.open is None:
         found.append("a call lost its results")
     made = {place for place, position in enumerate(positions) if position is None}
     if edited:
-        made -= _edits(wire, before, after, positions)
-    found.extend(
-        _strangers(wire, before, after, positions, made=made, new=new, protected=protected, alternate=alternate)
-    )
+        made -= _edits(before, after, positions)
+    found.extend(_strangers(before, after, positions, made, alternate=alternate))
     if alternate:
-        found.extend(_turns(wire, after, positions))
+        found.extend(_turns(after, positions))
     return found
 
 
 def kept_and_discarded(
     before: Sequence[Message], after: Sequence[Message]
 ) -> tuple[list[int | None], tuple[Message, ...]]:
-    """Origins of the messages of ``after``, by identity; the messages of ``before`` that are not in it."""
-    positions = _positions(before, after)
-    kept = {position for position in positions if position is not None}
-    return positions, tuple(message for index, message in enumerate(before) if index not in kept)
-
-
-def _positions(before: Sequence[Message], after: Sequence[Message]) -> list[int | None]:
-    """Where each message of ``after`` was in ``before``, by identity.
+    """Where each message of ``after`` was in ``before``, by identity; and the messages that are no longer there.
 
     One object may stand at several places. Read from the end, each takes the last place that is in order yet:
     what is folded is old.
@@ -134,77 +116,60 @@ def _positions(before: Sequence[Message], after: Sequence[Message]) -> list[int 
             index = left.pop(bisect_left(left, bound) - 1)
             found[place] = index
             bound = min(bound, index)
-    return found
+    kept = set(found)
+    return found, tuple(message for index, message in enumerate(before) if index not in kept)
 
 
-def _edits(
-    wire: Wire, before: Sequence[Message], after: Sequence[Message], positions: Sequence[int | None]
-) -> set[int]:
+def _edits(before: Conversation, after: Conversation, positions: Sequence[int | None]) -> set[int]:
     """Places of ``after`` whose message stands for one original of its speaker, between the same others."""
+    speaker = before.format.speaker
     found: set[int] = set()
-    following = len(before)
-    place = len(after) - 1
-    while place >= 0:
+    previous: list[int] = []  # For each place, the nearest original before it.
+    for position in positions:
+        previous.append(position if position is not None else previous[-1] if previous else -1)
+    following = len(before.messages)
+    for place in range(len(positions) - 1, -1, -1):
         position = positions[place]
         if position is not None:
             following = position
-        else:
-            before_it = next((p for p in reversed(positions[:place]) if p is not None), -1)
-            origin = following - 1
-            while origin > before_it and wire.speaker(before[origin]) != wire.speaker(after[place]):
-                origin -= 1
-            if origin > before_it:
-                found.add(place)
-                following = origin
-        place -= 1
+            continue
+        origin, role = following - 1, speaker(after.messages[place])
+        while origin > previous[place] and speaker(before.messages[origin]) != role:
+            origin -= 1
+        if origin > previous[place]:
+            found.add(place)
+            following = origin
     return found
 
 
 def _strangers(
-    wire: Wire,
-    before: Sequence[Message],
-    after: Sequence[Message],
-    positions: Sequence[int | None],
-    *,
-    made: set[int],
-    new: Outline,
-    protected: Sequence[bool],
-    alternate: bool,
+    before: Conversation, after: Conversation, positions: Sequence[int | None], made: set[int], *, alternate: bool
 ) -> list[str]:
     """What is wrong with the messages that are no originals: one summary, fillers where turns alternate."""
-    texts = {place: wire.plain_text(after[place]) for place in made}
-    fillers = {place for place in made if alternate and _is_filler(wire, after[place])}
+    fillers = {place for place in made if alternate and _is_filler(after, place)}
     notes = sorted(made - fillers)
     found: list[str] = []
     if len(notes) > 1 or len(fillers) > _gaps(positions):
         found.append(f"{len(made)} messages are neither original nor the summary")
-    prefix = next((place for place, kind in enumerate(new.kinds) if kind is not Kind.SYSTEM), len(after))
-    tagged = [place for place in notes if tag.parse(texts[place] or "") is not None]
-    if any(place != prefix for place in tagged):
+    lead = after.lead
+    tagged = [place for place in notes if tag.parse(after.format.plain_text(after.messages[place]) or "") is not None]
+    if any(place - sum(filler < place for filler in fillers) != lead for place in tagged):
         found.append("the summary does not stand right after the system prompt")
-    elif _before_system(new.kinds, positions, made):
+    elif made and any(position is not None and position < before.lead for position in positions[min(made) :]):
         found.append("a message stands before the system prompt")
-    if any(new.kinds[place] is Kind.SYSTEM for place in made):
+    if any(after.kinds[place] is Kind.SYSTEM for place in made):
         found.append("a made message speaks as the system")
-    if len(after) - 1 in made and any(position is not None for position in positions[prefix:]):
+    if len(positions) - 1 in made and any(position is not None for position in positions[lead:]):
         found.append("the newest message is none of the conversation's")
-    if tagged and _kept_prior(wire, before, positions, protected):
+    prior = before.prior
+    if tagged and prior is not None and not before.protected[prior] and prior in positions:
         found.append("the prior summary stands beside the new one")
     return found
 
 
-def _is_filler(wire: Wire, message: Message) -> bool:
-    return any(message == wire.say(role, text) for role, text in FILLERS.items())
-
-
-def _kept_prior(
-    wire: Wire, before: Sequence[Message], positions: Sequence[int | None], protected: Sequence[bool]
-) -> bool:
-    """Whether the summary message at the head of ``before`` was kept, though nobody pinned it."""
-    first = next((index for index, message in enumerate(before) if wire.speaker(message) != "system"), None)
-    if first is None or protected[first] or first not in positions:
-        return False
-    return tag.parse(wire.plain_text(before[first]) or "") is not None
+def _is_filler(conversation: Conversation, place: int) -> bool:
+    message = conversation.messages[place]
+    return any(message == conversation.format.say(role, text) for role, text in FILLERS.items())
 
 
 def _gaps(positions: Sequence[int | None]) -> int:
@@ -217,11 +182,11 @@ def _gaps(positions: Sequence[int | None]) -> int:
     return gaps
 
 
-def _turns(wire: Wire, after: Sequence[Message], positions: Sequence[int | None]) -> list[str]:
+def _turns(after: Conversation, positions: Sequence[int | None]) -> list[str]:
     found: list[str] = []
     last: tuple[str, int | None] | None = None
-    for message, position in zip(after, positions, strict=True):
-        role = wire.speaker(message)
+    for message, position in zip(after.messages, positions, strict=True):
+        role = after.format.speaker(message)
         if role == "system":
             continue
         if last and role == last[0] and role in ("user", "assistant"):
@@ -230,16 +195,3 @@ def _turns(wire: Wire, after: Sequence[Message], positions: Sequence[int | None]
                 found.append(f"two {role} messages in a row")
         last = role, position
     return found
-
-
-def _before_system(kinds: Sequence[Kind], positions: Sequence[int | None], made: set[int]) -> bool:
-    """A made message before a system message of the prefix."""
-    first = min(made, default=None)
-    if first is None:
-        return False
-    prefix = 0
-    while prefix in positions and kinds[positions.index(prefix)] is Kind.SYSTEM:
-        if positions.index(prefix) > first:
-            return True
-        prefix += 1
-    return False

@@ -40,18 +40,16 @@ class ClearToolResults:
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """The list with receipts; messages that carried no large result are the identical objects."""
-        history = task.wire.outline(task.messages)
-        names = task.wire.tool_names(task.messages)
+        form, kinds = task.conversation.format, task.conversation.kinds
+        names = form.tool_names(task.messages)
         carriers = [
-            index
-            for index, kind in enumerate(history.kinds)
-            if kind is Kind.RESULT or (kind is Kind.USER and names.get(index))
+            index for index, kind in enumerate(kinds) if kind is Kind.RESULT or (kind is Kind.USER and names.get(index))
         ]
         old = carriers[: len(carriers) - self.keep_recent] if self.keep_recent else carriers
         out = list(task.messages)
         for index in old:
             if not task.protected[index] and not self.exclude & set(names.get(index, ())):
-                out[index] = task.wire.rewrite(out[index], self._receipt)
+                out[index] = form.rewrite(out[index], self._receipt)
         return out
 
     def _receipt(self, kind: str, text: str, name: str) -> str:

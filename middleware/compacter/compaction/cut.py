@@ -6,9 +6,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from typing import TYPE_CHECKING
 
 from compacter.messages.format import Message
-from compacter.messages.steps import Kind, Outline
+from compacter.messages.steps import Kind
+
+if TYPE_CHECKING:
+    from compacter.compaction.conversation import Conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,8 @@ class CompactionPlan:
     trigger: str = "manual"
     strategy: str = ""
     model: str | None = None
+    conversation: Conversation | None = field(default=None, repr=False, compare=False)
+    """The messages as they were read; ``None`` in a plan that was made by hand."""
 
     @property
     def folded(self) -> tuple[int, ...]:
@@ -64,73 +70,54 @@ _TURN_REST = 0.05
 its question says little."""
 
 
-def protect(history: Outline, pinned: Sequence[int] = (), *, prior: int | None = None) -> list[bool]:
-    """Which messages stay whatever happens: system; pinned ones and the last user message, with their tool partners."""
-    kinds, steps = history.kinds, history.steps
-    protected = [kind is Kind.SYSTEM for kind in kinds]
-    last = history.last_user(but=prior)
-    for index in (*pinned, *(() if last is None else (last,))):
-        at = bisect_right(steps, index) - 1
-        end = steps[at + 1] if at + 1 < len(steps) else len(kinds)
-        for partner in range(steps[at], end):
-            protected[partner] = True
-    return protected
-
-
-def free_size(history: Outline, protected: Sequence[bool]) -> int:
-    """Data size of what may be folded, in characters."""
-    return sum(history.sizes) - sum(compress(history.sizes, protected))
-
-
 def choose_cut(
-    history: Outline,
-    protected: Sequence[bool],
+    conversation: Conversation,
     *,
     ratio: float,
     need: int = 0,
-    turns: Sequence[int] = (),
     keep_turns: int = 0,
     keep_need: int = 0,
-    prior: int | None = None,
     must: bool = False,
 ) -> int:
     """The cut: the oldest steps until ``ratio`` of the compactable size, or ``need`` characters if that is more.
 
-    ``turns`` are the indexes where turns begin; the newest ``keep_turns`` of them stay as long as the head then
-    still has ``keep_need`` characters (and, where something ``must`` be folded, is not empty). Never inside a step,
-    never past an open step, never so far that nothing is left. 0 when nothing can be folded.
+    The newest ``keep_turns`` turns stay as long as the head then still has ``keep_need`` characters (and, where
+    something ``must`` be folded, is not empty). Never inside a step, never past an open step, never so far that nothing
+    is left. 0 when nothing can be folded.
     """
-    steps, sizes = history.steps, history.sizes
+    steps, sizes, protected, prior = conversation.steps, conversation.sizes, conversation.protected, conversation.prior
     count = len(sizes)
-    end = count if history.open is None else history.open
-    total = free_size(history, protected)
+    end = count if conversation.open is None else conversation.open
+    total = conversation.free
     if not total and all(protected[:end]):
         return 0
     # A prior summary is folded whatever the ratio: it does not count against the messages' share.
     aged = 0 if prior is None or protected[prior] else sizes[prior]
     goal = max((total - aged) * ratio + aged, need)
-    cut, before_newest = _walk(history, protected, goal, end)
+    cut, before_newest = _walk(conversation, goal, end)
     newest = steps[-1] if steps else 0
-    if cut > newest > 0 and ratio < 1 and before_newest >= max(need, 1) and history.kinds[count - 1] is Kind.RESULT:
+    if cut > newest > 0 and ratio < 1 and before_newest >= max(need, 1) and conversation.kinds[-1] is Kind.RESULT:
         # The model has not yet seen the newest results: nearest cut is before them, as long as that is enough.
         cut = newest
     elif cut:
-        cut = _finish_turn(history, protected, cut, min(end, newest), int(total * _TURN_REST))
-    if keep_turns and turns:
-        kept = _respect_turns(cut, sizes, protected, turns, keep_turns, need=keep_need, must=must)
+        cut = _finish_turn(conversation, cut, min(end, newest), int(total * _TURN_REST))
+    if keep_turns:
+        kept = _respect_turns(conversation, cut, keep_turns, need=keep_need, must=must)
         if kept < cut and not must and not keep_need and _only_prior(kept, protected, prior):
             # Nothing has to become smaller, and a prior summary alone is not made again.
             return 0
         cut = kept
-    cut = _past_prior(_leave_something(cut, steps, protected, count), steps, end, protected, prior)
+    if cut == count and not any(protected):
+        cut = newest  # At least one message stays.
+    cut = _past_prior(cut, steps, end, protected, prior)
     return 0 if all(protected[:cut]) else cut
 
 
-def _walk(history: Outline, protected: Sequence[bool], goal: float, end: int) -> tuple[int, int]:
+def _walk(conversation: Conversation, goal: float, end: int) -> tuple[int, int]:
     """First step boundary at which the head has ``goal`` characters, and the size of the head one step earlier."""
-    sizes, steps = history.sizes, history.steps
+    sizes, protected = conversation.sizes, conversation.protected
     reached = previous = cut = index = 0
-    for boundary in (*steps[1:], len(sizes)):
+    for boundary in (*conversation.steps[1:], len(sizes)):
         if boundary > end:
             break
         previous = reached
@@ -144,42 +131,28 @@ def _walk(history: Outline, protected: Sequence[bool], goal: float, end: int) ->
     return cut, previous
 
 
-def _finish_turn(history: Outline, protected: Sequence[bool], cut: int, end: int, allowed: int) -> int:
+def _finish_turn(conversation: Conversation, cut: int, end: int, allowed: int) -> int:
     """The end of the turn that the cut lies in, if the rest of it has at most ``allowed`` characters."""
-    kinds, sizes = history.kinds, history.sizes
     rest, index = 0, cut
-    while index < end and kinds[index] is not Kind.USER:
-        rest += 0 if protected[index] else sizes[index]
+    while index < end and conversation.kinds[index] is not Kind.USER:
+        rest += 0 if conversation.protected[index] else conversation.sizes[index]
         if rest > allowed:
             return cut
         index += 1
     return index if index < end else cut
 
 
-def _respect_turns(
-    cut: int,
-    sizes: Sequence[int],
-    protected: Sequence[bool],
-    turns: Sequence[int],
-    keep: int,
-    *,
-    need: int,
-    must: bool,
-) -> int:
-    for kept in range(min(keep, len(turns)), 0, -1):
-        limit = turns[-kept]
+def _respect_turns(conversation: Conversation, cut: int, keep: int, *, need: int, must: bool) -> int:
+    sizes, protected = conversation.sizes, conversation.protected
+    kinds, prior = conversation.kinds, conversation.prior
+    turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
+    for limit in turns[-keep:]:
         if limit >= cut:
             return cut
         head = sum(sizes[:limit]) - sum(compress(sizes[:limit], protected))
         if head >= need and (head or not must):
             return limit
     return cut
-
-
-def _leave_something(cut: int, steps: Sequence[int], protected: Sequence[bool], count: int) -> int:
-    if cut < count or any(protected):
-        return cut
-    return steps[-1] if len(steps) > 1 else 0
 
 
 def _only_prior(cut: int, protected: Sequence[bool], prior: int | None) -> bool:

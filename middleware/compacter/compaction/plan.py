@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from compacter.call.policy import Policy
 from compacter.compaction.calibration import Calibration
-from compacter.compaction.chain import Chain
-from compacter.compaction.cut import CompactionPlan, choose_cut, free_size, protect
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.cut import CompactionPlan, choose_cut
 from compacter.compaction.summarize import Summarize, reserve
+from compacter.compaction.task import links_of
 from compacter.events import Trigger
-from compacter.messages.format import Message, Wire
-from compacter.messages.steps import Kind, Outline
 from compacter.overflow import TokenLimit
 from compacter.summaries import tag
+
+if TYPE_CHECKING:
+    from compacter.options import Options
 
 _WORTH_FOLDING = 2 * tag.FRAME
 """A head smaller than this cannot become smaller by a summary message."""
@@ -31,111 +32,109 @@ MARGIN = 0.97
 class Job:
     """One compaction to be made. Sizes in characters."""
 
-    wire: Wire
-    messages: tuple[Message, ...]
+    conversation: Conversation
     trigger: Trigger
     calibration: Calibration
-    pinned: tuple[int, ...] = ()
     model: str | None = None
     attempt: int = 1
-    conversation: str = ""
+    digest: str = ""
+    """What names the conversation in events."""
     target: int | None = None
     """What the messages may weigh afterwards."""
     found: TokenLimit | None = None
+    summary: str | None = None
+    """A summary that the caller has made; it replaces the model's."""
     must: bool = False
     """Whether something has to be folded, ``preserve_recent_turns`` or not."""
 
 
-def plan(policy: Policy, job: Job) -> CompactionPlan:
-    """What would be folded. Pure; a cut of 0 means nothing can be."""
-    history = job.wire.outline(job.messages)
-    prior = prior_summary(job.wire, job.messages, history)
-    protected = protect(history, job.pinned, prior=prior)
-    total = sum(history.sizes)
-    if satisfied(policy, job, total):
-        return describe(policy, job, history, protected, cut=0, prior=prior)
-    free = free_size(history, protected)
-    need = 0
+def plan(options: Options, job: Job, conversation: Conversation | None = None) -> CompactionPlan:
+    """What would be folded. Pure; a cut of 0 means nothing can be.
+
+    ``conversation`` is what an earlier strategy has made of the job's.
+    """
+    current = conversation or job.conversation
+    if satisfied(job, current.size):
+        return describe(options, job, current, 0)
+    cut = _cut(options, job, current)
+    if job.must and (not cut or (job.target is not None and current.size - current.free + tag.FRAME > job.target)):
+        # What stays is too much by itself: the provider's own compaction is folded too, where it can be read.
+        whole = current.without_native()
+        if whole is not None:
+            return describe(options, job, whole, _cut(options, job, whole))
+    return describe(options, job, current, cut)
+
+
+def _cut(options: Options, job: Job, conversation: Conversation) -> int:
+    free, need = conversation.free, 0
     if job.target is not None:
-        need = max(0, free - (room := max(job.target - (total - free), 0)) + _for_summary(policy, job, free, room))
-    turns = [index for index, kind in enumerate(history.kinds) if kind is Kind.USER and index != prior]
+        room = max(job.target - (conversation.size - free), 0)
+        need = max(0, free - room + _for_summary(options, job, free, room))
     worth = min(max(need, _WORTH_FOLDING), free)
-    cut = choose_cut(
-        history,
-        protected,
-        ratio=policy.ratio,
+    return choose_cut(
+        conversation,
+        ratio=options.compact_ratio,
         need=worth,
-        turns=turns,
-        keep_turns=policy.keep_turns,
+        keep_turns=options.preserve_recent_turns,
         keep_need=worth if job.must else min(need, free),
-        prior=prior,
         must=job.must,
     )
-    return describe(policy, job, history, protected, cut=cut, prior=prior)
 
 
-def satisfied(policy: Policy, job: Job, size: int) -> bool:
+def satisfied(job: Job, size: int) -> bool:
     """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
-    by_hand = job.trigger == "manual" and policy.settings.summary is None
+    by_hand = job.trigger == "manual" and job.summary is None
     return by_hand and job.target is not None and size <= job.target
 
 
-def _for_summary(policy: Policy, job: Job, free: int, room: int) -> int:
+def _for_summary(options: Options, job: Job, free: int, room: int) -> int:
     """Characters of ``room`` that a cut leaves to the summary; the rest is for what stays verbatim."""
-    settings, calibration = policy.settings, job.calibration
+    calibration = job.calibration
     most = max(int(room * _SUMMARY_SHARE), tag.FRAME)
-    if settings.extractive and job.trigger == "manual":
+    if options.extractive and job.trigger == "manual":
         return most
-    wanted = reserve(settings, calibration.window, free, calibration.chars_per_token)
-    if settings.fills and job.trigger == "manual" and _summarizes(policy):
+    wanted = reserve(options, calibration.window, free, calibration.chars_per_token)
+    if (
+        job.summary is None
+        and options.ledger_share
+        and job.trigger == "manual"
+        and any(isinstance(link, Summarize) for link in links_of(options.strategy))
+    ):
         return min(wanted, most)
     return min(wanted, max(room // 2, tag.FRAME))
 
 
-def _summarizes(policy: Policy) -> bool:
-    links = (link for one in policy.strategies for link in (one if isinstance(one, Chain) else [one]))
-    return any(isinstance(link, Summarize) for link in links)
-
-
-def describe(
-    policy: Policy,
-    job: Job,
-    history: Outline,
-    protected: Sequence[bool],
-    *,
-    cut: int,
-    prior: int | None,
-) -> CompactionPlan:
+def describe(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:
     """The plan that this cut means."""
-    sizes = history.sizes
+    sizes, protected, prior = conversation.sizes, conversation.protected, conversation.prior
     held = tuple(index for index in range(cut) if protected[index])
-    total = sum(sizes)
     head = sum(sizes[:cut]) - sum(sizes[index] for index in held)
-    free = free_size(history, protected)
     return CompactionPlan(
-        messages=job.messages,
-        wire_format=job.wire.name,
+        messages=conversation.messages,
+        wire_format=conversation.format.name,
         cut=cut,
         held=held,
         prior=prior if prior is not None and prior < cut and not protected[prior] else None,
-        original_data_size=total,
+        original_data_size=conversation.size,
         head_size=head,
-        tail_size=total - head,
-        ratio=round(head / free, 4) if free else 0.0,
+        tail_size=conversation.size - head,
+        ratio=round(head / conversation.free, 4) if conversation.free else 0.0,
         trigger=job.trigger,
-        strategy="+".join(strategy.name for strategy in policy.strategies),
+        strategy="+".join(strategy.name for strategy in options.strategy),
         model=job.model,
+        conversation=conversation,
     )
 
 
-def prior_summary(wire: Wire, messages: Sequence[Message], history: Outline) -> int | None:
-    """Index of the summary message at the head of a history: first after the system prefix, if it is one."""
-    for index, kind in enumerate(history.kinds):
-        if kind is Kind.SYSTEM:
-            continue
-        text = wire.plain_text(messages[index]) if kind is Kind.USER else None
-        return index if text is not None and tag.parse(text) is not None else None
-    return None
+def moved(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:
+    """The plan with a cut that somebody else has chosen, moved to the beginning of a step and not past an open one."""
+    count = len(conversation.messages)
+    cut = max(0, min(cut, count))
+    if cut < count:
+        cut = conversation.step(cut)[0]
+    if conversation.open is not None:
+        cut = min(cut, conversation.open)
+    return describe(options, job, conversation, cut)
 
 
 def target_characters(

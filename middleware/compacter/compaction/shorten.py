@@ -30,7 +30,7 @@ class Shorten:
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """The list with its largest messages shortened, the largest first, no more than needed."""
-        sizes = [task.wire.size(message) for message in task.messages]
+        sizes = task.conversation.sizes
         goal = task.target if task.target is not None else int(sum(sizes) * 0.5)
         ceiling = self._ceiling(sizes, task.protected, goal)
         out = list(task.messages)
@@ -54,7 +54,7 @@ class Shorten:
 
     @staticmethod
     def _is_summary(task: CompactionTask, index: int) -> bool:
-        return tag.parse(task.wire.plain_text(task.messages[index]) or "") is not None
+        return tag.parse(task.conversation.format.plain_text(task.messages[index]) or "") is not None
 
     @staticmethod
     def _shortened(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:
@@ -65,7 +65,7 @@ class Shorten:
             texts.append(0 if kind == "call" else len(text))
             return text
 
-        task.wire.rewrite(message, measure)
+        task.conversation.format.rewrite(message, measure)
         words = sum(texts)
         room = ceiling - (size - words)
         if words <= 0 or room <= 0:
@@ -75,4 +75,4 @@ class Shorten:
             share = max(100, len(text) * room // words)
             return text if kind == "call" or len(text) <= share else excerpt.shorten(text, share)
 
-        return task.wire.rewrite(message, edit)
+        return task.conversation.format.rewrite(message, edit)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from compacter.call.effects import Answer, AskSummarizer, Effect, Tell
-from compacter.compaction.task import CompactionTask, Settings
+from compacter.compaction.task import CompactionTask
 from compacter.compaction.truncate import Truncate
+from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
 from compacter.messages.parts import Entry
 from compacter.summaries import chunks, extractive, gate, ledger, prompts, tag, transcript
+
+if TYPE_CHECKING:
+    from compacter.options import Options
 
 _SMALLEST_CHUNK = 400
 """Characters below which a summarizer that still refuses is no summarizer."""
@@ -53,9 +56,9 @@ def summary_tokens(maximum: int, window: int | None, head_size: int, chars_per_t
     return max(_FEWEST_TOKENS, min(tokens, int(head_size / chars_per_token)))
 
 
-def reserve(settings: Settings, window: int | None, head_size: int, chars_per_token: float) -> int:
+def reserve(options: Options, window: int | None, head_size: int, chars_per_token: float) -> int:
     """Characters to leave for a summary message when a cut is chosen."""
-    tokens = summary_tokens(settings.max_summary_tokens, window, head_size, chars_per_token)
+    tokens = summary_tokens(options.max_summary_tokens, window, head_size, chars_per_token)
     return int(tokens * chars_per_token) + tag.FRAME
 
 
@@ -81,7 +84,7 @@ def extracted(task: CompactionTask) -> Summary:
     if task.target is None or task.plan.trigger != "manual":
         # A summary that fills the window would make the very next message too long again.
         tokens = summary_tokens(
-            task.settings.max_summary_tokens,
+            task.options.max_summary_tokens,
             task.window,
             task.plan.head_size,
             task.chars_per_token,
@@ -90,7 +93,7 @@ def extracted(task: CompactionTask) -> Summary:
     if budget <= 0:
         raise NoSummaryError("there is no room for a summary")
     prior = task.prior()
-    draft = extractive.draft(task.entries(), budget=budget, prior=_whole(prior), extractors=task.settings.extractors)
+    draft = extractive.draft(task.entries(), budget=budget, prior=_whole(prior), extractors=task.options.extractors)
     if not (draft.prose.strip() or draft.ledger):
         raise NoSummaryError("nothing can be read in the head")
     return Summary(draft.prose, draft.ledger)
@@ -103,13 +106,13 @@ def _whole(prior: tag.Parsed | None) -> str | None:
 
 def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:  # noqa: C901 - one case after another
     """A summary by the summarizer. Raises ``NoSummaryError``."""
-    settings = task.settings
-    if settings.summary is not None:
-        verdict = gate.judge(settings.summary, limit_chars=room(task), entries=(), prior=None)
+    options = task.options
+    if task.summary is not None:
+        verdict = gate.judge(task.summary, limit_chars=room(task), entries=(), prior=None)
         if not verdict.accepted:
             raise NoSummaryError(f"the summary that was passed is refused: {verdict.reason}")
-        return Summary(_redacted(settings, settings.summary.strip()))
-    if settings.extractive:
+        return Summary(_redacted(options, task.summary.strip()))
+    if options.extractive:
         return extracted(task)
     prior = task.prior()
     entries = task.entries()
@@ -120,7 +123,7 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:  #
     budget, tokens = _sizes(task, prose, entries)
     kept = _ledger(task, entries, min(int(tokens * task.chars_per_token), available))
     pending = [tuple(entries)] if budget is None else list(chunks.split(entries, budget))
-    if settings.native and budget is None:
+    if options.native and not _by_hand_elsewhere(task) and budget is None:
         whole = yield from _natively(task, entries, prose, tokens, kept)
         if whole is not None:
             return _filled(task, entries, whole, kept)
@@ -140,7 +143,7 @@ def summarized(task: CompactionTask) -> Generator[Effect[Any], Any, Summary]:  #
             rest = [entry for chunk in pending for entry in chunk]
             pending = list(chunks.split(rest, smaller))
             continue
-        prose = _redacted(settings, accepted or "")
+        prose = _redacted(options, accepted or "")
         pending.pop(0)
     return _filled(task, entries, prose, kept)
 
@@ -152,9 +155,9 @@ def _filled(task: CompactionTask, entries: Sequence[Entry], prose: str, kept: st
     """
     left = room(task) - len(prose) - len(_BREAK)
     by_hand = task.target is not None and task.plan.trigger == "manual"
-    if not (by_hand and task.settings.fills) or left < len(kept) + _WORTH_FILLING:
+    if not (by_hand and task.options.ledger_share and task.summary is None) or left < len(kept) + _WORTH_FILLING:
         return Summary(prose, kept)
-    draft = extractive.draft(entries, budget=left, prior=_ledger_only(task), extractors=task.settings.extractors)
+    draft = extractive.draft(entries, budget=left, prior=_ledger_only(task), extractors=task.options.extractors)
     return Summary(f"{prose}{_BREAK}{draft.prose}" if draft.prose else prose, draft.ledger)
 
 
@@ -164,19 +167,19 @@ def _ledger_only(task: CompactionTask) -> str | None:
     return tag.join("", prior.ledger) if prior and prior.ledger else None
 
 
-def _redacted(settings: Settings, text: str) -> str:
-    return settings.redact(text) if settings.redact else text
+def _redacted(options: Options, text: str) -> str:
+    return options.redact(text) if options.redact else text
 
 
 def kept_ledger(task: CompactionTask) -> str:
     """The ledger of the head, for a compaction that has no prose."""
-    tokens = summary_tokens(task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
+    tokens = summary_tokens(task.options.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
     return _ledger(task, task.entries(), min(int(tokens * task.chars_per_token), room(task)))
 
 
 def _ledger(task: CompactionTask, entries: Sequence[Entry], allowance: int) -> str:
     prior = task.prior()
-    share = task.settings.ledger_share
+    share = task.options.ledger_share
     if not share:
         return ""
     # Room for a rule or two also beside the smallest of summaries.
@@ -188,7 +191,7 @@ def _ledger(task: CompactionTask, entries: Sequence[Entry], allowance: int) -> s
         entries,
         prior=prior.ledger if prior else "",
         budget=budget,
-        extractors=task.settings.extractors,
+        extractors=task.options.extractors,
         latest=False,
     )
 
@@ -199,11 +202,11 @@ def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
     """
     whole = sum(len(transcript.line(entry)) + 1 for entry in entries) + 1
-    tokens = summary_tokens(task.settings.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
-    window = task.settings.summarizer_window or task.window
+    tokens = summary_tokens(task.options.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
+    window = task.summarizer_window or task.window
     if window is None:
         return None, tokens
-    frame = prompts.overhead(prior=prose or None, template=task.settings.summary_prompt, max_tokens=tokens)
+    frame = prompts.overhead(prior=prose or None, template=task.options.summary_prompt, max_tokens=tokens)
     usable = int(window * _PROMPT_MARGIN)
     left = usable - int((whole + frame) / task.chars_per_token)
     if left >= min(tokens, window // _LEAST_ANSWER):
@@ -212,6 +215,11 @@ def _sizes(task: CompactionTask, prose: str, entries: Sequence[Entry]) -> tuple[
     parts = -(-whole // most)
     # Chunks of one size: a tiny last one would cost a request of its own for next to nothing.
     return min(most, whole // parts + most // 8), tokens
+
+
+def _by_hand_elsewhere(task: CompactionTask) -> bool:
+    """Whether there is no call to take the prefix of: by hand litellm is asked, which takes chat messages only."""
+    return task.plan.trigger == "manual" and task.plan.wire_format != "openai"
 
 
 def _natively(
@@ -225,7 +233,7 @@ def _natively(
 
     ``None`` when that gives no summary: then it is asked for by a transcript.
     """
-    instruction = prompts.instruction(prior=bool(prose), template=task.settings.summary_prompt, max_tokens=tokens)
+    instruction = prompts.instruction(prior=bool(prose), template=task.options.summary_prompt, max_tokens=tokens)
     try:
         answer = yield from _sent(
             task,
@@ -243,20 +251,20 @@ def _ask(
     tokens: int,
     *,
     words: int | None = None,
-) -> Generator[Effect[Any], Any, Answer]:
+) -> Generator[Effect[Any], Any, Reply]:
     """Ask by a transcript. A second try asks for fewer ``words`` (in tokens), as the first may have been cut off."""
     messages = prompts.build(
         chunk,
         prior=prose or None,
-        template=task.settings.summary_prompt,
+        template=task.options.summary_prompt,
         max_tokens=words or tokens,
     )
     return (yield from _sent(task, AskSummarizer(messages, tokens)))
 
 
-def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any], Any, Answer]:
+def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any], Any, Reply]:
     task.tally.calls += 1
-    answer: Answer = yield from request
+    answer: Reply = yield from request
     task.tally.input_tokens += answer.input_tokens
     task.tally.output_tokens += answer.output_tokens
     if task.tally.cost is not None:
@@ -266,7 +274,7 @@ def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any]
 
 def _judged(
     task: CompactionTask,
-    answer: Answer,
+    answer: Reply,
     chunk: Sequence[Entry],
     prose: str,
     kept: str,
@@ -296,7 +304,7 @@ def _judged(
 
 def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Entry]) -> int | None:
     """Half the characters of a chunk that was too long for the summarizer, or ``None`` for any other error."""
-    if task.settings.detect(error) is None:
+    if task.options.detector(error) is None:
         return None
     half = sum(len(transcript.line(entry)) + 1 for entry in chunk) // 2
     return half if half >= _SMALLEST_CHUNK else None
@@ -304,7 +312,7 @@ def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Entry]) -> i
 
 def fall_back(task: CompactionTask) -> list[Message] | None:
     """The result of the first fallback that works, in their order; ``None`` where there is none."""
-    for fallback in task.settings.fallback:
+    for fallback in task.options.fallback:
         if fallback == "truncate":
             # A model that failed is no reason to lose the user's rules: the ledger needs none.
             result = Truncate.noted(task, _fallback_ledger(task))
@@ -362,7 +370,7 @@ class Summarize:
 
     @staticmethod
     def _without(task: CompactionTask, failure: NoSummaryError) -> list[Message]:
-        if task.settings.summary is not None or not task.settings.fallback:
+        if task.summary is not None or not task.options.fallback:
             told = f": {failure.cause}" if failure.cause else ""
             raise CompactionError(f"no summary could be had: {failure}{told}") from failure.cause
         return fall_back(task) or list(task.messages)

@@ -3,54 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from compacter.compaction.check import assemble
 from compacter.compaction.cut import CompactionPlan
 from compacter.errors import ConfigurationError
-from compacter.messages.format import Message, Wire
-from compacter.messages.parts import Entry
-from compacter.overflow import TokenLimit, detect_token_limit
+from compacter.messages.format import Message
+from compacter.messages.parts import Part
+from compacter.messages.steps import Kind
 from compacter.summaries import tag
 
 if TYPE_CHECKING:
-    from compacter.call.effects import Effect
+    from compacter.compaction.conversation import Conversation
+    from compacter.compaction.plan import Job
+    from compacter.effects import Effect
+    from compacter.options import Options
 
 
 _NOTED = "[note] "
 _NOTE = re.compile(r"\A\[note\] [^\n]*(?:\n\n|\Z)")
 """What ``keep`` has written before, so that notes never pile up."""
-
-Steps = Generator["Effect[Any]", Any, "list[Message]"]
-"""A strategy that needs a model is a generator of effects that returns the compacted list."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How summaries are made: the options a strategy may need."""
-
-    max_summary_tokens: int = 4096
-    summary_prompt: str | None = None
-    fallback: tuple[str, ...] = ("truncate",)
-    ledger_share: float = 0.25
-    extractors: tuple[Callable[[str], Any], ...] = ()
-    redact: Callable[[str], str] | None = None
-    detect: Callable[[BaseException], TokenLimit | None] = detect_token_limit
-    summarizer_window: int | None = None
-    """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
-    extractive: bool = False
-    """Whether summaries are made without any model."""
-    native: bool = False
-    """Whether the summarizer gets the messages themselves instead of a transcript."""
-    summary: str | None = None
-    """A summary that the host has made; it replaces the model's."""
-
-    @property
-    def fills(self) -> bool:
-        """Whether passages fill what a model's summary leaves of a size that was asked for by hand."""
-        return self.summary is None and self.ledger_share > 0
 
 
 @dataclass(slots=True)
@@ -74,55 +49,73 @@ class CompactionTask:
     """One compaction, as a strategy sees it. Sizes are data sizes in characters; messages are read only."""
 
     plan: CompactionPlan
-    wire: Wire
+    conversation: Conversation
+    """The messages as they were read: kinds, sizes, steps, and what must come out verbatim (``protected``)."""
+    options: Options
+    job: Job
     alternate: bool
-    protected: tuple[bool, ...]
-    """Which messages must come out verbatim: system, pinned, the last user message."""
     target: int | None = None
     """Characters that the result may have at most, where that is known."""
     chars_per_token: float = 4.0
+    """Characters that one token stands for, as far as that is known."""
     window: int | None = None
     """The model's context window in tokens, where it is known."""
-    settings: Settings = field(default_factory=Settings)
+    summarizer_window: int | None = None
+    """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
+    summary: str | None = None
+    """A summary that the caller has made; it replaces the model's."""
+    last: bool = True
+    """Whether nothing is tried after this strategy, so that its failure calls for the fallback."""
+    chosen: bool = False
+    """Whether a hook has set the cut of the plan: then it holds for every strategy."""
     tally: Tally = field(default_factory=Tally, repr=False)
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """All messages, in order."""
-        return self.plan.messages
+        return self.conversation.messages
 
     @property
     def head(self) -> tuple[Message, ...]:
         """The messages that the plan would fold."""
         return self.plan.head
 
+    @property
+    def protected(self) -> tuple[bool, ...]:
+        """Which messages must come out verbatim: system, pinned, the last user message."""
+        return self.conversation.protected
+
     def size(self, messages: Sequence[Message] | None = None) -> int:
         """Data size of ``messages`` (all of the task's by default), in characters."""
-        return sum(map(self.wire.size, self.messages if messages is None else messages))
+        return self.conversation.size if messages is None else sum(map(self.conversation.format.size, messages))
 
     def fits(self, messages: Sequence[Message]) -> bool:
         """Whether ``messages`` reach the target; True where no target is known."""
         return self.target is None or self.size(messages) <= self.target
 
-    def entries(self, messages: Sequence[Message] | None = None) -> list[Entry]:
+    def entries(self, messages: Sequence[Message] | None = None) -> list[Part]:
         """What can be read in the head, or in ``messages``; no reasoning, no prior summary, secrets redacted."""
-        redact = self.settings.redact
-        chosen = self.plan.folded if messages is None else range(len(messages))
-        source = self.plan.messages if messages is None else messages
-        found: list[Entry] = []
-        for index in chosen:
-            if messages is None and index == self.plan.prior:
-                continue
-            found.extend(self.wire.entries(source[index], index))
-        return [replace(entry, text=redact(entry.text)) for entry in found] if redact else found
+        redact, conversation, prior = self.options.redact, self.conversation, self.plan.prior
+        found: list[Part] = []
+        if messages is not None:
+            for index, message in enumerate(messages):
+                found.extend(conversation.format.parts(message, index))
+        for index in self.plan.folded if messages is None else ():
+            # A summary message is the prior summary and nothing else; the provider's own block has a message around it.
+            summarized = index == prior and conversation.kinds[index] is Kind.USER
+            if index >= conversation.start and not summarized and conversation.kinds[index] is not Kind.INSERTED:
+                found.extend(conversation.parts(index))
+        return [replace(part, text=redact(part.text)) for part in found] if redact else found
 
     def prior(self) -> tag.Parsed | None:
         """The prior summary that lies in the head, secrets redacted, or ``None``."""
         if self.plan.prior is None:
             return None
-        found = tag.parse(self.wire.plain_text(self.plan.messages[self.plan.prior]) or "")
-        redact = self.settings.redact
-        if found is None or redact is None:
+        text = self.conversation.prior_text()
+        # The provider's own summary has no tag.
+        found = tag.parse(text) or tag.Parsed(text)
+        redact = self.options.redact
+        if redact is None:
             return found
         # It may have been made by a Compacter that redacted nothing, or less.
         try:
@@ -134,14 +127,12 @@ class CompactionTask:
         """The compacted list with a summary message of this text in place of the head."""
         folded = set(self.plan.folded)
         keep = [index for index in range(len(self.messages)) if index not in folded]
+        return self._assembled(keep, prose, ledger)
+
+    def _assembled(self, keep: Sequence[int], prose: str, ledger: str, *, told: bool = True) -> list[Message]:
         self.tally.summary, self.tally.ledger = prose, ledger
-        return assemble(
-            self.wire,
-            self.messages,
-            keep,
-            self.wire.say("user", tag.compose(prose, ledger)),
-            alternate=self.alternate,
-        )
+        summary = self.conversation.format.say("user", tag.compose(prose, ledger)) if told else None
+        return assemble(self.conversation, keep, summary, alternate=self.alternate)
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
         """The compacted list of the messages at ``indexes``, what must stay, and a note in a summary message.
@@ -156,28 +147,37 @@ class CompactionTask:
             if note:
                 wanted.remove(self.plan.prior)
                 prose, ledger = _NOTE.sub("", prior.prose), prior.ledger
-        history = self.wire.outline(self.messages)
-        ends = [*history.steps[1:], len(self.messages)]
+        steps = self.conversation.steps
         keep: list[int] = []
-        for start, end in zip(history.steps, ends, strict=True):
+        for start, end in zip(steps, (*steps[1:], len(self.messages)), strict=True):
             whole = any(index in wanted for index in range(start, end))
             keep.extend(index for index in range(start, end) if whole or self.protected[index])
         if note:
             told = f"{_NOTED}{' '.join(note.split())}"
             prose = f"{told}\n\n{prose}" if prose else told
-        self.tally.summary, self.tally.ledger = prose, ledger
-        summary = self.wire.say("user", tag.compose(prose, ledger)) if note else None
-        return assemble(self.wire, self.messages, keep, summary, alternate=self.alternate)
+        return self._assembled(keep, prose, ledger, told=bool(note))
+
+
+Compacting = Generator["Effect[Any]", Any, "Sequence[Message]"]
+"""A strategy that needs a model is a generator of effects that returns the compacted list."""
 
 
 @runtime_checkable
 class CompactionStrategy(Protocol):
     """A way to compact. A class with a ``name`` and this one method is enough.
 
-    ``compact`` returns the compacted list, made of the task's own message objects and what ``task.fold`` or
-    ``task.keep`` put beside them; or the list unchanged when there is nothing it can do. Messages are read
-    only: one that returns changed copies of them, one for one, has an attribute ``edits = True``. What
-    breaks a promise, or raises, is caught before anything is sent, and the fallback is used instead.
+    Where a strategy is taken, a plain function of a task will do: ``strategy=lambda task: task.keep(...)``.
+
+    ``compact`` must promise:
+
+    * The list it returns is made of the task's own message objects, in their order, and at most one more: what
+      ``task.fold`` or ``task.keep`` put beside them. Only an :class:`EditingStrategy` may return changed copies.
+    * Messages are read only. One that was changed in place is put back, and the result refused.
+    * What is ``task.protected`` is in it, tool calls keep their results and results their calls, and it is smaller
+      than what came in. The list as it came in, unchanged, means that there is nothing this strategy can do.
+    * It may raise. Whatever it raises (``CompactionError`` excepted, which goes to the caller), and a result that
+      breaks one of these promises, is told in a ``CompactionFailed`` event and never sent; the option ``fallback`` is
+      used.
     """
 
     @property
@@ -185,9 +185,60 @@ class CompactionStrategy(Protocol):
         """A stable name that events carry."""
         ...
 
-    def compact(self, task: CompactionTask) -> list[Message] | Steps:
+    def compact(self, task: CompactionTask) -> Sequence[Message] | Compacting:
         """The compacted list, or a generator of effects that returns it."""
         ...
+
+
+@runtime_checkable
+class EditingStrategy(CompactionStrategy, Protocol):
+    """A strategy with one more member: whether it returns changed copies of messages, one for one.
+
+    Such a strategy is asked though nothing can be folded, and its copies may stand for what is not protected.
+    """
+
+    @property
+    def edits(self) -> bool:
+        """True for a strategy that does. One without this member does not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionStrategy:
+    """A plain function of a task as a strategy, under the function's name."""
+
+    function: Callable[[CompactionTask], Sequence[Message] | Compacting]
+    name: str
+
+    def compact(self, task: CompactionTask) -> Sequence[Message] | Compacting:
+        """What the function returns."""
+        return self.function(task)
+
+
+def as_strategy(value: object) -> CompactionStrategy:
+    """``value`` as a strategy: one as it is, a function wrapped. Raises ``ConfigurationError`` for anything else."""
+    if isinstance(value, CompactionStrategy) and not isinstance(value, type):
+        return value
+    if callable(value) and not isinstance(value, type):
+        name = value.__name__ if isinstance(value, FunctionType) else type(value).__name__
+        return FunctionStrategy(value, name.strip("<>"))
+    raise ConfigurationError(
+        "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "
+        f"not {value!r}"
+    )
+
+
+def edits(strategy: CompactionStrategy) -> bool:
+    """Whether its results may hold changed copies of messages."""
+    return isinstance(strategy, EditingStrategy) and strategy.edits
+
+
+def links_of(strategies: Iterable[CompactionStrategy]) -> tuple[CompactionStrategy, ...]:
+    """The strategies one by one, those of a ``Chain`` in its place."""
+    links: list[CompactionStrategy] = []
+    for strategy in strategies:
+        links.extend(links_of(strategy) if isinstance(strategy, Iterable) else (strategy,))
+    return tuple(links)
 
 
 def whole_number(name: str, value: object, *, least: int, of: str) -> int:

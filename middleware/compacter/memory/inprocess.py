@@ -77,7 +77,7 @@ class InProcessMemory(BaseMemory):
 
     def empty(self) -> bool:
         """Whether there is no record."""
-        return len(self) == 0
+        return not self._ids
 
     def _room(self) -> int:
         return self.max_bytes - int(self._records.currsize)

@@ -1,10 +1,13 @@
-"""Reading a field of a message that may be a dict or an SDK object."""
+"""Reading a field of a message that may be a dict or an SDK object, and encoding a message for a digest."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
+from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -14,20 +17,50 @@ if TYPE_CHECKING:
 Json: TypeAlias = Any
 """JSON-like data: dicts, lists, strings, numbers, and bytes where an SDK holds them."""
 
+_PLAIN = frozenset({str, type(None), list, dict, bool, int})
+
 
 class Unencodable(Exception):  # noqa: N818 - the name that the memory knows it by
     """A message's content cannot be encoded so that it is told apart from every other content."""
 
 
 def field(item: Message, name: str) -> Json:
-    """The field ``name`` of ``item``, or ``None`` where it has no such field."""
+    """The field ``name`` of ``item``, or ``None`` where it has no such field or cannot give it.
+
+    A member of an enumeration of texts, and any other subclass of ``str``, is returned as plain text: such members do
+    not always have the hash of their text, and are then not found in a dict.
+    """
     if type(item) is dict or isinstance(item, Mapping):
-        return item.get(name)
-    return getattr(item, name, None)
+        value = item.get(name)
+    else:
+        try:
+            value = getattr(item, name, None)
+        except Exception:  # noqa: BLE001 - a property of somebody else's class
+            return None
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Enum) and isinstance(value.value, str):
+        return str.__str__(value.value)
+    return value
+
+
+def text_field(item: Message, name: str) -> str:
+    """The field ``name`` as text; empty where there is none."""
+    value = field(item, name)
+    if type(value) is str:
+        return value
+    return "" if value is None else str(value)
 
 
 def plain(item: Message) -> Json:
-    """``item`` as JSON-like data: SDK objects (pydantic models and their like) become dicts; bytes stay."""
+    """``item`` as JSON-like data: SDK objects (pydantic models and their like) become dicts; bytes stay.
+
+    Made to be read, not to be compared: see :func:`faithful`.
+    """
+    if isinstance(item, Enum):
+        return plain(item.value)
     if item is None or isinstance(item, (str, int, float, bool, bytes, bytearray)):
         return item
     if isinstance(item, (dict, Mapping)):
@@ -45,21 +78,106 @@ def plain(item: Message) -> Json:
 
 
 _MARKS = frozenset({"cache_control"})
+_DEEPEST = 100
+"""Levels of nesting that are encoded; far fewer than Python's recursion limit allows."""
+_LARGEST = 8_192
+"""Bits of the largest number that is encoded; Python refuses to write numbers of more than 4,300 digits."""
+_SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
+"""Packages whose private attributes hold bookkeeping only (request ids, timings)."""
+_EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
 
 
-def unmarked(value: Json) -> Json:
-    """``value``, as :func:`plain` makes it, without cache marks and ``None`` fields; bytes as base64.
+def faithful(item: Message, own: frozenset[str] = frozenset()) -> Json:
+    """``item`` as data of dicts, lists, texts and whole numbers that equals that of no other content.
 
-    So a message has the same content as dict and as SDK object, and wherever the caller puts the cache's
-    mark.
+    Equal data means equal content, by ``==`` and as JSON: flags and fractions become marked texts, since ``True == 1``
+    and ``1.0 == 1``. Cache marks and ``None`` fields are left out and bytes are base64 text, so that a message has one
+    content as dict and as SDK object, and wherever the caller puts the mark of the cache. Below the keys ``own``, which
+    hold what a tool or a model made, everything counts.
+
+    Raises :class:`Unencodable` for objects with data that cannot be seen (behind properties, in private attributes),
+    keys that are not text, more than 100 levels of nesting and numbers of more than 8,192 bits.
     """
-    if isinstance(value, dict):
-        return {key: unmarked(inner) for key, inner in value.items() if inner is not None and key not in _MARKS}
-    if isinstance(value, list):
-        return [unmarked(inner) for inner in value]
+    try:
+        return _faithful(item, own, 0, inside=False)
+    except Unencodable:
+        raise
+    except Exception as error:  # whatever somebody else's class does when it is read
+        raise Unencodable(f"{type(item).__name__} cannot be read: {type(error).__name__}") from error
+
+
+def _faithful(value: object, own: frozenset[str], depth: int, *, inside: bool) -> Json:
+    kind = type(value)
+    if kind is str or isinstance(value, str):
+        text = str.__str__(value)  # type: ignore[arg-type]
+        return f"\0{text}" if text[:1] == "\0" else text
+    if value is None:
+        return None
+    if kind is bool:
+        return "\0true" if value else "\0false"
+    if depth > _DEEPEST:
+        raise Unencodable("nested too deeply")
+    if isinstance(value, Enum):
+        return _faithful(value.value, own, depth + 1, inside=inside)
+    if isinstance(value, int):
+        if value.bit_length() > _LARGEST:
+            raise Unencodable("a number is too large")
+        return int(value)
+    if isinstance(value, float):
+        return f"\0{float(value)!r}"
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode("ascii")
-    return value
+    if isinstance(value, (list, tuple)):
+        return [_faithful(inner, own, depth + 1, inside=inside) for inner in value]
+    members = value.items() if isinstance(value, (dict, Mapping)) else _members(value)
+    found: dict[str, Json] = {}
+    for key, inner in members:
+        if not isinstance(key, str):
+            raise Unencodable(f"a key is {type(key).__name__}, not text")
+        name = str.__str__(key)
+        if not inside and (inner is None or (name in _MARKS and isinstance(inner, (dict, Mapping)))):
+            continue
+        if name in found:
+            raise Unencodable("two keys have one text")
+        found[name] = _faithful(inner, own, depth + 1, inside=inside or name in own)
+    return found
+
+
+def _members(item: object) -> Iterator[tuple[str, object]]:
+    """Names and values of an object's data. Raises ``Unencodable`` where it may hold more than can be seen."""
+    kind = type(item)
+    if isinstance(item, type) or callable(item):
+        raise Unencodable(f"{kind.__name__} is not data")
+    fields = getattr(kind, "model_fields", None)
+    if isinstance(fields, Mapping):
+        private = getattr(item, "__pydantic_private__", None) or {}
+        if kind.__module__.partition(".")[0] not in _SDKS and any(value not in _EMPTY for value in private.values()):
+            raise Unencodable(f"{kind.__name__} has private attributes")
+        extra = getattr(item, "__pydantic_extra__", None) or {}
+        return chain(((name, value) for name, value in vars(item).items() if name in fields), extra.items())
+    found: dict[str, object] = {}
+    for ancestor in kind.__mro__[-2::-1]:
+        members = vars(ancestor)
+        slots = members.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else tuple(slots):
+            if name in ("__dict__", "__weakref__"):
+                continue
+            if name.startswith("_"):
+                raise Unencodable(f"{kind.__name__} has private attributes")
+            if hasattr(item, name):
+                found[name] = getattr(item, name)
+        if not is_dataclass(ancestor):
+            # What all objects of a class have in common tells it apart from another class.
+            found.update(
+                (name, value)
+                for name, value in members.items()
+                if not name.startswith("_") and isinstance(value, (str, int, float, list, tuple, dict))
+            )
+    found.update(getattr(item, "__dict__", {}))
+    hidden = [name for name, value in found.items() if name.startswith("_") and value not in _EMPTY]
+    if hidden or not found:
+        raise Unencodable(f"{kind.__name__} has data that cannot be seen")
+    return iter((name, value) for name, value in found.items() if not name.startswith("_"))
 
 
 def replaced(item: Message, **updates: Json) -> Message:
@@ -73,10 +191,27 @@ def replaced(item: Message, **updates: Json) -> Message:
 
 
 def json_text(value: Json) -> str:
-    """``value`` as text: a string as it is, nothing as the empty string, anything else as JSON."""
-    if value is None or isinstance(value, str):
+    """``value`` as text: a string as it is, nothing as the empty string, anything else as JSON.
+
+    What cannot be JSON (nested too deeply, a number without end, an object of no known kind) is the texts it holds.
+    """
+    if type(value) is str or value is None:
         return value or ""
-    return json.dumps(unmarked(plain(value)), ensure_ascii=False)
+    try:
+        return json.dumps(_written(plain(value)), ensure_ascii=False) if not isinstance(value, str) else str(value)
+    except (RecursionError, TypeError, ValueError):
+        return " ".join(_leaves(value))
+
+
+def _written(value: Json) -> Json:
+    """``value`` without cache marks and ``None`` fields; bytes as base64."""
+    if isinstance(value, dict):
+        return {key: _written(inner) for key, inner in value.items() if inner is not None and key not in _MARKS}
+    if isinstance(value, list):
+        return [_written(inner) for inner in value]
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    return value
 
 
 def listed(content: Json) -> list[Json] | tuple[Json, ...]:
@@ -88,16 +223,42 @@ def listed(content: Json) -> list[Json] | tuple[Json, ...]:
 
 def characters(value: Json) -> int:
     """Characters of every string, number and key inside a JSON-like value (a size without encoding it)."""
+    try:
+        return _characters(value)
+    except (RecursionError, ValueError):
+        return sum(map(len, _leaves(value)))
+
+
+def _characters(value: Json) -> int:
     if isinstance(value, str):
         return len(value)
     if value is None:
         return 0
     if isinstance(value, (dict, Mapping)):
-        return sum(len(str(key)) + 4 + characters(inner) for key, inner in value.items())
+        return sum(len(str(key)) + 4 + _characters(inner) for key, inner in value.items())
     if isinstance(value, (list, tuple)):
-        return sum(map(characters, value)) + 2 * len(value)
+        return sum(map(_characters, value)) + 2 * len(value)
     if isinstance(value, (bool, int, float)):
         return len(str(value))
     if isinstance(value, (bytes, bytearray)):
         return 0
-    return characters(plain(value))
+    return _characters(plain(value))
+
+
+def _leaves(value: Json) -> Iterator[str]:
+    """The texts and keys of a value that is nested too deeply for recursion, or holds itself; in order."""
+    waiting: list[Json] = [value]
+    seen: set[int] = set()
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield str.__str__(item)
+        elif isinstance(item, (dict, Mapping)) and id(item) not in seen:
+            seen.add(id(item))
+            yield from map(str, item)
+            waiting.extend(reversed(list(item.values())))
+        elif isinstance(item, (list, tuple)) and id(item) not in seen:
+            seen.add(id(item))
+            waiting.extend(reversed(item))
+        elif isinstance(item, int):
+            yield str(item) if item.bit_length() < _LARGEST else hex(item)

@@ -3,63 +3,171 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from itertools import islice
+from operator import itemgetter
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from compacter.messages.fields import field
-from compacter.messages.parts import Entry
-from compacter.messages.steps import Outline
+from compacter.errors import ConfigurationError
+from compacter.messages.fields import Json, characters, field, listed, replaced, text_field
+from compacter.messages.parts import Outline, Part, Speaker, only_text, outlined, text_part
+from compacter.messages.steps import Kind, Steps, group
 
 Message: TypeAlias = Any
 """One provider-native item, a dict or an SDK object; read, never changed."""
 
-
-WireName = Literal["openai", "anthropic", "responses", "gemini", "bedrock"]
-WIRE_FORMATS: tuple[WireName, ...] = ("openai", "anthropic", "responses", "gemini", "bedrock")
+FormatName = Literal["openai", "anthropic", "responses", "gemini", "bedrock"]
+FORMATS: tuple[FormatName, ...] = ("openai", "anthropic", "responses", "gemini", "bedrock")
 
 Edit = Callable[[Literal["text", "call", "result"], str, str], str]
 """``(kind, text, tool name) -> text``; the text it was given means: leave this as it is."""
 
+_SPEAKERS: dict[Kind, Speaker] = {
+    Kind.SYSTEM: "system",
+    Kind.USER: "user",
+    Kind.ASSISTANT: "assistant",
+    Kind.RESULT: "tool",
+}
+FILLERS: Mapping[Literal["user", "assistant"], str] = {
+    "user": "[compacter] Continue.",
+    "assistant": "[compacter] Understood.",
+}
+"""The short messages that stand between two messages of one role where turns must alternate; nobody else says them."""
+_FILLER = FILLERS["user"]
 
-class Wire(Protocol):
-    """Everything the rest of the house asks of a wire format. Messages are read, never changed."""
 
-    @property
-    def name(self) -> WireName:
-        """The name that ``wire_format=`` takes."""
-        ...
+class UnknownFormatError(ConfigurationError):
+    """The messages are surely of none of the five formats; the error says which one is not, and what to do."""
 
-    @property
-    def alternates(self) -> bool:
-        """Whether user and assistant must take turns strictly, the user first."""
-        ...
 
-    def outline(self, messages: Sequence[Message]) -> Outline:
-        """Kinds, sizes and steps. Raises nothing: an unknown message is an item of its own."""
-        ...
+class MessageFormat:
+    """What the five formats have in common. Messages are read, never changed.
+
+    A format says what is special about it: ``name``, ``alternates``, ``roles``, and the methods that begin "What this
+    format". Reading raises nothing: what cannot be read is a message of its own that is never folded.
+    """
+
+    name: ClassVar[FormatName]
+    """The name that ``wire_format=`` takes."""
+    alternates: ClassVar[bool] = False
+    """Whether user and assistant must take turns strictly, the user first."""
+    roles: ClassVar[Mapping[str, Kind]]
+    """What each role means."""
+
+    # -- what is special about a format ------------------------------------------------------------------------
+
+    def kind(self, message: Message) -> Kind:
+        """What this format takes a message for by its role. ``Kind.UNKNOWN``: not a message of this format."""
+        role = field(message, "role")
+        if type(role) is not str or (type(message) is not dict and foreign(message)):
+            return Kind.UNKNOWN
+        return self.roles.get(role, Kind.OTHER)
+
+    def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
+        """What this format has in a message, reasoning included. ``role`` is whose message it is."""
+        raise NotImplementedError
+
+    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+        """What this format makes of a text: a new message, never blank where the provider refuses that."""
+        raise NotImplementedError
+
+    def content(self, message: Message) -> Json:
+        """What this format sends of a message, as data without marks to make a digest of.
+
+        Two messages have equal content (by ``==``, and as JSON) only if they are the same to the provider. Raises
+        ``Unencodable`` where that cannot be known (see ``fields.faithful``).
+        """
+        raise NotImplementedError
+
+    def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
+        """What this format makes of a ready prompt (OpenAI-style ``role``/``content`` dicts).
+
+        Returns the messages and the extra call options it needs (such as ``{"system": "..."}`` for Anthropic).
+        """
+        raise NotImplementedError
+
+    def compacted(self, message: Message) -> str | None:  # noqa: ARG002 - most formats have none
+        """What this format has of a compaction by the provider itself: its summary, empty where it is unreadable.
+
+        ``None`` where the message carries no such thing. Whatever stands before it is not in the model's context.
+        """
+        return None
+
+    def _blocks(self, message: Message) -> Sequence[Message]:
+        """What this format rewrites one by one."""
+        return listed(field(message, "content"))
+
+    def _rewrite(self, block: Message, edit: Edit) -> Message:
+        """What this format makes of an edited block; the block itself if nothing changed."""
+        raise NotImplementedError
+
+    # -- what follows from it ----------------------------------------------------------------------------------
+
+    def read(self, message: Message) -> Outline:
+        """Kind, data size in characters, ids of calls, ids of results."""
+        try:
+            kind = self.kind(message)
+            outline = outlined(kind, self._parts(message, _SPEAKERS.get(kind, "assistant"), 0))
+            if kind is Kind.USER and outline[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
+                return Kind.INSERTED, *outline[1:]
+            if kind is Kind.ASSISTANT and self.compacted(message) is not None:
+                return Kind.COMPACTED, *outline[1:]
+            return outline
+        except Exception:  # noqa: BLE001 - somebody else's object: whatever it raises, it is not folded
+            return Kind.UNKNOWN, _weight(message), (), ()
+
+    def outline(self, messages: Sequence[Message]) -> Steps:
+        """Kinds, sizes and steps of a whole history."""
+        return group(map(self.read, messages))
 
     def size(self, message: Message) -> int:
         """Data size of one message in characters; media by their weight (see ``media``)."""
-        ...
+        return self.read(message)[1]
 
     def speaker(self, message: Message) -> str:
         """Whose turn it takes where turns must alternate: ``"user"``, ``"assistant"``, ``"system"``, or another."""
-        ...
+        kind = self.kind(message)
+        return _SPEAKERS.get(kind) or text_field(message, "role") or "assistant"
 
-    def entries(self, message: Message, index: int) -> Iterator[Entry]:
-        """What a summarizer reads of it: no reasoning, media as placeholders, calls and results as text."""
-        ...
+    def parts(self, message: Message, index: int) -> Iterator[Part]:
+        """What a summarizer reads of it: no reasoning, media as placeholders, calls and results as text.
+
+        Empty parts are left out, a call never is. ``index`` is the message's position in the caller's list.
+        """
+        for part in self._all_parts(message, index):
+            if part.kind == "call" or (part.text and part.kind != "reasoning"):
+                yield part
+
+    def _all_parts(self, message: Message, index: int) -> Sequence[Part]:
+        try:
+            return list(self._parts(message, _SPEAKERS.get(self.kind(message), "assistant"), index))
+        except Exception:  # noqa: BLE001 - as in ``read``
+            return [text_part("assistant", f"[a message of type {type(message).__name__}]", index)]
+
+    entries = parts  # As the aliases at the end of this file.
 
     def plain_text(self, message: Message) -> str | None:
         """The words of a user message that holds nothing but text (to recognise a summary message), else ``None``."""
-        ...
-
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new plain text message."""
-        ...
+        if self.kind(message) is not Kind.USER:
+            return None
+        try:
+            return only_text(self._parts(message, "user", 0))
+        except Exception:  # noqa: BLE001 - as in ``read``
+            return None
 
     def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
         """Index of each message that carries tool results -> the tools' names in order; "" where none is known."""
-        ...
+        called: dict[str, str] = {}
+        found: dict[int, tuple[str, ...]] = {}
+        for index, message in enumerate(messages):
+            names: list[str] = []
+            for part in self._all_parts(message, index):
+                if part.call_id is not None and part.kind == "call":
+                    called[part.call_id] = part.name
+                elif part.call_id is not None:
+                    names.append(part.name or called.get(part.call_id, ""))
+            if names:
+                found[index] = tuple(names)
+        return found
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """A copy with edited texts, call arguments excepted where they must stay JSON; itself if nothing changed.
@@ -67,22 +175,27 @@ class Wire(Protocol):
         A list of text parts inside one result is edited as one text. Media inside a result whose text was edited are
         dropped.
         """
-        ...
+        blocks = self._blocks(message)
+        edited = [self._rewrite(block, edit) for block in blocks]
+        if all(new is old for new, old in zip(edited, blocks, strict=True)):
+            return message
+        alone = not isinstance(field(message, "content"), (list, tuple)) and len(edited) == 1
+        return replaced(message, content=edited[0] if alone else edited)
 
-    def content(self, message: Message) -> Any:
-        """The message as JSON-like data without marks that are no content (``cache_control``), to make a digest of."""
-        ...
-
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Any]]:
-        """A ready prompt (OpenAI-style ``role``/``content`` dicts) in this wire format.
-
-        Returns the messages and the extra call options it needs (such as ``{"system": "..."}`` for Anthropic).
-        """
-        ...
+    def filler(self, role: Literal["user", "assistant"]) -> Message:
+        """The short message that stands between two of one role where turns must alternate."""
+        return self.say(role, FILLERS[role])
 
 
-def wire(name: str) -> Wire:
-    """The wire format of that name. Raises ``ValueError`` that lists the names there are."""
+def _weight(message: Message) -> int:
+    try:
+        return characters(message)
+    except Exception:  # noqa: BLE001 - as in ``read``
+        return 0
+
+
+def get_format(name: str) -> MessageFormat:
+    """The message format of that name. Raises ``ValueError`` that lists the names there are."""
     if name == "openai":
         from compacter.messages.openai import OPENAI
 
@@ -103,39 +216,138 @@ def wire(name: str) -> Wire:
         from compacter.messages.bedrock import BEDROCK
 
         return BEDROCK
-    raise ValueError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, WIRE_FORMATS))}")
+    raise ValueError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}")
 
+
+# -- recognising a format --------------------------------------------------------------------------------------
 
 _LOOK_AT = 40
-"""Messages that are looked at before the plain chat form is assumed."""
+"""Messages that are looked at one by one before those of a plain chat are passed over in one go."""
+_ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
+_TYPES = frozenset(
+    {"message", "reasoning", "item_reference", "compaction", "compaction_summary", "context_compaction", "program"}
+)
 _RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
 _ANTHROPIC_PARTS = frozenset(
-    {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document"}
+    {
+        *("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document", "compaction"),
+        *("search_result", "container_upload"),
+    }
 )
 _BEDROCK_KEYS = frozenset({"toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent"})
+_NOT_GEMINI = frozenset({"type", "kind", "part_kind"})
+_SDKS = (
+    *("openai.", "litellm.", "anthropic.", "google.genai.", "google.ai.", "google.generativeai.", "google.cloud."),
+    *("vertexai.", "proto.", "mistralai.", "groq.", "together.", "cohere.", "ollama.", "xai_sdk.", "cerebras."),
+)
+"""Packages whose objects are messages of one of the five formats, and stand beside dicts in one list."""
+_FIELDS = frozenset(
+    {
+        *("role", "content", "parts", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio"),
+        *("annotations", "reasoning_content", "reasoning", "thinking_blocks", "provider_specific_fields", "id"),
+        *("type", "status", "phase", "call_id", "arguments", "output", "summary", "encrypted_content"),
+    }
+)
+"""All the fields that a message of somebody's own class may have, to be taken for a message like the provider's."""
 
 
-def recognise(messages: Sequence[Message], *, param: str = "") -> WireName:
-    """The wire format, from what only it has. Plain role and content, which several share, count as ``openai``.
+def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
+    """The message format, by what only one format has.
 
+    What several share, plain role and content, is ``openai``: what is put into such a list is valid in all of them.
     ``param`` is the name of the argument the messages came in: ``contents`` is Gemini's, ``input`` the Responses API's.
+
+    Raises :class:`UnknownFormatError` for the messages of frameworks, such as LangChain's or LlamaIndex's, and for
+    lists in which nobody speaks as a user that any of the formats knows.
     """
     if param == "contents":
         return "gemini"
-    for message in messages[:_LOOK_AT]:
-        found = _telling(message)
-        if found is not None:
-            return found
-    return "responses" if param == "input" else "openai"
+    found = next(filter(None, map(_telling, islice(messages, _LOOK_AT))), None)
+    if found is None and len(messages) > _LOOK_AT and not _plain_talk(messages):
+        found = next(filter(None, map(_telling, islice(messages, _LOOK_AT, None))), None)
+    if found != "gemini":
+        _refuse_foreign(messages)
+    return found or ("responses" if param == "input" else "openai")
 
 
-def _telling(message: Message) -> WireName | None:
-    if field(message, "parts") is not None:
-        return "gemini"
-    kind = field(message, "type")
-    if isinstance(kind, str) and field(message, "role") is None:
-        return "responses"
-    if field(message, "tool_calls") or field(message, "role") in ("tool", "function", "developer"):
+def foreign(message: Message) -> bool:
+    """Whether an object is surely, or perhaps, a message of some framework and not of a provider's SDK."""
+    if isinstance(message, Mapping):
+        return False
+    kind = type(message)
+    if any(f"{ancestor.__module__}.".startswith(_SDKS) for ancestor in kind.__mro__):
+        return False
+    try:
+        names = {*getattr(message, "__dict__", ()), *(getattr(message, "__pydantic_extra__", None) or ())}
+    except Exception:  # noqa: BLE001 - a class that refuses to be looked at
+        return True
+    for ancestor in kind.__mro__:
+        slots = vars(ancestor).get("__slots__", ())
+        names.update((slots,) if isinstance(slots, str) else slots)
+    names -= {"__dict__", "__weakref__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"}
+    known = field(message, "role") in _ROLES if "role" in names else "type" in names and "content" not in names
+    return not (known and names <= _FIELDS)
+
+
+def _plain_talk(messages: Sequence[Message]) -> bool:
+    """Whether all messages behind the first ones are dicts whose content is text; runs in C."""
+    try:
+        return {str}.issuperset(map(type, map(itemgetter("content"), islice(messages, _LOOK_AT, None))))
+    except (LookupError, TypeError, AttributeError):
+        return False
+
+
+def _refuse_foreign(messages: Sequence[Message]) -> None:
+    for kind in set(map(type, messages)) - {dict}:
+        index = next(index for index, message in enumerate(messages) if type(message) is kind)
+        if foreign(messages[index]):
+            raise UnknownFormatError(
+                f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a message of any "
+                "provider's API; "
+                'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
+                + _CONVERTERS.get(kind.__module__.partition(".")[0], "")
+            )
+    heads = list(islice(messages, _LOOK_AT))
+    spoken = any(field(message, "role") in ("user", "assistant") for message in heads)
+    for index, message in enumerate(heads):
+        what, role, kind = "", field(message, "role"), field(message, "type")
+        if field(message, "parts") is not None and field(message, "content") is None:
+            what = "parts that are not Gemini's"
+        elif role is None and not spoken and not _is_item(kind):
+            what = f"the type {kind!r} and no role"
+        elif role is not None and not spoken and role not in _ROLES:
+            what = f"the role {role!r}"
+        if what:
+            raise UnknownFormatError(
+                f"messages[{index}] has {what}, which no provider's API knows; "
+                'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
+            )
+
+
+_CONVERTERS = {
+    "langchain_core": " (LangChain: langchain_core.messages.convert_to_openai_messages(messages))",
+    "llama_index": " (LlamaIndex: llama_index.llms.openai.utils.to_openai_message_dicts(messages))",
+}
+
+
+def _is_item(kind: object) -> bool:
+    """Whether a ``type`` is that of an item of the Responses API."""
+    return isinstance(kind, str) and (
+        kind in _TYPES or kind.endswith(("_call", "_output")) or kind.startswith(("mcp_", "additional_"))
+    )
+
+
+def _telling(message: Message) -> FormatName | None:
+    """The format that this message can only be of, if there is one."""
+    if type(message) is not dict and foreign(message):
+        return None
+    parts = field(message, "parts")
+    if isinstance(parts, (list, tuple)) and field(message, "role") in (None, "user", "model", "function", "tool"):
+        return None if any(isinstance(part, dict) and not _NOT_GEMINI.isdisjoint(part) for part in parts) else "gemini"
+    kind, role = field(message, "type"), field(message, "role")
+    if role is None:
+        return "responses" if _is_item(kind) else None
+    if field(message, "tool_calls") or role in ("tool", "function"):
         return "openai"
     content = field(message, "content")
     if isinstance(content, (list, tuple)):
@@ -146,7 +358,7 @@ def _telling(message: Message) -> WireName | None:
     return "responses" if kind == "message" and isinstance(message, dict) else None
 
 
-def _telling_part(part: Any) -> WireName | None:
+def _telling_part(part: Any) -> FormatName | None:
     kind = field(part, "type")
     if kind in _RESPONSES_PARTS:
         return "responses"
@@ -157,3 +369,7 @@ def _telling_part(part: Any) -> WireName | None:
     if kind is None and isinstance(part, dict) and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"}):
         return "bedrock"
     return None
+
+
+# The names that the other branches know; they go with the merge.
+Wire, WireName, WIRE_FORMATS, wire = MessageFormat, FormatName, FORMATS, get_format

@@ -1,4 +1,4 @@
-"""The generateContent wire format of Gemini, as google-genai and the REST API take it.
+"""The generateContent message format of Gemini, as google-genai and the REST API take it.
 
 Source of the rules: the Gemini API reference, "Content", and its guide on function calling. A turn with
 function calls comes right after a user's turn or after function responses, and the responses come right after
@@ -10,40 +10,25 @@ of parts is a user's content.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from compacter.messages import media
-from compacter.messages.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
+from compacter.messages.fields import Json, characters, faithful, field, json_text, listed, plain, replaced, text_field
+from compacter.messages.format import Edit, Message, MessageFormat, foreign
 from compacter.messages.parts import (
-    Piece,
-    call,
-    entries,
-    only_text,
-    reading,
-    reasoning,
-    result,
+    Outline,
+    Part,
+    Speaker,
+    call_part,
+    reasoning_part,
+    result_part,
     spoken,
-    tool_names,
-    words,
+    text_part,
 )
-from compacter.messages.steps import Kind, Outline, Reading, outline
+from compacter.messages.steps import Kind, Steps, group
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from compacter.messages.format import Edit, Message, WireName
-    from compacter.messages.parts import Entry, Speaker
-
-
-_KINDS = {
-    "user": Kind.USER,
-    "function": Kind.USER,
-    "tool": Kind.USER,
-    "model": Kind.ASSISTANT,
-    "system": Kind.SYSTEM,
-}
-_SPEAKERS: dict[Kind, Speaker] = {Kind.USER: "user", Kind.SYSTEM: "system"}
 _CAMEL = {
     "function_call": "functionCall",
     "function_response": "functionResponse",
@@ -62,58 +47,104 @@ _FREE = frozenset({"args", "response"})
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
-class GeminiWire:
-    """See :class:`compacter.history.wire.Wire`."""
+class GeminiFormat(MessageFormat):
+    """Contents of parts: calls and responses are parts; a bare string or part is a user's content."""
 
-    name: WireName = "gemini"
+    name = "gemini"
     alternates = True
+    roles = {  # noqa: RUF012 - ClassVar in the base class
+        "user": Kind.USER,
+        "function": Kind.USER,
+        "tool": Kind.USER,
+        "model": Kind.ASSISTANT,
+        "system": Kind.SYSTEM,
+    }
 
-    def outline(self, messages: Sequence[Message]) -> Outline:
-        """Kinds, sizes and steps."""
-        return outline(_paired([_read(message) for message in messages]))
-
-    def size(self, message: Message) -> int:
-        """Data size of one content in characters."""
-        return _read(message).size
+    def kind(self, message: Message) -> Kind:
+        """What a content is by its role; without a role, the user's, or the model's if it holds calls."""
+        if type(message) not in _OWN_TYPES and foreign(message):
+            return Kind.UNKNOWN
+        role = field(message, "role") if _is_content(message) else None
+        if isinstance(role, str):
+            return self.roles.get(role, Kind.OTHER)
+        # As google-genai reads what has no role: calls can only be the model's.
+        return Kind.ASSISTANT if any(_either(part, "function_call") for part in _parts(message)) else Kind.USER
 
     def speaker(self, message: Message) -> str:
         """Whose turn the content takes; function responses take the user's."""
-        return _SPEAKERS.get(_kind(message), "assistant")
+        return {Kind.USER: "user", Kind.SYSTEM: "system"}.get(self.kind(message), "assistant")
 
-    def entries(self, message: Message, index: int) -> Iterator[Entry]:
-        """What a summarizer reads of it."""
-        return entries(_SPEAKERS.get(_kind(message), "assistant"), _pieces(message), index)
+    def outline(self, messages: Sequence[Message]) -> Steps:
+        """Kinds, sizes and steps of a whole history; calls and responses without ids are paired by name."""
+        return group(_paired(map(self.read, messages)))
 
-    def plain_text(self, message: Message) -> str | None:
-        """The words of a user content that holds nothing but text, else ``None``."""
-        return only_text(_pieces(message)) if _kind(message) is Kind.USER else None
+    def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
+        for part in _parts(message):
+            if type(part) is dict and len(part) == 1 and type(part.get("text")) is str:
+                yield text_part(role, part["text"], index)  # The common case, kept short.
+                continue
+            signature = _either(part, "thought_signature")
+            if signature:
+                yield reasoning_part(role, media.sealed(signature), index)
+            text = part if isinstance(part, str) else field(part, "text")
+            if isinstance(text, str):
+                thought = bool(field(part, "thought"))
+                yield reasoning_part(role, len(text), index) if thought else text_part(role, text, index)
+            elif made := _either(part, "function_call"):
+                yield call_part(text_field(made, "name"), field(made, "args") or {}, _key(made), index)
+            elif answer := _either(part, "function_response"):
+                yield from _response(answer, index)
+            else:
+                yield from _other(part, role, index)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text content; never a blank one, which the API refuses."""
         return {"role": "user" if role == "user" else "model", "parts": [{"text": spoken(text)}]}
 
-    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
-        """Which tools' results a message carries."""
-        return tool_names(map(_pieces, messages))
-
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """A copy with edited texts and responses; the content itself if nothing changed."""
         if isinstance(message, (list, tuple)) or _is_content(message):
             parts = _parts(message)
-            edited = [_rewrite(part, edit) for part in parts]
+            edited = [self._rewrite(part, edit) for part in parts]
             if all(new is old for new, old in zip(edited, parts, strict=True)):
                 return message
             return edited if isinstance(message, (list, tuple)) else replaced(message, parts=edited)
-        return _rewrite(message, edit)
+        return self._rewrite(message, edit)
+
+    def _rewrite(self, block: Message, edit: Edit) -> Message:
+        text = block if isinstance(block, str) else field(block, "text")
+        if isinstance(text, str):
+            if field(block, "thought"):
+                return block
+            new = edit("text", text, "")
+            if new == text:
+                return block
+            return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
+        answer = _either(block, "function_response")
+        if not answer:
+            return block
+        # The API wants an object: a lone text keeps its key (it may be "error"), the rest goes under "output".
+        key, old = _lone_text(field(answer, "response"))
+        new = edit("result", old, text_field(answer, "name"))
+        if new == old:
+            return block
+        edited = replaced(answer, response={key: new})
+        if field(answer, "parts"):
+            edited = replaced(edited, parts=[])
+        name = "function_response" if field(block, "function_response") is not None else "functionResponse"
+        return replaced(block, **{name: edited})
 
     def content(self, message: Message) -> Json:
-        """The content as JSON-like data in snake_case, a bare string or part as the content it stands for."""
+        """The content as data in snake_case, a bare string or part as the content it stands for."""
         if _is_content(message):
-            data = _snake(unmarked(plain(message)))
+            data = _snake(faithful(message, _FREE))
             data["parts"] = [{"text": part} if isinstance(part, str) else part for part in data.get("parts") or ()]
             return data
-        parts = [{"text": part} if isinstance(part, str) else _snake(unmarked(plain(part))) for part in _parts(message)]
-        return {"role": "model" if _kind(message) is Kind.ASSISTANT else "user", "parts": parts}
+        parts = [
+            {"text": data} if isinstance(data := _snake(faithful(part, _FREE)), str) else data
+            for part in _parts(message)
+        ]
+        return {"role": "model" if self.kind(message) is Kind.ASSISTANT else "user", "parts": parts}
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
         """A ready prompt and ``{"system_instruction": text}``.
@@ -131,6 +162,9 @@ class GeminiWire:
             if message["role"] != "system"
         ]
         return said, {"system_instruction": system} if system else {}
+
+
+_OWN_TYPES = frozenset({dict, str, list, tuple})
 
 
 def _either(item: Message, name: str) -> Json:
@@ -152,75 +186,39 @@ def _parts(message: Message) -> Sequence[Message]:
     return listed(field(message, "parts") if _is_content(message) else message)
 
 
-def _kind(message: Message) -> Kind:
-    role = field(message, "role") if _is_content(message) else None
-    if isinstance(role, str):
-        return _KINDS.get(role, Kind.OTHER)
-    # As google-genai reads what has no role: calls can only be the model's.
-    return Kind.ASSISTANT if any(_either(part, "function_call") for part in _parts(message)) else Kind.USER
-
-
-def _read(message: Message) -> Reading:
-    return reading(_kind(message), _pieces(message))
-
-
-def _pieces(message: Message) -> Iterator[Piece]:
-    for part in _parts(message):
-        if type(part) is dict and len(part) == 1 and type(part.get("text")) is str:
-            yield words(part["text"])  # The common case, kept short.
-            continue
-        signature = _either(part, "thought_signature")
-        if signature:
-            yield reasoning(media.sealed(signature))
-        text = part if isinstance(part, str) else field(part, "text")
-        if isinstance(text, str):
-            yield reasoning(len(text)) if field(part, "thought") else words(text)
-        elif made := _either(part, "function_call"):
-            yield call(_name(made), field(made, "args") or {}, _key(made))
-        elif answer := _either(part, "function_response"):
-            yield from _response(answer)
-        else:
-            yield from _other(part)
-
-
-def _name(part: Message) -> str:
-    return str(field(part, "name") or "")
-
-
 def _key(part: Message) -> str:
     """What a call or response is paired by: name and, behind a line break that no name holds, its id."""
-    return f"{_name(part)}\n{field(part, 'id') or ''}"
+    return f"{text_field(part, 'name')}\n{text_field(part, 'id')}"
 
 
-def _response(answer: Message) -> Iterator[Piece]:
-    name = _name(answer)
-    yield result("", _key(answer), name)._replace(size=len(name))
+def _response(answer: Message, index: int) -> Iterator[Part]:
+    name = text_field(answer, "name")
+    yield Part("tool", "result", "", name, index, len(name), _key(answer))
     output = field(answer, "response")
     if output:
-        yield result(_lone_text(output)[1], None, name)._replace(size=characters(output))
+        yield Part("tool", "result", _lone_text(output)[1], name, index, characters(output))
     for part in listed(field(answer, "parts")):
-        for piece in _other(part):
-            yield piece._replace(nested=True)
+        yield from _other(part, "tool", index)
 
 
-def _other(part: Message) -> Iterator[Piece]:
+def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
     inline, file = _either(part, "inline_data"), _either(part, "file_data")
     if inline or file:
-        yield _medium(inline or file)
+        yield _medium(inline or file, role, index)
     elif code := _either(part, "executable_code"):
-        yield call("code_execution", field(code, "code"), None)
+        yield call_part("code_execution", field(code, "code"), None, index)
     elif ran := _either(part, "code_execution_result"):
-        yield result(str(field(ran, "output") or ""), None, "code_execution")
+        yield result_part(text_field(ran, "output"), None, index, "code_execution")
     elif made := _either(part, "tool_call"):
-        yield call(str(_tool(made)), field(made, "args"), None)
+        yield call_part(str(_tool(made)), field(made, "args"), None, index)
     elif answer := _either(part, "tool_response"):
-        yield result(field(answer, "response"), None, str(_tool(answer)))
+        yield result_part(field(answer, "response"), None, index, str(_tool(answer)))
     elif _either(part, "mime_type") or field(part, "uri"):
-        yield _medium(part)  # An uploaded file, or a bare blob.
+        yield _medium(part, role, index)  # An uploaded file, or a bare blob.
     else:
         data = plain(part)
         if not isinstance(data, dict) or set(data) - {"thought", "thought_signature", "thoughtSignature"}:
-            yield words(json_text(data))
+            yield text_part(role, json_text(data), index)
 
 
 def _tool(part: Message) -> Json:
@@ -228,23 +226,21 @@ def _tool(part: Message) -> Json:
     return getattr(kind, "value", kind) or ""
 
 
-def _medium(blob: Message) -> Piece:
+def _medium(blob: Message, role: Speaker, index: int) -> Part:
     mime, data = str(_either(blob, "mime_type") or "application/octet-stream"), field(blob, "data")
     raw = data if isinstance(data, (str, bytes)) else None
     weight = media.weight(mime, media.decoded_size(raw) if raw else None)
-    return Piece("media", media.placeholder(mime, raw), weight)
+    return Part(role, "media", media.placeholder(mime, raw), "", index, weight)
 
 
-def _paired(readings: Iterable[Reading]) -> list[Reading]:
-    """Readings whose keys agree: a response takes its call's key, which is shown as its id, or its name."""
-    paired: list[Reading] = []
+def _paired(outlines: Iterable[Outline]) -> Iterator[Outline]:
+    """Outlines whose keys agree: a response takes its call's key, which is shown as its id, or its name."""
     waiting: list[tuple[str, str]] = []
-    for kind, size, calls, results in readings:
+    for kind, size, calls, results in outlines:
         answered = tuple(_answer(key, waiting) for key in results)
         if calls:
             waiting = [(name, call_id) for name, _, call_id in (key.partition("\n") for key in calls)]
-        paired.append(Reading(kind, size, tuple(_shown(*key.split("\n", 1)) for key in calls), answered))
-    return paired
+        yield kind, size, tuple(_shown(*key.split("\n", 1)) for key in calls), answered
 
 
 def _answer(key: str, waiting: list[tuple[str, str]]) -> str:
@@ -271,30 +267,6 @@ def _snake(value: Json) -> Json:
     return [_snake(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _rewrite(part: Message, edit: Edit) -> Message:
-    text = part if isinstance(part, str) else field(part, "text")
-    if isinstance(text, str):
-        if field(part, "thought"):
-            return part
-        new = edit("text", text, "")
-        if new == text:
-            return part
-        return spoken(new) if isinstance(part, str) else replaced(part, text=spoken(new))
-    answer = _either(part, "function_response")
-    if not answer:
-        return part
-    # The API wants an object: a lone text keeps its key (it may be "error"), the rest goes under "output".
-    key, old = _lone_text(field(answer, "response"))
-    new = edit("result", old, _name(answer))
-    if new == old:
-        return part
-    edited = replaced(answer, response={key: new})
-    if field(answer, "parts"):
-        edited = replaced(edited, parts=[])
-    name = "function_response" if field(part, "function_response") is not None else "functionResponse"
-    return replaced(part, **{name: edited})
-
-
 def _lone_text(response: Json) -> tuple[str, str]:
     """A response as key and text: the one text it holds, or all of it as JSON."""
     if isinstance(response, dict) and len(response) == 1:
@@ -304,4 +276,4 @@ def _lone_text(response: Json) -> tuple[str, str]:
     return "output", json_text(response or None)
 
 
-GEMINI = GeminiWire()
+GEMINI = GeminiFormat()

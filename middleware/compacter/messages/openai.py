@@ -1,4 +1,4 @@
-"""The chat-completions wire format: OpenAI, litellm, and the many servers that speak it.
+"""The chat-completions message format: OpenAI, litellm, and the many servers that speak it.
 
 Source of the rules: OpenAI's API reference for chat completions, "messages". A tool message must follow the
 assistant message whose ``tool_calls`` holds its ``tool_call_id``; ``function_call`` with role ``function`` is
@@ -7,200 +7,162 @@ the form before 2023-11.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from compacter.messages import media
-from compacter.messages.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
-from compacter.messages.parts import Entry, Piece, Speaker, tool_names
-from compacter.messages.steps import Kind, Outline, Reading, outline
+from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field
+from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
+from compacter.messages.parts import Outline, Part, Speaker, call_part
+from compacter.messages.steps import Kind, Steps, group
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from compacter.messages.format import Edit, Message, WireName
-
-
-_KINDS = {
-    "user": Kind.USER,
-    "assistant": Kind.ASSISTANT,
-    "tool": Kind.RESULT,
-    "function": Kind.RESULT,
-    "system": Kind.SYSTEM,
-    "developer": Kind.SYSTEM,
-}
-_SPEAKERS: dict[Kind, Speaker] = {
-    Kind.USER: "user",
-    Kind.ASSISTANT: "assistant",
-    Kind.RESULT: "tool",
-    Kind.SYSTEM: "system",
-    Kind.OTHER: "assistant",
-}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"})
 
 
-class OpenAIWire:
-    """See :class:`compacter.history.wire.Wire`."""
+_OWN = frozenset({"arguments", "input"})
+"""What a tool's caller made: everything in it counts."""
+_FILLER = FILLERS["user"]
 
-    name: WireName = "openai"
-    alternates = False
 
-    def outline(self, messages: Sequence[Message]) -> Outline:
-        """Kinds, sizes and steps."""
-        return outline(map(_read, messages))
+class OpenAIFormat(MessageFormat):
+    """Chat completions: ``content`` is text or parts, calls are in ``tool_calls``, results are messages of a tool."""
 
-    def size(self, message: Message) -> int:
-        """Data size of one message in characters."""
-        return _read(message)[1]
+    name = "openai"
+    roles = {  # noqa: RUF012 - ClassVar in the base class
+        "user": Kind.USER,
+        "assistant": Kind.ASSISTANT,
+        "tool": Kind.RESULT,
+        "function": Kind.RESULT,
+        "system": Kind.SYSTEM,
+        "developer": Kind.SYSTEM,
+    }
 
-    def speaker(self, message: Message) -> str:
-        """Whose turn the message takes."""
-        role = field(message, "role")
-        return "system" if role == "developer" else str(role)
+    def outline(self, messages: Sequence[Message]) -> Steps:
+        """Kinds, sizes and steps of a whole history."""
+        return group(self._read_all(messages))
 
-    def entries(self, message: Message, index: int) -> Iterator[Entry]:
-        """What a summarizer reads of it."""
-        kind = _kind(message)
-        speaker = _SPEAKERS[kind]
-        name = str(field(message, "name") or "")
+    def _read_all(self, messages: Sequence[Message]) -> Iterator[Outline]:
+        """Each message in short. The common forms are read here: this runs on histories of 100,000 messages."""
+        read, kind_of, nothing = self.read, self.roles.get, ()
+        assistant, result = Kind.ASSISTANT, Kind.RESULT
+        for message in messages:
+            if type(message) is dict and type(role := message.get("role")) is str:
+                kind, content, count = kind_of(role), message.get("content"), len(message)
+                if type(content) is str:
+                    if count == 2 and kind is not None and kind is not result and content != _FILLER:
+                        yield kind, len(content), nothing, nothing
+                        continue
+                    if role == "tool" and type(called := message.get("tool_call_id")) is str:
+                        yield result, len(content), nothing, (called,)
+                        continue
+                if kind is assistant and count == 3 and (content is None or type(content) is str):
+                    outline = _read_calls(message.get("tool_calls"), len(content or ""))
+                    if outline is not None:
+                        yield outline
+                        continue
+            yield read(message)
+
+    def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
+        name = text_field(message, "name")
+        said: Literal["text", "result"] = "result" if role == "tool" else "text"
+        if role == "tool":
+            # The id goes with a part of its own: the output may be empty, or nothing but an image.
+            yield Part(role, "result", "", name, index, 0, _result_id(message))
         for part in listed(field(message, "content")):
             text = _part_text(part)
             if text is None:
-                yield Entry(speaker, "media", _placeholder(part), name, index)
+                yield Part(role, "media", _placeholder(part), name, index, _part_size(part))
             elif text:
-                yield Entry(speaker, "result" if kind is Kind.RESULT else "text", text, name, index)
+                yield Part(role, said, text, name, index, len(text))
+            else:
+                yield Part(role, "reasoning", "", "", index, _part_size(part))
+        if role != "assistant":
+            return
         for text in (field(message, "refusal"), field(field(message, "audio"), "transcript")):
             if isinstance(text, str) and text:
-                yield Entry(speaker, "text", text, name, index)
-        for function in _functions(message):
-            arguments = json_text(_arguments(function))
-            yield Entry("assistant", "call", arguments, str(field(function, "name") or ""), index)
-
-    def plain_text(self, message: Message) -> str | None:
-        """The words of a user message that holds nothing but text, else ``None``."""
-        if field(message, "role") != "user":
-            return None
-        texts = [_part_text(part) for part in listed(field(message, "content"))]
-        return None if None in texts else "".join(text or "" for text in texts)
+                yield Part(role, "text", text, name, index, len(text))
+        thoughts = field(message, "reasoning_content") or field(message, "reasoning")
+        thought = len(thoughts) if isinstance(thoughts, str) else 0
+        yield Part(role, "reasoning", "", "", index, thought + len(self.compacted(message) or ""))
+        for call in field(message, "tool_calls") or ():
+            function = field(call, "function") or field(call, "custom") or {}
+            yield call_part(text_field(function, "name"), _arguments(function), text_field(call, "id"), index)
+        legacy = field(message, "function_call")
+        if legacy:
+            made = text_field(legacy, "name")
+            yield call_part(made, _arguments(legacy), f"function:{made}", index)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message."""
         return {"role": role, "content": text}
 
-    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
-        """Which tools' results a message carries."""
-        return tool_names(map(_pairs, messages))
-
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """A copy with edited texts and results; the message itself if nothing changed."""
-        name = str(field(message, "name") or "")
-        content = field(message, "content")
-        if _kind(message) is Kind.RESULT:
-            whole = "".join(_part_text(part) or "" for part in listed(content))
-            edited = edit("result", whole, name)
-            return message if edited == whole else replaced(message, content=edited)
-        if isinstance(content, str):
-            edited = edit("text", content, name)
-            return message if edited == content else replaced(message, content=edited)
-        parts = listed(content)
-        rewritten = [_rewrite_part(part, edit, name) for part in parts]
-        if all(new is old for new, old in zip(rewritten, parts, strict=True)):
-            return message
-        return replaced(message, content=rewritten)
+        if self.kind(message) is not Kind.RESULT:
+            return super().rewrite(message, edit)
+        whole = "".join(_part_text(part) or "" for part in listed(field(message, "content")))
+        edited = edit("result", whole, text_field(message, "name"))
+        return message if edited == whole else replaced(message, content=edited)
+
+    def _rewrite(self, block: Message, edit: Edit) -> Message:
+        old = _part_text(block)
+        if not old:
+            return block
+        new = edit("text", old, "")
+        if new == old:
+            return block
+        if isinstance(block, str):
+            return new
+        # A part whose text is not in ``text`` becomes a plain text part.
+        return replaced(block, text=new) if field(block, "text") == old else {"type": "text", "text": new}
 
     def content(self, message: Message) -> Json:
-        """The message as JSON-like data without marks and empty fields."""
-        if type(message) is dict and len(message) == 2 and type(message.get("content")) is str:
-            return message
-        data = unmarked(plain(message))
+        """The message as data without marks and empty fields."""
+        data = faithful(message, _OWN)
         if not isinstance(data, dict):
             return data
         # SDK objects carry empty lists (annotations, tool calls) where a dict has no such field.
         return {key: value for key, value in data.items() if value not in ([], {})}
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
-        """A ready prompt is in this wire format already; there are no extra call options."""
+        """A ready prompt is in this format already; there are no extra call options."""
         return [dict(message) for message in messages], {}
 
-
-def _kind(message: Message) -> Kind:
-    role = field(message, "role")
-    return _KINDS.get(role, Kind.OTHER) if isinstance(role, str) else Kind.OTHER
-
-
-def _rewrite_part(part: Message, edit: Edit, name: str) -> Message:
-    old = _part_text(part)
-    if not old:
-        return part
-    new = edit("text", old, name)
-    if new == old:
-        return part
-    if isinstance(part, str):
-        return new
-    # A part whose text is not in ``text`` becomes a plain text part.
-    return replaced(part, text=new) if field(part, "text") == old else {"type": "text", "text": new}
+    def compacted(self, message: Message) -> str | None:
+        """The summary in the newest of Anthropic's ``compaction`` blocks, which litellm keeps beside the content."""
+        if type(message) is dict and "provider_specific_fields" not in message:
+            return None
+        blocks = field(field(message, "provider_specific_fields") or {}, "compaction_blocks")
+        found = [block for block in listed(blocks) if field(block, "content") or field(block, "encrypted_content")]
+        return text_field(found[-1], "content") if found else None
 
 
-def _read(message: Message) -> Reading | tuple[Kind, int, tuple[str, ...], tuple[str, ...]]:
-    # Kept short where it can be: this runs once a message on histories of 100,000 messages.
-    get = message.get if type(message) is dict else partial(field, message)
-    role, content = get("role"), get("content")
-    kind = _KINDS.get(role, Kind.OTHER) if type(role) is str else Kind.OTHER
-    if type(content) is str:
-        size = len(content)
-        if type(message) is dict and len(message) == 2 and kind is not Kind.RESULT:
-            return kind, size, (), ()
-    else:
-        size = sum(map(_part_size, listed(content))) if content else 0
-    if kind is Kind.RESULT:
-        name = "function:" + str(get("name") or "") if role == "function" else str(get("tool_call_id") or "")
-        return kind, size, (), (name,)
-    if kind is not Kind.ASSISTANT:
-        return kind, size, (), ()
-    calls: list[str] = []
-    for call in get("tool_calls") or ():
-        function = field(call, "function") or field(call, "custom") or {}
-        size += len(str(field(function, "name") or "")) + _argument_size(function)
-        calls.append(str(field(call, "id") or ""))
-    if calls and type(message) is dict and len(message) == 3 and "content" in message:  # role, content, tool_calls
-        return kind, size, tuple(calls), ()
-    legacy = get("function_call")
-    if legacy:
-        size += len(str(field(legacy, "name") or "")) + _argument_size(legacy)
-        calls.append("function:" + str(field(legacy, "name") or ""))
-    refusal, thoughts, spoken = get("refusal"), get("reasoning_content") or get("reasoning"), get("audio")
-    size += len(refusal) if isinstance(refusal, str) else 0
-    size += len(thoughts) if isinstance(thoughts, str) else 0
-    size += len(str(field(spoken, "transcript") or "")) if spoken else 0
-    return kind, size, tuple(calls), ()
+def _read_calls(calls: Json, size: int) -> Outline | None:
+    """A message that holds a text of this size and calls of the common form; ``None`` for any other form."""
+    if type(calls) is not list:
+        return None
+    ids = []
+    for call in calls:
+        if type(call) is not dict or type(function := call.get("function")) is not dict:
+            return None
+        name, arguments, called = function.get("name"), function.get("arguments"), call.get("id")
+        if not (type(name) is type(arguments) is type(called) is str):
+            return None
+        size += len(name) + len(arguments)
+        ids.append(called)
+    return Kind.ASSISTANT, size, tuple(ids), ()
 
 
-def _pairs(message: Message) -> Iterator[Piece]:
-    """Names and ids of calls and results, as :func:`tool_names` takes them."""
-    _, _, calls, results = _read(message)
-    for function, call_id in zip(_functions(message), calls, strict=False):
-        yield Piece("call", "", 0, str(field(function, "name") or ""), call_id)
-    for call_id in results:
-        yield Piece("result", "", 0, str(field(message, "name") or ""), call_id)
-
-
-def _functions(message: Message) -> Iterator[Message]:
-    for call in field(message, "tool_calls") or ():
-        yield field(call, "function") or field(call, "custom") or {}
-    legacy = field(message, "function_call")
-    if legacy:
-        yield legacy
+def _result_id(message: Message) -> str:
+    if field(message, "role") == "function":
+        return "function:" + text_field(message, "name")
+    return text_field(message, "tool_call_id")
 
 
 def _arguments(function: Message) -> Json:
     arguments = field(function, "arguments")
     return field(function, "input") if arguments is None else arguments
-
-
-def _argument_size(function: Message) -> int:
-    arguments = _arguments(function)
-    return len(arguments) if isinstance(arguments, str) else characters(arguments)
 
 
 def _part_text(part: Message) -> str | None:
@@ -256,4 +218,4 @@ def _placeholder(part: Message) -> str:
     return media.placeholder(mime, data)
 
 
-OPENAI = OpenAIWire()
+OPENAI = OpenAIFormat()

@@ -1,4 +1,4 @@
-"""The Responses wire format of OpenAI: a list of items instead of messages.
+"""The Responses message format of OpenAI: a list of items instead of messages.
 
 Source of the rules: OpenAI's API reference for responses, "input", and its guide on reasoning. Each call is
 an item with a ``call_id``, and so is its output, which may come after other items. A reasoning item must be
@@ -7,96 +7,145 @@ followed by the items it was made with, and those must keep it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
 
 from compacter.messages import media
-from compacter.messages.fields import Json, characters, field, json_text, listed, plain, replaced, unmarked
-from compacter.messages.parts import Piece, call, entries, only_text, reading, reasoning, result, tool_names, words
-from compacter.messages.steps import Broken, Kind, Outline, Reading
+from compacter.messages.fields import Json, characters, faithful, field, listed, replaced, text_field
+from compacter.messages.format import Edit, Message, MessageFormat, foreign
+from compacter.messages.parts import (
+    Outline,
+    Part,
+    Speaker,
+    call_part,
+    data_part,
+    reasoning_part,
+    result_part,
+    text_part,
+)
+from compacter.messages.steps import Broken, Kind, Steps
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from compacter.messages.format import Edit, Message, WireName
-    from compacter.messages.parts import Entry, Speaker
-
-
-_KINDS = {
-    "user": Kind.USER,
-    "assistant": Kind.ASSISTANT,
-    "system": Kind.SYSTEM,
-    "developer": Kind.SYSTEM,
-}
 _TYPES = {
     "reasoning": Kind.OTHER,
     "item_reference": Kind.OTHER,
     "mcp_list_tools": Kind.OTHER,
-    # What OpenAI made of the past stands for it from here on, and so does a late list of tools: never folded.
-    "compaction": Kind.SYSTEM,
-    "compaction_summary": Kind.SYSTEM,
+    # What OpenAI made of the past stands for it from here on. A late list of tools is never folded.
+    "compaction": Kind.COMPACTED,
+    "compaction_summary": Kind.COMPACTED,
+    "context_compaction": Kind.COMPACTED,
     "additional_tools": Kind.SYSTEM,
     "mcp_approval_request": Kind.ASSISTANT,
     "mcp_approval_response": Kind.RESULT,
     "program": Kind.ASSISTANT,
 }
-_SPEAKERS: dict[Kind, Speaker] = {Kind.USER: "user", Kind.SYSTEM: "system", Kind.RESULT: "tool"}
+_COMPACTED = ("compaction", "compaction_summary", "context_compaction")
 _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 _MEDIA = frozenset({"input_image", "input_file", "input_audio", "computer_screenshot", "image"})
 _ARGUMENTS = ("arguments", "input", "action", "actions", "operation", "code", "queries")
 _OUTPUTS = ("output", "outputs", "results", "tools", "error")
+_MADE = (Kind.ASSISTANT, Kind.OTHER, Kind.UNKNOWN)
+"""What the items of a model's response are; a new type of item is taken for one."""
+_OWN = frozenset({"arguments"})
+"""What a tool's caller made: everything in it counts."""
 
 
-class ResponsesWire:
-    """See :class:`compacter.history.wire.Wire`.
+class ResponsesFormat(MessageFormat):
+    """Items instead of messages: a call and its output are items of their own, and so is reasoning.
 
     A caller's plain string is one user message: wrap it (``say``) before asking here.
     """
 
-    name: WireName = "responses"
-    alternates = False
+    name = "responses"
+    roles = {  # noqa: RUF012 - ClassVar in the base class
+        "user": Kind.USER,
+        "assistant": Kind.ASSISTANT,
+        "system": Kind.SYSTEM,
+        "developer": Kind.SYSTEM,
+    }
 
-    def outline(self, messages: Sequence[Message]) -> Outline:
+    def kind(self, message: Message) -> Kind:
+        """What an item is by its type, and a message by its role."""
+        if type(message) is not dict and foreign(message):
+            return Kind.UNKNOWN
+        what = _type(message)
+        if what == "message":
+            role = field(message, "role")
+            return self.roles.get(role, Kind.OTHER) if type(role) is str else Kind.UNKNOWN
+        if what in _TYPES:
+            return _TYPES[what]
+        if what.endswith("_output"):
+            return Kind.RESULT
+        return Kind.ASSISTANT if what.endswith("_call") else Kind.UNKNOWN
+
+    def outline(self, messages: Sequence[Message]) -> Steps:
         """Kinds, sizes and steps; a step spans from a call to its output, from reasoning to its items."""
-        return _outline(messages, [_read(item) for item in messages])
-
-    def size(self, message: Message) -> int:
-        """Data size of one item in characters."""
-        return _read(message).size
+        return _grouped(messages, [self.read(item) for item in messages])
 
     def speaker(self, message: Message) -> str:
         """Whose item it is."""
-        return _SPEAKERS.get(_kind(message), "assistant")
+        kind = self.kind(message)
+        return _SPEAKERS.get(kind, "assistant")
 
-    def entries(self, message: Message, index: int) -> Iterator[Entry]:
-        """What a summarizer reads of it."""
-        return entries(_SPEAKERS.get(_kind(message), "assistant"), _pieces(message), index)
-
-    def plain_text(self, message: Message) -> str | None:
-        """The words of a user message that holds nothing but text, else ``None``."""
-        return only_text(_pieces(message)) if _kind(message) is Kind.USER else None
+    def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
+        what = _type(message)
+        if what == "message":
+            for part in listed(field(message, "content")):
+                yield _part(part, role, index)
+        elif what in ("reasoning", *_COMPACTED):
+            texts = (*listed(field(message, "summary")), *listed(field(message, "content")))
+            size = sum(map(len, map(_part_text, texts))) + media.sealed(field(message, "encrypted_content"))
+            yield reasoning_part(role, size, index)
+        elif what == "mcp_approval_request":
+            name, arguments = text_field(message, "name"), field(message, "arguments")
+            yield call_part(name, arguments, text_field(message, "id"), index)
+        elif what == "mcp_approval_response":
+            approved = "approved" if field(message, "approve") else "refused"
+            yield result_part(approved, text_field(message, "approval_request_id"), index)
+        elif what.endswith("_output"):
+            # The id goes with a part of its own: the output may be empty, or nothing but an image.
+            # The output of a local shell names its call in ``id``.
+            yield result_part("", text_field(message, "call_id") or text_field(message, "id"), index)
+            yield from _output(field(message, "output"), index)
+        elif what.endswith("_call") or what == "program":
+            yield from _call(message, what, index)
+        elif what not in ("item_reference", "mcp_list_tools", "additional_tools"):
+            yield data_part(role, message, index)
+        else:
+            size = characters(field(message, "tools")) + len(text_field(message, "id"))
+            yield reasoning_part(role, size, index)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message."""
         return {"type": "message", "role": role, "content": text}
 
-    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
-        """Which tools' results a message carries."""
-        return tool_names(map(_pieces, messages))
-
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """A copy with edited texts and outputs; the item itself if nothing changed."""
         if _type(message) == "message":
-            return _rewrite_message(message, edit)
+            return super().rewrite(message, edit)
         output = field(message, "output")
         if not isinstance(output, (str, list, tuple)) or _type(message) == "shell_call_output":
             return message
         old = "".join(_part_text(part) for part in listed(output))
-        new = edit("result", old, str(field(message, "name") or ""))
+        new = edit("result", old, text_field(message, "name"))
         return message if new == old else replaced(message, output=new)
 
+    def _rewrite(self, block: Message, edit: Edit) -> Message:
+        if not isinstance(block, str) and field(block, "type") not in _TEXTS:
+            return block
+        old = _part_text(block)
+        new = edit("text", old, "")
+        if new == old:
+            return block
+        if isinstance(block, str):
+            return new
+        # Annotations point into the old text by position.
+        return replaced(block, text=new, annotations=[]) if field(block, "annotations") else replaced(block, text=new)
+
     def content(self, message: Message) -> Json:
-        """The item as JSON-like data without marks; an item without a type is a message."""
-        data = unmarked(plain(message))
+        """The item as data without marks; an item without a type is a message."""
+        data = faithful(message, _OWN)
         if isinstance(data, dict) and "type" not in data:
             data["type"] = "message"
         return data
@@ -107,92 +156,72 @@ class ResponsesWire:
         said = [{"type": "message", **message} for message in messages if message["role"] != "system"]
         return said, {"instructions": system} if system else {}
 
+    def compacted(self, message: Message) -> str | None:
+        """The summary in a ``compaction`` item: only litellm's is readable, as JSON in place of encrypted text."""
+        if _type(message) not in _COMPACTED:
+            return None
+        sealed = text_field(message, "encrypted_content")
+        try:
+            found = json.loads(sealed) if sealed.lstrip()[:1] in ("{", "[") else None
+        except (ValueError, RecursionError):
+            found = None
+        for block in listed(found):
+            for name in ("content", "summary", "text"):
+                if isinstance(field(block, name), str):
+                    return text_field(block, name)
+        return ""
+
+
+_SPEAKERS: dict[Kind, Speaker] = {
+    Kind.USER: "user",
+    Kind.SYSTEM: "system",
+    Kind.COMPACTED: "system",
+    Kind.RESULT: "tool",
+}
+
 
 def _type(item: Message) -> str:
-    return str(field(item, "type") or ("message" if field(item, "role") else ""))
+    return text_field(item, "type") or ("message" if field(item, "role") else "")
 
 
-def _kind(item: Message) -> Kind:
-    what = _type(item)
-    if what == "message":
-        role = field(item, "role")
-        return _KINDS.get(role, Kind.OTHER) if isinstance(role, str) else Kind.OTHER
-    if what in _TYPES:
-        return _TYPES[what]
-    if what.endswith("_output"):
-        return Kind.RESULT
-    return Kind.ASSISTANT if what.endswith("_call") else Kind.OTHER
-
-
-def _read(item: Message) -> Reading:
-    return reading(_kind(item), _pieces(item))
-
-
-def _pieces(item: Message) -> Iterator[Piece]:
-    what = _type(item)
-    if what == "message":
-        yield from map(_part, listed(field(item, "content")))
-    elif what in ("reasoning", "compaction", "compaction_summary"):
-        texts = (*listed(field(item, "summary")), *listed(field(item, "content")))
-        yield reasoning(sum(map(len, map(_part_text, texts))) + media.sealed(field(item, "encrypted_content")))
-    elif what == "mcp_approval_request":
-        yield call(str(field(item, "name") or ""), field(item, "arguments"), str(field(item, "id") or ""))
-    elif what == "mcp_approval_response":
-        approved = "approved" if field(item, "approve") else "refused"
-        yield result(approved, str(field(item, "approval_request_id") or ""))
-    elif what.endswith("_output"):
-        # The id goes with a piece of its own: the output may be empty, or nothing but an image.
-        # The output of a local shell names its call in ``id``.
-        yield result("", str(field(item, "call_id") or field(item, "id") or ""))
-        yield from _output(field(item, "output"))
-    elif what.endswith("_call") or what == "program":
-        yield from _call(item, what)
-    elif what not in ("item_reference", "mcp_list_tools", "additional_tools"):
-        yield words(json_text(item))
-    else:
-        yield reasoning(characters(field(item, "tools")) + len(str(field(item, "id") or "")))
-
-
-def _call(item: Message, what: str) -> Iterator[Piece]:
+def _call(item: Message, what: str, index: int) -> Iterator[Part]:
     """A call; one that OpenAI ran itself has no ``call_id`` and carries what came of it."""
     found = (field(item, name) for name in _ARGUMENTS)
     arguments = next((value for value in found if value is not None), None)
-    call_id = field(item, "call_id")
-    name = str(field(item, "name") or what.removesuffix("_call"))
-    yield call(name, arguments, str(call_id) if call_id else None)
+    call_id = text_field(item, "call_id") or None
+    yield call_part(text_field(item, "name") or what.removesuffix("_call"), arguments, call_id, index)
     if call_id:
         return
     picture = field(item, "result")
     if isinstance(picture, str) and what == "image_generation_call":
         mime = f"image/{field(item, 'output_format') or 'png'}"
         weight = media.weight(mime, media.decoded_size(picture))
-        yield Piece("media", media.placeholder(mime, picture), weight)
+        yield Part("assistant", "media", media.placeholder(mime, picture), "", index, weight)
     for output in _OUTPUTS:
-        yield from _output(field(item, output))
+        yield from _output(field(item, output), index)
 
 
-def _output(output: Json) -> Iterator[Piece]:
-    for part in listed(output):
-        piece = _part(part)
-        yield piece._replace(what="result" if piece.what == "text" else piece.what, nested=True)
+def _output(output: Json, index: int) -> Iterator[Part]:
+    for inner in listed(output):
+        part = _part(inner, "tool", index)
+        yield replace(part, kind="result") if part.kind == "text" else part
 
 
-def _part(part: Message) -> Piece:
+def _part(part: Message, role: Speaker, index: int) -> Part:
     if isinstance(part, str) or field(part, "type") in _TEXTS or field(part, "type") == "refusal":
-        return words(_part_text(part))
+        return text_part(role, _part_text(part), index)
     if field(part, "type") in _MEDIA:
-        return _medium(part)
-    data = plain(part)
-    return Piece("text", data, characters(data))
+        return _medium(part, role, index)
+    return data_part(role, part, index)
 
 
 def _part_text(part: Message) -> str:
     if isinstance(part, str):
         return part
-    return str(field(part, "refusal" if field(part, "type") == "refusal" else "text") or "")
+    return text_field(part, "refusal" if field(part, "type") == "refusal" else "text")
 
 
-def _medium(part: Message) -> Piece:
+def _medium(part: Message, role: Speaker, index: int) -> Part:
     mime, data = (
         {"input_file": "application/pdf", "input_audio": "audio/wav"}.get(field(part, "type"), "image/*"),
         None,
@@ -208,56 +237,33 @@ def _medium(part: Message) -> Piece:
         elif name == "file_data" and isinstance(url, str):
             data = url
     weight = media.weight(mime, media.decoded_size(data) if data else None, detail=field(part, "detail"))
-    return Piece("media", media.placeholder(mime, data), weight)
+    return Part(role, "media", media.placeholder(mime, data), "", index, weight)
 
 
-def _rewrite_message(message: Message, edit: Edit) -> Message:
-    content = field(message, "content")
-    if isinstance(content, str):
-        text = edit("text", content, "")
-        return message if text == content else replaced(message, content=text)
-    parts = listed(content)
-    edited = [_rewrite_part(part, edit) for part in parts]
-    if all(new is old for new, old in zip(edited, parts, strict=True)):
-        return message
-    return replaced(message, content=edited)
-
-
-def _rewrite_part(part: Message, edit: Edit) -> Message:
-    if field(part, "type") not in _TEXTS:
-        return part
-    old = _part_text(part)
-    new = edit("text", old, "")
-    if new == old:
-        return part
-    # Annotations point into the old text by position.
-    return replaced(part, text=new, annotations=[]) if field(part, "annotations") else replaced(part, text=new)
-
-
-def _outline(items: Sequence[Message], readings: Sequence[Reading]) -> Outline:
+def _grouped(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:
     """Steps as the union of spans; linear, however the spans overlap."""
-    reach = list(range(len(readings)))  # Index of the last item that must stay together with this one.
-    waiting, broken = _join_calls(items, readings, reach)
-    _join_reasoning(items, readings, reach)
-    final = _final_run(readings)
+    reach = list(range(len(outlines)))  # Index of the last item that must stay together with this one.
+    waiting, broken = _join_calls(items, outlines, reach)
+    _join_reasoning(items, outlines, reach)
+    final = _final_run(outlines)
     opened = min((index for index, _ in waiting if index in final), default=None)
     if opened is not None:
-        reach[opened] = len(readings) - 1
+        reach[opened] = len(outlines) - 1
     broken.extend(Broken(index, called, "unanswered call") for index, called in waiting if index not in final)
     broken.sort(key=lambda half: half.index)
     steps = _steps(reach)
-    kinds, sizes = [read.kind for read in readings], [read.size for read in readings]
-    return Outline(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
+    kinds, sizes = [read[0] for read in outlines], [read[1] for read in outlines]
+    return Steps(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
 
 
 def _join_calls(
-    items: Sequence[Message], readings: Sequence[Reading], reach: list[int]
+    items: Sequence[Message], outlines: Sequence[Outline], reach: list[int]
 ) -> tuple[list[tuple[int, str]], list[Broken]]:
     """Tie each call to its output: the latest call of that id that has none. Returns who is left over."""
     orphans: list[Broken] = []
     waiting: dict[str, list[int]] = {}
     referred: int | None = None
-    for index, (kind, _, calls, results) in enumerate(readings):
+    for index, (kind, _, calls, results) in enumerate(outlines):
         if kind is Kind.USER:
             referred = None
         elif _type(items[index]) == "item_reference":
@@ -275,7 +281,7 @@ def _join_calls(
     return [(index, called) for called, places in waiting.items() for index in places], orphans
 
 
-def _join_reasoning(items: Sequence[Message], readings: Sequence[Reading], reach: list[int]) -> None:
+def _join_reasoning(items: Sequence[Message], outlines: Sequence[Outline], reach: list[int]) -> None:
     """Tie reasoning to what the model made right after it.
 
     A response's items follow each other; only a user, an output or an instruction stands between two
@@ -283,19 +289,19 @@ def _join_reasoning(items: Sequence[Message], readings: Sequence[Reading], reach
     """
     end = len(items)
     for index in range(len(items) - 1, -1, -1):
-        if readings[index].kind not in (Kind.ASSISTANT, Kind.OTHER):
+        if outlines[index][0] not in _MADE:
             end = index
         elif _type(items[index]) in ("reasoning", "item_reference"):
             reach[index] = max(reach[index], end - 1)
 
 
-def _final_run(readings: Sequence[Reading]) -> range:
+def _final_run(outlines: Sequence[Outline]) -> range:
     """The items of the last response, if nothing but outputs follows it: its calls may still be waiting."""
-    stop = len(readings)
-    while stop and readings[stop - 1].kind in (Kind.RESULT, Kind.SYSTEM):
+    stop = len(outlines)
+    while stop and outlines[stop - 1][0] in (Kind.RESULT, Kind.SYSTEM):
         stop -= 1
     start = stop
-    while start and readings[start - 1].kind in (Kind.ASSISTANT, Kind.OTHER):
+    while start and outlines[start - 1][0] in _MADE:
         start -= 1
     return range(start, stop)
 
@@ -311,4 +317,4 @@ def _steps(reach: Sequence[int]) -> list[int]:
     return steps
 
 
-RESPONSES = ResponsesWire()
+RESPONSES = ResponsesFormat()

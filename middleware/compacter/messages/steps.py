@@ -1,10 +1,10 @@
-"""The outline of a history: what each message is, how large it is, and which messages must stay together."""
+"""What each message of a history is, how large it is, and which messages must stay together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,15 +22,12 @@ class Kind(IntEnum):
     """Carries tool results and nothing else."""
     OTHER = 4
     """An item without a speaker, such as a reasoning item."""
-
-
-class Reading(NamedTuple):
-    """One message, read: kind, data size in characters, the ids it calls with, the ids it answers."""
-
-    kind: Kind
-    size: int
-    calls: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
+    UNKNOWN = 5
+    """Not a message of its format; never folded."""
+    INSERTED = 6
+    """Put in by compacter where turns must alternate; no user said it."""
+    COMPACTED = 7
+    """Carries a compaction that the provider made; what stands before the newest is not in the model's context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,8 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
-    """Parallel lists, one element a message; ``steps`` holds where each step begins."""
+class Steps:
+    """A history in short: kinds and sizes are parallel lists, one element a message."""
 
     kinds: list[Kind]
     sizes: list[int]
@@ -62,18 +59,11 @@ class Outline:
         """Data size of all messages in characters."""
         return sum(self.sizes)
 
-    def last_user(self, *, but: int | None = None) -> int | None:
-        """Index of the last genuine user message; ``but`` is the summary message's, which is none."""
-        kinds = self.kinds
-        for index in range(len(kinds) - 1, -1, -1):
-            if kinds[index] is Kind.USER and index != but:
-                return index
-        return None
+
+_SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
 
 
-def outline(
-    readings: Iterable[Reading | tuple[Kind, int, tuple[str, ...], tuple[str, ...]]],
-) -> Outline:
+def group(outlines: Iterable[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]]) -> Steps:
     """Group messages into steps, pairing calls with results by position.
 
     Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
@@ -84,27 +74,44 @@ def outline(
     sizes: list[int] = []
     steps: list[int] = []
     broken: list[Broken] = []
-    waiting: list[str] = []
+    waiting: dict[str, int] = {}
     caller = 0
-    user, assistant = Kind.USER, Kind.ASSISTANT
-    for index, (kind, size, calls, results) in enumerate(readings):
-        kinds.append(kind)
-        sizes.append(size)
+    add_kind, add_size, add_step = kinds.append, sizes.append, steps.append  # This runs for 100,000 messages.
+    for index, (kind, size, calls, results) in enumerate(outlines):
+        add_kind(kind)
+        add_size(size)
+        if not (calls or results or waiting):
+            add_step(index)
+            continue
         answers = False
         for result in results:
             if result in waiting:
-                waiting.remove(result)
+                take(waiting, result)
                 answers = True
             else:
                 broken.append(Broken(index, result, "orphan result"))
-        if not (answers or (waiting and kind is not user and kind is not assistant)):
-            if waiting:
-                broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
-                waiting = []
-            steps.append(index)
-        if calls:
-            broken.extend(Broken(caller, call, "unanswered call") for call in waiting)
-            waiting = list(calls)
+        if not answers and (not waiting or kind in _SPEAKING):
+            add_step(index)
+        elif not calls:
+            continue
+        if waiting:
+            broken.extend([Broken(caller, call, "unanswered call") for call in left(waiting)])
+            waiting = {}
+        for call in calls:
+            waiting[call] = waiting.get(call, 0) + 1
             caller = index
     broken.sort(key=lambda half: half.index)
-    return Outline(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+    return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+
+
+def take(counts: dict[str, int], call_id: str) -> None:
+    """One call less of this id."""
+    if counts[call_id] == 1:
+        del counts[call_id]
+    else:
+        counts[call_id] -= 1
+
+
+def left(counts: dict[str, int]) -> list[str]:
+    """The ids of the calls that are left, each as often as it is."""
+    return [call_id for call_id, count in counts.items() for _ in range(count)]

@@ -1,0 +1,223 @@
+"""What a call does outside: calling functions, waiting, threads. Once for sync programs, once for async ones.
+
+Everything above is written once, as coroutines. In a sync program they never suspend, so ``run`` drives them.
+Async programs may run under asyncio or trio; trio is looked for only where it is loaded already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as WaitTimeoutError
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class SyncIO:
+    """For sync programs: everything blocks, and nothing suspends."""
+
+    asynchronous = False
+
+    async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What the function returns; a coroutine as it is."""
+        return function(*args, **kwargs)
+
+    async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a function of the user's returns, sync or async."""
+        return resolved(function, *args)
+
+    async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:  # noqa: ARG002
+        """The result of a request for a summary. Raises ``TimeoutError`` after ``seconds``."""
+        if seconds is None:
+            return resolved(action)
+        # A sync call cannot be interrupted: it is left alone in its thread, and the call goes on without it.
+        return _begun(lambda: resolved(action)).result(seconds)
+
+    async def thread(self, action: Callable[[], T]) -> T:
+        """The result of an action that may take long, without blocking an event loop."""
+        return action()
+
+    async def wait(self, future: Future[Any], seconds: float) -> None:
+        """Wait until the future is done, for ``seconds`` at most. Its result is not looked at."""
+        with contextlib.suppress(WaitTimeoutError):
+            future.exception(seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)  # noqa: ASYNC251 - nothing else runs
+
+
+class AsyncIO:
+    """For async programs, under asyncio or trio."""
+
+    asynchronous = True
+
+    async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What the function returns, awaited where that can be."""
+        outcome = function(*args, **kwargs)
+        return await outcome if inspect.isawaitable(outcome) else outcome
+
+    async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
+        """As ``call``."""
+        return await self.call(function, *args)
+
+    async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:
+        """The result of a request for a summary. Raises ``TimeoutError`` after ``seconds``.
+
+        ``blocks`` says that the action is a plain function of the user's, which may block: it gets a thread.
+        """
+        async with _timeout(seconds):
+            reply = await self.thread(action) if blocks else action()
+            if inspect.isawaitable(reply):
+                reply = await reply
+            return [chunk async for chunk in reply] if is_async_iterator(reply) else reply
+
+    async def thread(self, action: Callable[[], T]) -> T:
+        """The result of an action, run in a thread of its own.
+
+        Not in the event loop's own threads: its end would wait for what a cancellation has left alone.
+        """
+        future = _begun(action)
+        while not future.done():
+            await self.wait(future, 3600)
+        return future.result()
+
+    async def wait(self, future: Future[Any], seconds: float) -> None:
+        """Wait until the future is done, for ``seconds`` at most. Its result is not looked at."""
+        trio = _trio()
+        if trio is not None:
+            landed, token = trio.Event(), trio.lowlevel.current_trio_token()
+
+            def wake(_: Future[Any]) -> None:
+                with contextlib.suppress(trio.RunFinishedError):  # A waiter that was cancelled may be gone for good.
+                    token.run_sync_soon(landed.set)
+
+            future.add_done_callback(wake)
+            with trio.move_on_after(seconds):
+                await landed.wait()
+            return
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+
+        def finish() -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        def call_soon(_: Future[Any]) -> None:
+            with contextlib.suppress(RuntimeError):  # The loop of a waiter that was cancelled may be closed.
+                loop.call_soon_threadsafe(finish)
+
+        future.add_done_callback(call_soon)
+        await asyncio.wait((waiter,), timeout=seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        trio = _trio()
+        await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
+
+
+IO = SyncIO | AsyncIO
+SYNC, ASYNC = SyncIO(), AsyncIO()
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine over ``SyncIO``, which never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    coroutine.close()
+    raise RuntimeError("a coroutine over SyncIO waited for an event loop")
+
+
+def is_async_iterator(value: object) -> bool:
+    """Whether a value is iterated with ``async for`` and ``anext``."""
+    return hasattr(type(value), "__anext__")
+
+
+def on_trio() -> bool:
+    """Whether this code runs under trio."""
+    return _trio() is not None
+
+
+_TASKS: set[asyncio.Task[Any]] = set()
+
+
+def beside(action: Callable[[], object], io: IO) -> None:
+    """Do something short that nobody waits for and that raises nothing: at once in a sync program.
+
+    In an async one in a thread, or as a task where it is a coroutine function.
+    """
+    if not io.asynchronous:
+        resolved(action)
+    elif inspect.iscoroutinefunction(action) and not on_trio():
+        task = asyncio.get_running_loop().create_task(action())
+        _TASKS.add(task)  # The loop itself keeps weak references only.
+        task.add_done_callback(_TASKS.discard)
+    else:
+        _begun(lambda: resolved(action))
+
+
+def _trio() -> Any:
+    trio = sys.modules.get("trio")
+    return trio if trio is not None and trio.lowlevel.in_trio_task() else None
+
+
+@contextlib.asynccontextmanager
+async def _timeout(seconds: float | None) -> AsyncIterator[None]:
+    """Raises ``TimeoutError`` when what is inside takes longer than ``seconds``."""
+    trio = _trio()
+    if seconds is None:
+        yield
+    elif trio is None:
+        async with asyncio.timeout(seconds):
+            yield
+    else:
+        with trio.move_on_after(seconds) as scope:
+            yield
+        if scope.cancelled_caught:
+            raise TimeoutError
+
+
+def resolved(function: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function, sync or async, in a sync program; whether or not a loop runs in this thread."""
+    outcome = function(*args)
+    if not inspect.isawaitable(outcome):
+        return outcome
+
+    async def wait() -> Any:
+        result = await outcome
+        return [chunk async for chunk in result] if is_async_iterator(result) else result
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    return _begun(lambda: asyncio.run(wait())).result()
+
+
+def _begun(action: Callable[[], T]) -> Future[T]:
+    """Run in a daemon thread of its own, with this context."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            done.set_result(context.run(action))
+        except StopIteration as error:
+            done.set_exception(RuntimeError(repr(error)))  # No coroutine can raise one.
+        except BaseException as error:  # noqa: BLE001 - handed to the caller
+            done.set_exception(error)
+
+    threading.Thread(target=work, daemon=True, name="compacter").start()
+    return done

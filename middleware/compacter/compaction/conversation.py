@@ -1,0 +1,160 @@
+"""A history, read once: what its messages are, which stay together, and what must stay."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import compress
+
+from compacter.messages.fields import field as field_of
+from compacter.messages.format import FILLERS, Message, MessageFormat
+from compacter.messages.parts import Part
+from compacter.messages.steps import Broken, Kind
+from compacter.summaries import tag
+
+_STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One list of messages and all that is known of it. Made by :meth:`of`, once for each list, and handed on.
+
+    Parallel tuples have one element a message. Sizes are data sizes in characters.
+    """
+
+    format: MessageFormat
+    messages: tuple[Message, ...] = field(repr=False)
+    kinds: tuple[Kind, ...] = field(repr=False)
+    sizes: tuple[int, ...] = field(repr=False)
+    """What stands before ``start`` has no size."""
+    steps: tuple[int, ...] = field(repr=False)
+    """Indexes at which a step begins, ascending. A step ends where the next one begins."""
+    open: int | None
+    """Where the last step begins, if its calls are still waiting for results."""
+    broken: tuple[Broken, ...]
+    """Calls without results and results without a call, in order; the calls of an open last step are not among them."""
+    pinned: tuple[int, ...]
+    """Indexes of the messages that the user has pinned."""
+    prior: int | None
+    """Index of the summary message at the head of the history, if it has one."""
+    protected: tuple[bool, ...] = field(repr=False)
+    """What stays whatever happens: system messages, and what is not of the format; the provider's own compaction and
+    what stands before it; pinned messages and the last user message; each with its tool partners."""
+    start: int
+    """Where the model's context begins: at the newest compaction that the provider has made, else 0."""
+    size: int
+    """Data size of all that the model reads."""
+    free: int
+    """Data size of what may be folded."""
+
+    @classmethod
+    def of(
+        cls,
+        messages: Sequence[Message],
+        format: MessageFormat,  # noqa: A002 - that is what it is
+        *,
+        pinned: Sequence[int] = (),
+    ) -> Conversation:
+        """Read ``messages``. ``pinned`` are the indexes of those that must stay verbatim. Raises nothing."""
+        held = tuple(messages)
+        outline = format.outline(held)
+        kinds, sizes = outline.kinds, outline.sizes
+        if Kind.USER not in kinds and Kind.OTHER in kinds:
+            # Nobody speaks in a role that the format knows, so nobody can say what the roles mean.
+            kinds = [
+                Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
+                for kind, message in zip(kinds, held, strict=True)
+            ]
+        start = len(kinds) - 1 - kinds[::-1].index(Kind.COMPACTED) if Kind.COMPACTED in kinds else None
+        if start:
+            sizes = [0] * start + sizes[start:]
+        found = cls(
+            format=format,
+            messages=held,
+            kinds=tuple(kinds),
+            sizes=tuple(sizes),
+            steps=tuple(outline.steps),
+            open=outline.open,
+            broken=outline.broken,
+            pinned=tuple(pinned),
+            prior=None,
+            protected=(),
+            start=start or 0,
+            size=sum(sizes),
+            free=0,
+        )
+        return found._settled(found._summary_message(), start)
+
+    def _settled(self, prior: int | None, start: int | None) -> Conversation:
+        """With what follows from where the prior summary and the provider's own compaction are."""
+        protected = list(map(_STAYING.__contains__, self.kinds))
+        last = self.last_user if prior is None else replace(self, prior=prior).last_user
+        staying = [*self.pinned, *(() if last is None else (last,)), *(() if start is None else (start,))]
+        for index in staying:
+            first, end = self.step(index)
+            protected[first:end] = [True] * (end - first)
+        if start:
+            protected[:start] = [True] * start
+        free = self.size - sum(compress(self.sizes, protected))
+        return replace(self, prior=prior, protected=tuple(protected), free=free)
+
+    def _summary_message(self) -> int | None:
+        lead = self.lead
+        if lead < len(self.kinds) and self.messages[lead] == self.format.say("assistant", FILLERS["assistant"]):
+            lead += 1
+        if lead < len(self.kinds) and self.kinds[lead] is Kind.USER:
+            text = self.format.plain_text(self.messages[lead])
+            if text is not None and tag.parse(text) is not None:
+                return lead
+        return None
+
+    @property
+    def lead(self) -> int:
+        """Where a summary message belongs: behind the system messages at the beginning, or the provider's own one."""
+        kinds, index = self.kinds, 0
+        if kinds and kinds[self.start] is Kind.COMPACTED and (not self.protected or self.protected[self.start]):
+            index = self.step(self.start)[1]
+        while index < len(kinds) and kinds[index] is Kind.SYSTEM:
+            index += 1
+        return index
+
+    @property
+    def last_user(self) -> int | None:
+        """Index of the last genuine user message; a summary message and a filler are none."""
+        kinds, user = self.kinds, Kind.USER
+        for index in range(len(kinds) - 1, -1, -1):
+            if kinds[index] is user and index != self.prior:
+                return index
+        return None
+
+    def step(self, index: int) -> tuple[int, int]:
+        """Where the step of this message begins and ends."""
+        at = bisect_right(self.steps, index) - 1
+        return self.steps[at], self.steps[at + 1] if at + 1 < len(self.steps) else len(self.kinds)
+
+    def parts(self, index: int) -> Iterator[Part]:
+        """What can be read of one message: no reasoning, media as placeholders, calls and results as text."""
+        return self.format.parts(self.messages[index], index)
+
+    def with_messages(self, messages: Sequence[Message]) -> Conversation:
+        """Another list, made of messages of this one and new ones; what was pinned stays pinned."""
+        wanted = {id(self.messages[index]) for index in self.pinned}
+        pinned = [index for index, message in enumerate(messages) if id(message) in wanted] if wanted else ()
+        return Conversation.of(messages, self.format, pinned=pinned)
+
+    def without_native(self) -> Conversation | None:
+        """As if the provider's own compaction could be folded, as the prior summary; ``None`` where it is unreadable.
+
+        Everything before it goes then too: it must not come back into the model's context.
+        """
+        if not self.kinds or self.kinds[self.start] is not Kind.COMPACTED:
+            return None
+        return self._settled(self.start, None) if self.format.compacted(self.messages[self.start]) else None
+
+    def prior_text(self) -> str:
+        """The text of the prior summary; empty where there is none."""
+        if self.prior is None:
+            return ""
+        message = self.messages[self.prior]
+        return self.format.compacted(message) or self.format.plain_text(message) or ""

@@ -1,0 +1,167 @@
+"""A history that is read once: what stays together, what must stay, and what the provider has compacted itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter.compaction.conversation import Conversation
+from compacter.messages.format import FILLERS, FORMATS, get_format
+from compacter.messages.steps import Kind
+from compacter.summaries import tag
+
+SUMMARY = "They counted the ships."
+
+
+def block(name: str, text: str | None = "They sailed.", **more: Any) -> dict[str, Any]:
+    """The provider's own compaction in the format of that name."""
+    readable = {"type": "compaction", "content": text, **more}
+    return {
+        "anthropic": {"role": "assistant", "content": [readable, {"type": "text", "text": "Aye."}]},
+        "openai": {
+            "role": "assistant",
+            "content": "Aye.",
+            "provider_specific_fields": {"compaction_blocks": [readable]},
+        },
+        "responses": {"type": "compaction", "encrypted_content": json.dumps(readable)},
+        "sealed": {"type": "compaction", "encrypted_content": "c2VhbGVk" * 10},
+    }[name]
+
+
+def talk(name: str, turns: int, said: str = "word ") -> list[dict[str, Any]]:
+    form = get_format(name)
+    return [form.say(role, f"{role} {turn} {said * 40}") for turn in range(turns) for role in ("user", "assistant")]
+
+
+NATIVE = ["anthropic", "openai", "responses"]
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_the_context_begins_at_the_providers_newest_compaction(name: str) -> None:
+    form = get_format(name)
+    before, after = talk(name, 4), talk(name, 3)
+    found = Conversation.of([*before, block(name), *before, block(name, "They landed."), *after], form)
+
+    assert found.start == 17
+    assert found.kinds[17] is Kind.COMPACTED
+    assert found.sizes[:17] == (0,) * 17
+    assert found.size == sum(map(form.size, after)) + form.size(found.messages[17])
+    assert all(found.protected[:18])
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai"])
+def test_a_compaction_that_failed_is_none(name: str) -> None:
+    found = Conversation.of([*talk(name, 2), block(name, None), *talk(name, 2)], get_format(name))
+
+    assert (found.start, found.kinds[4]) == (0, Kind.ASSISTANT)
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_the_block_and_what_stands_before_it_stay_as_they_are(name: str) -> None:
+    messages = [*talk(name, 6), block(name), *talk(name, 12), get_format(name).say("user", "And now?")]
+    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format=name)
+
+    assert made.changed
+    assert all(one is other for one, other in zip(made.messages[:13], messages[:13], strict=True))
+    assert tag.parse(get_format(name).plain_text(made.messages[13]) or "") is not None
+    assert made.messages[-1] is messages[-1]
+    assert made.event is not None
+    assert made.event.original_data_size == Conversation.of(messages, get_format(name)).size
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_a_second_fold_takes_the_summary_behind_the_block_for_its_prior(name: str) -> None:
+    compacter = Compacter(summarizer=lambda messages, **_: SUMMARY)
+    messages = [*talk(name, 3), block(name), *talk(name, 12), get_format(name).say("user", "And now?")]
+    once = compacter.compact(messages, wire_format=name).messages
+    twice = compacter.compact([*once, *talk(name, 12)], wire_format=name).messages
+    texts = [get_format(name).plain_text(message) or "" for message in twice]
+
+    assert sum(tag.parse(text) is not None for text in texts) == 1
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_a_readable_block_is_the_prior_summary_when_all_must_go(name: str) -> None:
+    asked: list[str] = []
+
+    def summarizer(messages: list[dict[str, str]], **_: object) -> str:
+        asked.append(messages[-1]["content"])
+        return SUMMARY
+
+    old, new = talk(name, 6, "old "), talk(name, 2)
+    messages = [*old, block(name, "They sailed. " * 200), *new, get_format(name).say("user", "And now?")]
+    made = Compacter(summarizer=summarizer).compact(messages, wire_format=name, budget=900)
+
+    assert made.fits
+    assert "They sailed." in asked[0]
+    assert "old old" not in asked[0]  # What stood before the block was not in the context.
+    assert made.messages[-1] is messages[-1]
+    assert not any(message in old for message in made.messages)
+    assert tag.parse(get_format(name).plain_text(made.messages[0]) or "") is not None
+
+
+def test_an_unreadable_block_is_never_folded() -> None:
+    messages = [*talk("responses", 6), block("sealed"), get_format("responses").say("user", "And now?")]
+    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format="responses", budget=10)
+
+    assert messages[12] in made.messages
+    assert not made.changed
+
+
+# What compacter puts in is known again.
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_filler_is_no_users_message(name: str) -> None:
+    form = get_format(name)
+    found = Conversation.of(
+        [form.say("user", "Go."), form.say("assistant", "Aye."), form.say("user", FILLERS["user"])], form
+    )
+
+    assert found.kinds[-1] is Kind.INSERTED
+    assert found.last_user == 0
+    assert not found.protected[-1]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("rounds", [2, 4])
+def test_the_last_user_message_stays_through_rounds_that_put_fillers_in(name: str, rounds: int) -> None:
+    form = get_format(name)
+    task = form.say("user", "Count the ships.")
+    messages = [form.say("user", "Hello. " * 60), task]
+    messages += [form.say("assistant", f"Step {number}. " * 60) for number in range(12)]
+    pinned = messages[6]
+    compacter = Compacter(
+        summarizer=lambda messages, **_: SUMMARY,
+        alternate_roles=True,
+        pin=lambda message: message is pinned or message == pinned,
+    )
+    for _ in range(rounds):
+        made = compacter.compact(messages, wire_format=name)
+        assert any(message is task for message in made.messages)
+        roles = [form.speaker(message) for message in made.messages]
+        assert roles[0] == "user"
+        messages = [*made.messages, form.say("assistant", "More. " * 60)]
+
+
+# Strategies.
+
+
+@pytest.mark.parametrize(
+    "inner", [[Summarize()], [ClearToolResults(), Summarize()], [Truncate()], [Shorten(), Truncate()]]
+)
+@pytest.mark.parametrize("trigger", [None, 3_000])
+def test_a_chain_in_a_chain_does_what_the_chain_does(inner: list[Any], trigger: int | None) -> None:
+    results = [
+        Compacter(strategy=strategy, summarizer=lambda messages, **_: SUMMARY).compact(
+            talk("openai", 30), budget=trigger
+        )
+        for strategy in (Chain(*inner), Chain(Chain(*inner)), Chain(Chain(Chain(*inner))))
+    ]
+
+    assert results[0].messages == results[1].messages == results[2].messages
+    events = [result.event.model_dump(exclude={"duration"}) if result.event else None for result in results]
+    assert events[0] == events[1] == events[2]

@@ -1,0 +1,265 @@
+"""What tells one message from another: equal content only where the provider is sent the same."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import litellm
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionMessage
+from pydantic import BaseModel, PrivateAttr
+
+from compacter.messages.fields import Unencodable, faithful
+from compacter.messages.format import FORMATS, get_format
+
+if TYPE_CHECKING:
+    from tests.messages.conftest import Dialect
+
+    from compacter.messages.format import Message
+
+
+def called(name: str, arguments: Any) -> Message:
+    """A message that calls a tool with these arguments, in the format of that name."""
+    return {
+        "openai": {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}],
+        },
+        "anthropic": {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c", "name": "f", "input": arguments}],
+        },
+        "responses": {"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments},
+        "gemini": {"role": "model", "parts": [{"functionCall": {"name": "f", "args": arguments}}]},
+        "bedrock": {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": arguments}}]},
+    }[name]
+
+
+ARGUMENTS: list[dict[str, Any]] = [
+    {"on": True},
+    {"on": 1},
+    {"on": 1.0},
+    {"on": "true"},
+    {"on": "\0true"},
+    {"on": "\0\0true"},
+    {"on": False},
+    {"on": 0},
+    {"on": None},
+    {"on": ""},
+    {"on": []},
+    {"on": {}},
+    {"on": [True]},
+    {"on": [1]},
+    {"cache_control": {"type": "ephemeral"}},
+    {"cache_control": {"type": "none"}},
+    {"cache_control": "on"},
+    {"inner": {"cache_control": {"type": "ephemeral"}}},
+    {"inner": {}},
+    {"input": {"arguments": None}},
+    {},
+]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_two_arguments_have_one_content(name: str) -> None:
+    contents = [get_format(name).content(called(name, arguments)) for arguments in ARGUMENTS]
+    texts = [json.dumps(content, sort_keys=True) for content in contents]
+
+    assert all(one != other for one, other in itertools.combinations(contents, 2))
+    assert len(set(texts)) == len(texts)
+
+
+class Hidden:
+    """A message whose data is behind properties."""
+
+    def __init__(self, text: str) -> None:
+        self._raw = {"role": "user", "content": text}
+
+    role = property(lambda self: self._raw["role"])
+    content = property(lambda self: self._raw["content"])
+
+
+class HiddenInSlots:
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+
+class Mangled:
+    __slots__ = ("__text",)
+
+    def __init__(self, text: str) -> None:
+        self.__text = text
+
+
+class Private(BaseModel):
+    role: str = "user"
+    _text: str = PrivateAttr("")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+
+class Fields:
+    """A hand-written class that keeps its data under ``_fields``."""
+
+    def __init__(self, text: str) -> None:
+        self._fields = {"text": text}
+
+    def __getattr__(self, name: str) -> object:
+        return self._fields[name]
+
+
+class Computed:
+    """No data of its own at all."""
+
+    def __init__(self, text: str) -> None:
+        TEXTS[id(self)] = text
+
+    @property
+    def content(self) -> str:
+        return TEXTS[id(self)]
+
+
+TEXTS: dict[int, str] = {}
+
+
+class Refusing:
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+
+def deep(levels: int) -> Any:
+    value: Any = "leaf"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def circle() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+UNENCODABLE: dict[str, Any] = {
+    "properties": Hidden("a"),
+    "slots": HiddenInSlots("a"),
+    "mangled slots": Mangled("a"),
+    "a private attribute": Private("a"),
+    "fields by another way": Fields("a"),
+    "no data": Computed("a"),
+    "refuses": Refusing(),
+    "keys that are numbers": {1: "a", "b": 2},
+    "keys of mixed types": {None: "a", (1, 2): "b"},
+    "deep": deep(600),
+    "very deep": deep(100_000),
+    "a circle": circle(),
+    "a huge number": 10**5_000,
+    "a set": {"a", "b"},
+    "a function": len,
+    "a class": dict,
+    "a generator": (text for text in "ab"),
+}
+
+
+@pytest.mark.parametrize("value", UNENCODABLE.values(), ids=list(UNENCODABLE))
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_cannot_be_encoded_faithfully_raises_one_exception(name: str, value: Any) -> None:
+    for message in (called(name, {"x": value}), {"role": "user", "content": value, "parts": value}):
+        with pytest.raises(Unencodable):
+            get_format(name).content(message)
+
+
+@pytest.mark.parametrize("value", UNENCODABLE.values(), ids=list(UNENCODABLE))
+@pytest.mark.parametrize("name", FORMATS)
+def test_such_a_message_is_read_all_the_same(name: str, value: Any) -> None:
+    form = get_format(name)
+    for message in (called(name, {"x": value}), {"role": "user", "content": value, "parts": value}, value):
+        outline = form.outline([message])
+
+        assert outline.steps == [0]
+        assert form.size(message) == outline.sizes[0] >= 0
+        assert all(isinstance(part.text, str) for part in form.parts(message, 0))
+        assert isinstance(form.speaker(message), str)
+        assert form.plain_text(message) is None or isinstance(form.plain_text(message), str)
+
+
+@dataclass
+class Plain:
+    role: str
+    content: str
+
+
+class Slotted:
+    __slots__ = ("content", "role")
+
+    def __init__(self, role: str, content: str) -> None:
+        self.role, self.content = role, content
+
+
+class Human:
+    type: ClassVar[str] = "human"
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+
+
+class Robot(Human):
+    type: ClassVar[str] = "ai"
+
+
+Pair = namedtuple("Pair", ["role", "content"])  # noqa: PYI024 - a hand-written one has no types either
+
+
+def test_objects_whose_data_can_be_seen_are_told_apart_by_it() -> None:
+    for make in (Plain, Slotted, Pair):
+        assert faithful(make("user", "a")) == faithful(make("user", "a"))
+        assert faithful(make("user", "a")) != faithful(make("user", "b"))
+    assert faithful(Plain("user", "a")) == {"role": "user", "content": "a"} == faithful(Slotted("user", "a"))
+    assert faithful(Human("a")) != faithful(Robot("a"))
+
+
+def test_private_bookkeeping_of_the_vendors_is_no_content() -> None:
+    made = ChatCompletionMessage(role="assistant", content="a")
+    one, other = litellm.Message(role="assistant", content="a"), litellm.Message(role="assistant", content="a")
+    content = get_format("openai").content
+
+    assert content(one) == content(other) == content(made) == content({"role": "assistant", "content": "a"})
+
+
+def test_a_cache_mark_on_a_message_is_no_content(dialect: Dialect) -> None:
+    marked, bare = dialect.marked
+
+    assert dialect.wire.content(marked) == dialect.wire.content(bare)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4) | st.just("\0true"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def exact(value: Any) -> Any:
+    """A value beside the types in it, so that ``True`` is not ``1``."""
+    if isinstance(value, dict):
+        return {key: exact(inner) for key, inner in value.items()}
+    return [exact(inner) for inner in value] if isinstance(value, list) else (type(value).__name__, repr(value))
+
+
+@given(one=VALUES, other=VALUES)
+def test_equal_content_means_equal_arguments(one: Any, other: Any) -> None:
+    contents = [faithful({"input": value}, frozenset({"input"})) for value in (one, other)]
+
+    assert (contents[0] == contents[1]) == (exact(one) == exact(other) or one is other is None)
+    assert (json.dumps(contents[0]) == json.dumps(contents[1])) <= (exact(one) == exact(other))

@@ -1,0 +1,255 @@
+"""Which format a list of messages is of, and when that cannot be said."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from compacter import Compacter
+from compacter.compaction.conversation import Conversation
+from compacter.errors import ConfigurationError
+from compacter.messages.format import UnknownFormatError, get_format, recognise
+from compacter.messages.steps import Kind
+
+DEVELOPER = {"role": "developer", "content": "Be brief."}
+ASK = {"role": "user", "content": "Look at the sky."}
+CALLS = [{"type": "function_call", "call_id": name, "name": "look", "arguments": "{}"} for name in "ab"]
+OUTPUTS = [{"type": "function_call_output", "call_id": name, "output": "blue"} for name in "ab"]
+TOOL_CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+CHAT_CALL = {"role": "assistant", "content": None, "tool_calls": [TOOL_CALL]}
+PLAIN = [{"role": role, "content": "words"} for _ in range(60) for role in ("user", "assistant")]
+
+
+class Role(StrEnum):
+    """Roles as smolagents has them."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL_CALL = "tool-call"
+
+
+class OldRole(str, Enum):
+    """Roles as LlamaIndex has them."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class Word(str):
+    """Any other subclass of ``str``."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("messages", "name"),
+    [
+        ([DEVELOPER, ASK, *CALLS, *OUTPUTS], "responses"),
+        ([DEVELOPER, ASK], "openai"),
+        ([DEVELOPER, ASK, CHAT_CALL], "openai"),
+        ([*PLAIN, *CALLS, *OUTPUTS, *PLAIN], "responses"),
+        ([*PLAIN, CHAT_CALL, *PLAIN], "openai"),
+        ([*PLAIN, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}], "anthropic"),
+        ([*PLAIN, {"role": "user", "content": [{"toolResult": {"toolUseId": "a"}}]}], "bedrock"),
+        ([{"role": "user", "content": [{"text": "hello"}]}], "bedrock"),
+        ([{"role": "user", "parts": [{"text": "hello"}]}], "gemini"),
+        ([{"role": "assistant", "content": [{"type": "compaction", "content": "They spoke."}]}], "anthropic"),
+        ([{"type": "compaction", "encrypted_content": "x"}, ASK], "responses"),
+        ([{"role": "user", "content": [{"type": "input_text", "text": "hello"}]}], "responses"),
+        ([{"type": "message", "role": "user", "content": "hello"}], "responses"),
+        ([{"role": Role.USER, "content": [{"type": "text", "text": "hello"}]}], "openai"),
+        ([], "openai"),
+    ],
+)
+def test_a_format_is_known_by_what_only_it_has(messages: list[Any], name: str) -> None:
+    assert recognise(messages) == name
+
+
+def test_the_arguments_name_decides_where_the_messages_do_not() -> None:
+    assert recognise([ASK], param="input") == "responses"
+    assert recognise(["hello"], param="contents") == "gemini"
+
+
+@pytest.mark.parametrize(("system", "user"), [(Role.SYSTEM, Role.USER), (OldRole.SYSTEM, OldRole.USER)])
+@pytest.mark.parametrize("name", ["openai", "anthropic", "bedrock"])
+def test_a_role_from_an_enumeration_is_the_role_that_it_names(name: str, system: str, user: str) -> None:
+    form = get_format(name)
+    talk = [
+        {"role": system, "content": "a"},
+        {"role": user, "content": "b"},
+        {"role": Word("assistant"), "content": ""},
+    ]
+
+    assert [form.read(message)[0] for message in talk] == [Kind.SYSTEM, Kind.USER, Kind.ASSISTANT]
+    assert [form.speaker(message) for message in talk] == ["system", "user", "assistant"]
+
+
+def test_an_agent_whose_roles_are_an_enumeration_keeps_system_prompt_and_task() -> None:
+    task = {"role": Role.USER, "content": [{"type": "text", "text": "Count the ships."}]}
+    talk = [{"role": Role.SYSTEM, "content": [{"type": "text", "text": "You are a clerk."}]}, task]
+    for number in range(20):
+        talk += [
+            {"role": Role.ASSISTANT, "content": [{"type": "text", "text": f"Step {number}. " * 30}]},
+            {"role": Role.TOOL_CALL, "content": [{"type": "text", "text": f"Ship {number}. " * 30}]},
+        ]
+    made = Compacter(summarizer="extractive").compact(talk)
+
+    assert made.changed
+    assert made.messages[0] is talk[0]
+    assert any(message is task for message in made.messages)
+
+
+class KindOfBlock(StrEnum):
+    TEXT = "text"
+    TOOL_USE = "tool_use"
+    TOOL_RESULT = "tool_result"
+
+
+def test_a_blocks_type_from_an_enumeration_is_the_type_that_it_names() -> None:
+    form = get_format("anthropic")
+    talk = [
+        {"role": "assistant", "content": [{"type": KindOfBlock.TOOL_USE, "id": "a", "name": "look", "input": {}}]},
+        {"role": "user", "content": [{"type": KindOfBlock.TOOL_RESULT, "tool_use_id": "a", "content": "blue"}]},
+    ]
+
+    assert form.outline(talk).steps == [0]
+    assert recognise(talk) == "anthropic"
+
+
+# Messages of frameworks: hand-made, with the fields that the real ones have.
+
+
+class LangChainMessage(BaseModel):
+    type: str
+    content: str
+    additional_kwargs: dict[str, Any] = {}
+    id: str | None = None
+
+
+class LlamaIndexMessage(BaseModel):
+    role: OldRole
+    additional_kwargs: dict[str, Any] = {}
+    blocks: list[dict[str, Any]] = []
+
+    @property
+    def content(self) -> str:
+        return "".join(str(block["text"]) for block in self.blocks)
+
+
+class AutoGenMessage(BaseModel):
+    source: str
+    content: str
+    type: str = "UserMessage"
+    models_usage: dict[str, int] | None = None
+
+
+@dataclass
+class PydanticAIMessage:
+    parts: list[dict[str, Any]]
+    kind: str = "request"
+    instructions: str | None = None
+
+
+class HaystackMessage:
+    def __init__(self, role: str, text: str) -> None:
+        self._role, self._content = role, [text]
+
+    @property
+    def role(self) -> str:
+        return self._role
+
+    @property
+    def content(self) -> str:
+        return self._content[0]
+
+
+@dataclass
+class SmolagentsMessage:
+    role: Role
+    content: str
+    tool_calls: list[Any] | None = None
+    raw: Any = None
+    token_usage: Any = None
+
+
+class Lazy:
+    """A message that cannot be read when it is looked at."""
+
+    @property
+    def role(self) -> str:
+        raise RuntimeError("not loaded")
+
+
+FOREIGN: dict[str, Any] = {
+    "LangChain": [LangChainMessage(type="system", content="s"), LangChainMessage(type="human", content="h" * 900)],
+    "LangChain tuples": [("system", "s"), ("human", "h" * 900)],
+    "LlamaIndex": [LlamaIndexMessage(role=OldRole.USER, blocks=[{"block_type": "text", "text": "h" * 900}])],
+    "AutoGen": [AutoGenMessage(source="user", content="h" * 900)],
+    "Pydantic AI": [PydanticAIMessage([{"part_kind": "user-prompt", "content": "h" * 900}])],
+    "Haystack": [HaystackMessage("user", "h" * 900)],
+    "smolagents objects": [SmolagentsMessage(Role.USER, "h" * 900)],
+    "lazy": [Lazy()],
+    "mixed": [ASK, LangChainMessage(type="human", content="h" * 900)],
+    "late": [*PLAIN, LangChainMessage(type="human", content="h" * 900)],
+    "texts": ["hello"],
+    "a named tuple's cousin": [SimpleNamespace(author="user", text="hello")],
+    "LangChain dicts": [{"type": "human", "content": "h" * 900}],
+    "AI SDK's parts": [{"role": "user", "parts": [{"type": "text", "text": "hello"}], "id": "1"}],
+    "roles of nobody": [{"role": "human", "content": "h" * 900}, {"role": "ai", "content": "a"}],
+    "Pydantic AI dicts": [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "h" * 900}]}],
+}
+
+
+@pytest.mark.parametrize("messages", FOREIGN.values(), ids=list(FOREIGN))
+def test_messages_of_a_framework_are_of_no_format_and_the_remedy_is_named(messages: list[Any]) -> None:
+    with pytest.raises(UnknownFormatError, match=r"messages\[\d+\] .*pass messages as that API takes them"):
+        recognise(messages)
+
+
+@pytest.mark.parametrize("messages", FOREIGN.values(), ids=list(FOREIGN))
+@pytest.mark.parametrize("name", ["openai", "anthropic", "responses", "bedrock"])
+def test_messages_of_a_framework_are_never_folded_whatever_format_is_named(name: str, messages: list[Any]) -> None:
+    history = [{"role": "user", "content": "x" * 3_000}, *messages * 5, ASK]
+    made = Compacter(summarizer="extractive", compact_ratio=1.0).compact(history, wire_format=name)
+    strangers = [message for message in messages if message not in PLAIN]
+
+    assert all(
+        sum(message is one for one in made.messages) >= 1 for message in strangers if not isinstance(message, dict)
+    )
+
+
+def test_the_error_says_how_langchains_messages_are_converted() -> None:
+    kind = type("HumanMessage", (), {"__module__": "langchain_core.messages.human"})
+    message = kind()
+    message.type, message.content, message.additional_kwargs = "human", "hello", {}
+
+    with pytest.raises(ConfigurationError, match=r"langchain_core.*convert_to_openai_messages"):
+        Compacter(summarizer="extractive").compact([message])
+
+
+@dataclass
+class Mine:
+    """A message of a program's own class with the provider's fields."""
+
+    role: str
+    content: str
+    name: str | None = field(default=None)
+
+
+def test_objects_with_the_providers_fields_and_other_mappings_are_read() -> None:
+    talk = [
+        Mine("user", "one"),
+        SimpleNamespace(role="assistant", content="two"),
+        UserDict(role="user", content="three"),
+    ]
+
+    assert recognise(talk) == "openai"
+    assert Conversation.of(talk, get_format("openai")).kinds == (Kind.USER, Kind.ASSISTANT, Kind.USER)

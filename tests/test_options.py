@@ -1,0 +1,151 @@
+"""The options: one list of them, errors that name the remedy, and which settings may share a summary."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import pytest
+
+from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter.compacter import CompacterOptions
+from compacter.errors import ConfigurationError
+from compacter.options import Options, Quotes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def shout(text: str) -> str:
+    return text.upper()
+
+
+def scope(**options: Any) -> str:
+    return Options(**options).memory_scope
+
+
+def make_redactor(secret: str) -> Callable[[str], str]:
+    return lambda text: text.replace(secret, "***")
+
+
+class Redactor:
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+
+    def redact(self, text: str) -> str:
+        return text.replace(self.secret, "***")
+
+    def __call__(self, text: str) -> str:
+        return self.redact(text)
+
+
+@dataclass(frozen=True)
+class Halve:
+    """A strategy with a setting."""
+
+    share: float = 0.5
+    name: str = "halve"
+
+    def compact(self, task: Any) -> Any:
+        return task.keep([])
+
+
+class TestOneList:
+    def test_what_a_type_checker_reads_has_the_names_that_are_accepted(self) -> None:
+        assert set(get_type_hints(CompacterOptions)) == set(Options.model_fields)
+
+    def test_options_cannot_be_changed(self) -> None:
+        with pytest.raises(ValueError, match="frozen"):
+            Options().compact_ratio = 0.5
+
+
+class TestNewOptions:
+    @pytest.mark.parametrize("recall", [0.0, 0.15, 1.0, 0, 4_000, None, Quotes(0.05), Quotes(800)])
+    def test_recall_takes_a_share_tokens_quotes_or_none(self, recall: Any) -> None:
+        assert Options(recall=recall).recall == recall
+
+    @pytest.mark.parametrize("recall", [1.5, -0.1, -1, True, "much", Quotes(2.0), float("nan")])
+    def test_another_recall_is_refused_with_the_remedy(self, recall: Any) -> None:
+        with pytest.raises(ConfigurationError, match=r"recall: takes a share of the window"):
+            Compacter(recall=recall)
+
+    def test_rules_are_kept_in_order(self) -> None:
+        assert Options(rules=["Be brief.", "Answer in French."]).rules == ("Be brief.", "Answer in French.")  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("rules", ["Be brief.", [""], ["  "], [3], 3, None])
+    def test_other_rules_are_refused_with_the_remedy(self, rules: Any) -> None:
+        with pytest.raises(ConfigurationError, match=r"rules: takes a list of rules"):
+            Compacter(rules=rules)
+
+    @pytest.mark.parametrize("fallback", ["truncate", ("extractive", "truncate"), ["truncate"], None, []])
+    def test_a_fallback_may_be_one_several_or_none(self, fallback: Any) -> None:
+        names = [fallback] if isinstance(fallback, str) else fallback or ()
+        assert Options(fallback=fallback).fallback == tuple(names)
+
+
+class TestMemoryScope:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"redact": shout},
+            {"pin": shout, "summarizer": "gpt-4o"},
+            {"strategy": [ClearToolResults(exclude=("read", "write", "list")), Chain(Summarize(), Shorten())]},
+            {"strategy": Halve(0.25)},
+            {"rules": ["Be brief."], "fallback": ["extractive", "truncate"]},
+        ],
+    )
+    def test_equal_settings_share(self, options: dict[str, Any]) -> None:
+        assert scope(**options) == scope(**options)
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ({"compact_ratio": 0.5}, {}),
+            ({"summarizer": "gpt-4o"}, {"summarizer": "gpt-4o-mini"}),
+            ({"strategy": Summarize()}, {"strategy": Truncate()}),
+            ({"strategy": Halve(0.25)}, {"strategy": Halve(0.75)}),
+            ({"strategy": Shorten(min_size=400)}, {"strategy": Shorten(min_size=800)}),
+            ({"fallback": None}, {}),
+            ({"rules": ["Be brief."]}, {}),
+            ({"redact": shout}, {}),
+            ({"redact": make_redactor("a")}, {"redact": make_redactor("b")}),
+            ({"redact": Redactor("a").redact}, {"redact": Redactor("b").redact}),
+            ({"redact": Redactor("a")}, {"redact": Redactor("b")}),
+            (
+                {"redact": functools.partial(str.replace, "a", "b")},
+                {"redact": functools.partial(str.replace, "b", "a")},
+            ),
+            ({"pin": lambda message: True}, {"pin": lambda message: False}),
+        ],
+    )
+    def test_settings_that_differ_never_share(self, one: dict[str, Any], other: dict[str, Any]) -> None:
+        assert scope(**one) != scope(**other)
+
+    def test_a_closure_shares_with_itself_and_no_other(self) -> None:
+        closure = make_redactor("a")
+        assert scope(redact=closure) == scope(redact=closure)
+        assert scope(redact=closure) != scope(redact=make_redactor("a"))
+
+    def test_a_closure_that_takes_the_place_of_a_dead_one_shares_nothing_with_it(self) -> None:
+        seen = [scope(redact=make_redactor("a")) for _ in range(50)]
+        assert len(set(seen)) == len(seen)
+
+    def test_a_summarizer_object_is_known_by_its_class(self) -> None:
+        assert scope(summarizer=Redactor("a")) == scope(summarizer=Redactor("b"))
+
+    def test_named_settings_are_the_same_in_another_process(self) -> None:
+        program = (
+            "from compacter import ClearToolResults\nfrom compacter.options import Options\nimport textwrap\n"
+            "names = ('read', 'write', 'list', 'grep')\n"
+            "print(Options(redact=textwrap.dedent, strategy=ClearToolResults(exclude=names)).memory_scope)"
+        )
+        run = [sys.executable, "-c", program]
+        env = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "middleware")}
+        first, second = (subprocess.run(run, env=env, capture_output=True, check=True).stdout for _ in range(2))
+        assert first == second
