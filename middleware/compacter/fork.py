@@ -6,7 +6,6 @@ ever. See https://docs.python.org/3/library/os.html#os.register_at_fork.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import threading
@@ -80,7 +79,8 @@ def _forget_unfinished_imports() -> None:
     The import system makes its own lock anew in a child, but not those of single modules: whoever imports such a module
     would wait for a thread that does not exist.
     """
-    locks: dict[str, Callable[[], Any]] = getattr(importlib._bootstrap, "_module_locks", {})  # noqa: SLF001
+    # Not public; a Python that has no such table needs none of this.
+    locks: dict[str, Callable[[], Any]] = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
     for name in list(locks):
         lock = locks[name]()
         if name.partition(".")[0] in _IMPORTED_LATE and lock is not None and lock.owner != threading.get_ident():

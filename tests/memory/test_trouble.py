@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def locked(tmp_path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def serving(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+def serving(answer: Callable[[socket.socket], None]) -> Generator[str]:
     """The URL of a server that treats each connection so."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ended = threading.Event()
