@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
+from typing import Any, Literal
 
 from compacter import Compacter
 from compacter.testing import ScriptedModel
@@ -54,7 +54,7 @@ def speak(messages: tuple[Any, ...]) -> str:
     return "Here is what the handbook says. " * 6
 
 
-def measure(mode: str) -> dict[str, float]:
+def measure(mode: Literal["transcript", "native"]) -> dict[str, float]:
     """Run the conversation; tokens are characters // 4."""
     model, cache, chance = ScriptedModel(window=WINDOW, replies=speak), Cache(), random.Random(7)
 

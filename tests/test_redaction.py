@@ -26,13 +26,13 @@ def said(text: str) -> dict[str, Any]:
 def talk(turns: int = 12) -> list[dict[str, Any]]:
     history: list[dict[str, Any]] = [{"role": "system", "content": "You keep accounts."}]
     for turn in range(turns):
-        history.append(said(f"Entry {turn}: always use the key {KEY}, the password is hunter2-and-more. " * 2))
+        history.append(said(f"Part {turn}: always use the key {KEY}, the password is hunter2-and-more. " * 2))
         arguments = json.dumps({"mail": "ada@example.com", "card": "4242 4242 4242 4242"})
         function = {"name": "register", "arguments": arguments}
         call = {"id": f"c{turn}", "type": "function", "function": function}
         history.append({"role": "assistant", "content": None, "tool_calls": [call]})
         history.append({"role": "tool", "tool_call_id": f"c{turn}", "content": f"done for ada@example.com with {KEY}"})
-        history.append({"role": "assistant", "content": f"Entry {turn} is booked on 4242 4242 4242 4242."})
+        history.append({"role": "assistant", "content": f"Part {turn} is booked on 4242 4242 4242 4242."})
     return [*history, said("And the next?")]
 
 

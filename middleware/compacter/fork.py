@@ -6,12 +6,13 @@ ever. See https://docs.python.org/3/library/os.html#os.register_at_fork.
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import os
+import sys
 import threading
 import weakref
+from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 PATIENCE = 1.0
 """Seconds that a fork waits for a lock. Most are held for microseconds; a child is not worth a deadlock."""
@@ -72,15 +73,20 @@ class Lock(ForkAware):
         self._lock = threading.RLock()
 
 
-def _finish_imports() -> None:
-    """Wait until no thread is importing what this package imports late: a child could never import it.
+def _forget_unfinished_imports() -> None:
+    """Let this child import anew what another thread of the parent was importing.
 
-    The import system makes one lock anew in a child, but not those of the modules that are being imported.
+    The import system makes its own lock anew in a child, but not those of single modules: whoever imports such a module
+    would wait for a thread that does not exist.
     """
-    for name in list(getattr(importlib._bootstrap, "_module_locks", ())):  # noqa: SLF001
-        if name.partition(".")[0] in _IMPORTED_LATE:
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
+    # Not public; a Python that has no such table needs none of this.
+    locks: dict[str, Callable[[], Any]] = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
+    for name in list(locks):
+        lock = locks[name]()
+        if name.partition(".")[0] in _IMPORTED_LATE and lock is not None and lock.owner != threading.get_ident():
+            locks.pop(name, None)
+            if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+                del sys.modules[name]
 
 
 def _all() -> list[ForkAware]:
@@ -90,7 +96,6 @@ def _all() -> list[ForkAware]:
 def _before() -> None:
     for item in _all():
         item.before_fork()
-    _finish_imports()
 
 
 def _after_in_parent() -> None:
@@ -99,6 +104,7 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
+    _forget_unfinished_imports()
     for item in _all():
         item.after_fork_in_child()
 

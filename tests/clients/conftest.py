@@ -77,7 +77,7 @@ def bedrock_server() -> Iterator[loopback.Provider]:
 
 def said(number: int) -> tuple[str, str]:
     return (
-        f"Entry {number}: what do you know about pier {number}? " + "Look it up in the book of the harbour. ",
+        f"Part {number}: what do you know about pier {number}? " + "Look it up in the book of the harbour. ",
         f"Pier {number} was built in {1800 + number}. " + "It has been painted many times since then. ",
     )
 

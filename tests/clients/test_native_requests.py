@@ -259,7 +259,7 @@ def test_where_that_gives_no_summary_the_transcript_is_sent(unusable: str, event
             return "They counted the ships of every pier."
         return "ok"
 
-    history = [{"role": "user", "content": f"Entry {n}: how many ships? " * 8} for n in range(60)]
+    history = [{"role": "user", "content": f"Part {n}: how many ships? " * 8} for n in range(60)]
     model = ScriptedModel(window=2950, replies=speak)
 
     def completion(model_name: str, messages: Any, **options: Any) -> Any:
@@ -280,7 +280,7 @@ def test_where_that_gives_no_summary_the_transcript_is_sent(unusable: str, event
 @pytest.mark.parametrize("option", ["redact", "summarizer"])
 def test_with_a_redaction_or_a_summarizer_of_its_own_it_is_the_transcript(option: str) -> None:
     secret = "hunter2-and-more"
-    history = [{"role": "user", "content": f"Entry {n}: the password is {secret}. " * 6} for n in range(60)]
+    history = [{"role": "user", "content": f"Part {n}: the password is {secret}. " * 6} for n in range(60)]
     requests: list[str] = []
 
     def summarizer(messages: Any) -> str:

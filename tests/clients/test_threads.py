@@ -166,7 +166,7 @@ def test_a_thread_object_keeps_its_whole_history(
     harbour.calls = 0
     thread = compacter.wrap(client).beta.messages.thread(**OPTIONS)
     for number in range(12):
-        reply = thread.send({"role": "user", "content": f"Entry {number}: {BOOK}"})
+        reply = thread.send({"role": "user", "content": f"Part {number}: {BOOK}"})
         assert reply.content[0].type == "text"
     assert len(thread.messages) == 24
     check(anthropic_server, events)

@@ -27,7 +27,7 @@ def long_history() -> list[dict[str, Any]]:
         history += [{"role": "user", "content": said}, {"role": "assistant", "content": "Thank you, I see."}]
     for number in range(56):
         topic = TOPICS[number % len(TOPICS)]
-        history.append({"role": "user", "content": f"Entry {number}: what can you tell me about {topic}?"})
+        history.append({"role": "user", "content": f"Part {number}: what can you tell me about {topic}?"})
         history.append({"role": "assistant", "content": f"In year {1800 + number} {topic} was painted blue."})
     return [*history, {"role": "user", "content": "Name one thing that is painted blue."}]
 

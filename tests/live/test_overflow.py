@@ -35,7 +35,7 @@ def long_history() -> list[dict[str, Any]]:
     history: list[dict[str, Any]] = [{"role": "system", "content": "You answer questions about a small town."}]
     for number in range(46):
         topic = TOPICS[number % len(TOPICS)]
-        history.append({"role": "user", "content": f"Entry {number}: what can you tell me about {topic}?"})
+        history.append({"role": "user", "content": f"Part {number}: what can you tell me about {topic}?"})
         if number % 5 == 0:
             call = {"name": "look_up", "arguments": f'{{"topic": "{topic}"}}'}
             history += [

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import threading
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,6 +60,14 @@ class TestRedisMemoryWithAClientOfOnesOwn(MemoryConformance):
             yield lambda: RedisMemory(client, namespace=namespace)
 
 
+class AwaitedClaim:
+    def __init__(self, release: Callable[[], object]) -> None:
+        self._release = release
+
+    def release(self) -> None:
+        self._release()
+
+
 class Awaited:
     """A memory of which every method is awaited, for tests that do not await."""
 
@@ -76,7 +83,7 @@ class Awaited:
 
     def claim(self, key: str, seconds: float) -> Claim | None:
         held = self._result(self._memory.aclaim(key, seconds))
-        return held and SimpleNamespace(release=lambda: self._result(held.release()))
+        return None if held is None else AwaitedClaim(lambda: self._result(held.release()))
 
     def _result(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)

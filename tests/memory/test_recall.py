@@ -325,8 +325,8 @@ def test_an_openings_repetition_by_many_users_costs_no_long_search(
             found.append(len(records))
             return records
 
-        def __len__(self) -> int:
-            return 1
+        def empty(self) -> bool:
+            return False
 
     view = Matcher(Counting()).view("scope", openai, history)
     assert view == fold(history, 8)
@@ -362,8 +362,8 @@ def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
         def find(self, keys: Sequence[str]) -> Sequence[Any]:
             return [None, "record", Record("k", 5, (9,), (), "d", "l"), *recall.memory.find(keys)]
 
-        def __len__(self) -> int:
-            return 1
+        def empty(self) -> bool:
+            return False
 
     assert Matcher(Muddled()).view("scope", openai, history) == fold(history, 7)
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def locked(tmp_path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def serving(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+def serving(answer: Callable[[socket.socket], None]) -> Generator[str]:
     """The URL of a server that treats each connection so."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ended = threading.Event()
@@ -262,16 +262,26 @@ sys.stdin.read()
         claim.release()
 
 
+def counted(renewals: threading.Semaphore) -> Callable[[], bool]:
+    """A renewal that succeeds and is counted."""
+
+    def renew() -> bool:
+        renewals.release()
+        return True
+
+    return renew
+
+
 def test_a_claim_is_not_renewed_after_its_seconds() -> None:
-    renewed = threading.Event()
-    lease = Lease(LEASE + 0.1, lambda: renewed.set() is None, lambda: None)
-    assert not renewed.wait(0.7)
+    renewals = threading.Semaphore(0)
+    lease = Lease(LEASE + 0.1, counted(renewals), lambda: None)
+    assert not renewals.acquire(timeout=0.7)
     lease.release()
 
 
 def test_a_claim_that_was_lost_is_not_renewed_any_more() -> None:
     renewals = threading.Semaphore(0)
-    lease = Lease(600, lambda: renewals.release() is None, lambda: None)
+    lease = Lease(600, counted(renewals), lambda: None)
     assert renewals.acquire(timeout=60)
     before = threading.active_count()
     del lease

@@ -16,7 +16,7 @@ from compacter.compaction.conversation import Conversation
 from compacter.errors import ConfigurationError
 from compacter.messages.format import UnknownFormatError, get_format, recognise
 from compacter.messages.steps import Kind
-from compacter.summaries import tag
+from compacter.summary import message as summary_message
 
 DEVELOPER = {"role": "developer", "content": "Be brief."}
 ASK = {"role": "user", "content": "Look at the sky."}
@@ -229,7 +229,7 @@ def test_messages_of_a_framework_are_never_folded_whatever_format_is_named(name:
 
 def test_messages_in_roles_of_nobody_stay_though_a_summary_speaks_as_the_user() -> None:
     form = get_format("openai")
-    summary = {"role": "user", "content": tag.compose("They spoke.")}
+    summary = {"role": "user", "content": summary_message.compose("They spoke.")}
     found = Conversation.of([summary, {"role": "human", "content": "h"}, {"role": "ai", "content": "a"}], form)
 
     assert found.prior == 0

@@ -77,11 +77,10 @@ def test_a_passage_tells_who_said_it_where(folded: list[Part]) -> None:
     assert (found.role, found.name, found.index, found.text) == ("tool", "inventory", 13, "stock: 14 sacks of spelt")
 
 
-def test_system_prompts_media_and_summaries_are_not_searched() -> None:
+def test_system_prompts_and_media_are_not_searched() -> None:
     entries = [
         Part("system", "text", "The password is heron."),
         Part("user", "media", "[heron.png]"),
-        Part("user", "summary", "They spoke of a heron."),
     ]
 
     assert search(entries, "heron") == []

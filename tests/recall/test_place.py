@@ -106,8 +106,8 @@ def test_quotes_are_known_again_and_taken_out(name: FormatName, quotes: str) -> 
 
     taken = strip(place(before, format_, quotes), format_)
 
-    texts = [[entry.text for entry in format_.entries(message, 0)] for message in taken]
-    assert texts == [[entry.text for entry in format_.entries(message, 0)] for message in before]
+    texts = [[entry.text for entry in format_.parts(message, 0)] for message in taken]
+    assert texts == [[entry.text for entry in format_.parts(message, 0)] for message in before]
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -17,7 +17,7 @@ from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients import anthropic, bedrock, google, litellm, openai
 from compacter.clients.copying import with_special_methods
-from compacter.messages.format import WIRE_FORMATS
+from compacter.messages.format import FORMATS
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ SUPPORTED = (
     "litellm.Router; and functions, sync, async or streaming, litellm's among them: plain functions, bound methods, "
     "functools.partial and callable objects whose messages argument is called messages, input or contents. "
     'Another argument: wrap(function, messages_param="history"). Where the wire format cannot be recognised: '
-    f"wrap(function, wire_format=...), one of {', '.join(map(repr, WIRE_FORMATS))}"
+    f"wrap(function, wire_format=...), one of {', '.join(map(repr, FORMATS))}"
 )
 
 

@@ -185,9 +185,18 @@ class OwnMemory(BaseMemory):
     def __init__(self, memory: Memory) -> None:
         super().__init__()
         self.memory = memory
-        self.find = memory.find  # type: ignore[method-assign]
-        self.save = memory.save  # type: ignore[method-assign]
-        self.claim = memory.claim  # type: ignore[method-assign]
+
+    def find(self, keys: Sequence[str]) -> Sequence[Record]:
+        """As :meth:`Memory.find`."""
+        return self.memory.find(keys)
+
+    def save(self, record: Record) -> None:
+        """As :meth:`Memory.save`."""
+        self.memory.save(record)
+
+    def claim(self, key: str, seconds: float) -> Claim | None:
+        """As :meth:`Memory.claim`."""
+        return self.memory.claim(key, seconds)
 
 
 def base_memory(memory: Memory) -> BaseMemory:

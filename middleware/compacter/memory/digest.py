@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from uuid import uuid4
@@ -29,13 +28,13 @@ _LOOK_AT = 64
 _JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
-def message_digest(wire: MessageFormat, message: Message, *, clipped: bool = False) -> bytes:
+def message_digest(form: MessageFormat, message: Message, *, clipped: bool = False) -> bytes:
     """Digest of the content of one message; of the beginnings of its texts only when ``clipped``.
 
     Raises ``Unencodable``, and nothing else, for a message that cannot be told apart from every other one.
     """
     try:
-        content = wire.content(message)
+        content = form.content(message)
         text = _JSON.encode(_clipped(content) if clipped else content)
     except Unencodable:
         raise
@@ -49,57 +48,57 @@ def chain(parts: Iterable[bytes], scope: str = "") -> str:
     return _digest(b"".join((_digest(scope.encode("utf-8", "surrogatepass")), *parts))).hex()
 
 
-def flight_key(scope: str, wire: MessageFormat, messages: Sequence[Message]) -> str:
+def flight_key(scope: str, form: MessageFormat, messages: Sequence[Message]) -> str:
     """Names the compaction of these messages among those under way; unique for what cannot be encoded."""
     try:
-        return chain([message_digest(wire, message) for message in messages], scope)
+        return chain([message_digest(form, message) for message in messages], scope)
     except Unencodable:
         return uuid4().hex
 
 
-def conversation_digest(wire: MessageFormat, messages: Sequence[Message]) -> str:
+def conversation_digest(form: MessageFormat, messages: Sequence[Message]) -> str:
     """What names a conversation in events: a digest of its first message that is no system message.
 
     Empty where there is none, and for one that cannot be encoded.
     """
-    first = lead(wire, messages)
+    first = lead(form, messages)
     if first == len(messages):
         return ""
     try:
-        return chain([message_digest(wire, messages[first], clipped=True)])[:16]
+        return chain([message_digest(form, messages[first], clipped=True)])[:16]
     except Unencodable:
         return ""
 
 
-def is_system(wire: MessageFormat, message: Message) -> bool:
+def is_system(form: MessageFormat, message: Message) -> bool:
     """Whether a message stands outside what is folded and counted."""
-    return wire.speaker(message) == "system"
+    return form.speaker(message) == "system"
 
 
-def is_user(wire: MessageFormat, message: Message) -> bool:
+def is_user(form: MessageFormat, message: Message) -> bool:
     """Whether it is a genuine user message."""
-    return wire.outline([message]).kinds[0] is Kind.USER
+    return form.outline([message]).kinds[0] is Kind.USER
 
 
-def lead(wire: MessageFormat, messages: Sequence[Message]) -> int:
+def lead(form: MessageFormat, messages: Sequence[Message]) -> int:
     """How many system messages a history begins with."""
     for index, message in enumerate(messages):
-        if not is_system(wire, message):
+        if not is_system(form, message):
             return index
     return len(messages)
 
 
-def lookup_keys(scope: str, wire: MessageFormat, messages: Sequence[Message], first: int) -> list[str]:
+def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message], first: int) -> list[str]:
     """The keys under which records of this history may be.
 
     ``first`` is where its leading system messages end. Messages that cannot be encoded begin nothing.
     """
     window = islice(messages, first, first + _LOOK_AT)
-    spoken = [message for message in window if not is_system(wire, message)]
+    spoken = [message for message in window if not is_system(form, message)]
     openings: list[bytes] = []
     for message in islice(spoken, _STARTS + _RUN - 1):
         try:
-            openings.append(message_digest(wire, message, clipped=True))
+            openings.append(message_digest(form, message, clipped=True))
         except Unencodable:
             openings.append(b"")
     keys: dict[str, None] = {}
@@ -111,7 +110,7 @@ def lookup_keys(scope: str, wire: MessageFormat, messages: Sequence[Message], fi
     return list(keys)
 
 
-def record_key(scope: str, wire: MessageFormat, body: Sequence[Message], folded: Sequence[int]) -> str:
+def record_key(scope: str, form: MessageFormat, body: Sequence[Message], folded: Sequence[int]) -> str:
     """The key of a record: one of the lookup keys of every history that it matches.
 
     ``body`` is the history without system messages, ``folded`` the positions in it that were folded, ascending.
@@ -122,7 +121,7 @@ def record_key(scope: str, wire: MessageFormat, body: Sequence[Message], folded:
         start = 0
     elif folded[_RUN - 1 : _RUN] == [start + _RUN - 1]:
         run = _RUN
-    return chain([message_digest(wire, message, clipped=True) for message in body[start : start + run]], scope)
+    return chain([message_digest(form, message, clipped=True) for message in body[start : start + run]], scope)
 
 
 def _digest(data: bytes) -> bytes:
@@ -142,25 +141,28 @@ def _clipped(value: Json) -> Json:
 class Sent:
     """One history as it was sent; each message is encoded once, however many records are tried."""
 
-    def __init__(self, wire: MessageFormat, messages: Sequence[Message]) -> None:
-        self.wire = wire
+    def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
+        self.form = form
         self.messages = messages
-        self.first = lead(wire, messages)
+        self.first = lead(form, messages)
         """Where its leading system messages end."""
         self.keys: list[str] = []
         """What records of it are looked up by."""
         self._digests: dict[int, bytes] = {}
+        self._body: list[int] = []
 
-    @cached_property
+    @property
     def body(self) -> list[int]:
         """The indexes of the messages that are not system messages: positions of a record count these."""
-        return [index for index, message in enumerate(self.messages) if not is_system(self.wire, message)]
+        if not self._body:
+            self._body = [index for index, message in enumerate(self.messages) if not is_system(self.form, message)]
+        return self._body
 
     def digest(self, index: int) -> bytes:
         """Digest of the message at this index. Raises ``Unencodable``."""
         found = self._digests.get(index)
         if found is None:
-            found = self._digests[index] = message_digest(self.wire, self.messages[index])
+            found = self._digests[index] = message_digest(self.form, self.messages[index])
         return found
 
     def matches(self, record: Record) -> bool:

@@ -27,31 +27,31 @@ def record_of(scope: str, history: Sent, after: Sequence[Message]) -> Record | N
     The messages that were put in are copied: the function they are sent with may change its own. Raises
     ``Unencodable`` where something that was folded or put in cannot be encoded.
     """
-    wire, before, body = history.wire, history.messages, history.body
+    form, before, body = history.form, history.messages, history.body
     origins, _ = kept_and_discarded(before, after)
     places = {index: position for position, index in enumerate(body)}
     kept = {places[origin] for origin in origins if origin in places}
     gone = [position for position in range(len(body)) if position not in kept]
     if not gone:
         return None
-    literals = _literals(wire, origins, after, body, places, history.first)
+    literals = _literals(form, origins, after, body, places, history.first)
     boundary = gone[-1] + 1
     for literal in literals:
         boundary = max(boundary, min(literal.position + literal.behind_system, len(body)))
     parts = [history.digest(body[position]) for position in gone]
     return Record(
-        key=record_key(scope, wire, [before[index] for index in body], gone),
+        key=record_key(scope, form, [before[index] for index in body], gone),
         boundary=boundary,
         kept=tuple(sorted(position for position in kept if position < boundary)),
         literals=tuple(literals),
         digest=chain(parts),
         last=chain(parts[-1:]),
-        folded_user=next((place for place in reversed(gone) if is_user(wire, before[body[place]])), -1),
+        folded_user=next((place for place in reversed(gone) if is_user(form, before[body[place]])), -1),
     )
 
 
 def _literals(
-    wire: MessageFormat,
+    form: MessageFormat,
     origins: Sequence[int | None],
     after: Sequence[Message],
     body: Sequence[int],
@@ -62,7 +62,7 @@ def _literals(
     position, behind = 0, False
     for origin, message in zip(origins, after, strict=True):
         if origin is None:
-            message_digest(wire, message)
+            message_digest(form, message)
             found.append(StoredMessage(position, copy.deepcopy(message), behind))
         elif origin in places:
             position, behind = places[origin] + 1, False
@@ -86,7 +86,7 @@ class Layout:
     """Whether the last genuine user message up to there, if there is one, stands verbatim."""
 
 
-def laid_out(record: Record, wire: MessageFormat, messages: Sequence[Message], first: int) -> Layout:
+def laid_out(record: Record, form: MessageFormat, messages: Sequence[Message], first: int) -> Layout:
     """The layout for a history that the record matches.
 
     ``first`` is where its leading system messages end.
@@ -99,13 +99,13 @@ def laid_out(record: Record, wire: MessageFormat, messages: Sequence[Message], f
     user_stays = record.folded_user < 0
     position = offset = 0
     for offset, message in enumerate(islice(messages, first, None)):
-        if is_system(wire, message):
+        if is_system(form, message):
             items.append(offset)
             continue
         items.extend(slots.get((position, True), ()))
         if position in kept:
             items.append(offset)
-            user_stays = user_stays or (position > record.folded_user and is_user(wire, message))
+            user_stays = user_stays or (position > record.folded_user and is_user(form, message))
         position += 1
         items.extend(slots.get((position, False), ()))
         if position >= record.boundary:
@@ -115,16 +115,16 @@ def laid_out(record: Record, wire: MessageFormat, messages: Sequence[Message], f
 
 
 def view_of(
-    layout: Layout, wire: MessageFormat, messages: Sequence[Message], first: int, *, alternate: bool
+    layout: Layout, form: MessageFormat, messages: Sequence[Message], first: int, *, alternate: bool
 ) -> list[Message] | None:
     """The view of these messages.
 
     ``None`` where what follows the boundary does not go with what was put before it.
     """
     end = first + layout.length
-    if not (layout.user_stays or _any_user(wire, messages, end)):
+    if not (layout.user_stays or _any_user(form, messages, end)):
         return None
-    if not _joins(layout, wire, messages, first, alternate=alternate):
+    if not _joins(layout, form, messages, first, alternate=alternate):
         return None
     view = list(messages[:first])
     view.extend(
@@ -134,11 +134,11 @@ def view_of(
     return view
 
 
-def _any_user(wire: MessageFormat, messages: Sequence[Message], start: int) -> bool:
-    return any(is_user(wire, messages[index]) for index in range(len(messages) - 1, start - 1, -1))
+def _any_user(form: MessageFormat, messages: Sequence[Message], start: int) -> bool:
+    return any(is_user(form, messages[index]) for index in range(len(messages) - 1, start - 1, -1))
 
 
-def _joins(layout: Layout, wire: MessageFormat, messages: Sequence[Message], first: int, *, alternate: bool) -> bool:
+def _joins(layout: Layout, form: MessageFormat, messages: Sequence[Message], first: int, *, alternate: bool) -> bool:
     """Whether head and rest of the view may stand beside each other.
 
     Summary and filler were made for the message that followed them then. A fork may go on with another role,
@@ -149,13 +149,13 @@ def _joins(layout: Layout, wire: MessageFormat, messages: Sequence[Message], fir
         (
             role
             for item in reversed(layout.items)
-            if (role := wire.speaker(messages[first + item] if isinstance(item, int) else item.message)) != "system"
+            if (role := form.speaker(messages[first + item] if isinstance(item, int) else item.message)) != "system"
         ),
         "",
     )
-    ended_with = wire.speaker(messages[end - 1])
+    ended_with = form.speaker(messages[end - 1])
     following = next(
-        (role for index in range(end, len(messages)) if (role := wire.speaker(messages[index])) != "system"),
+        (role for index in range(end, len(messages)) if (role := form.speaker(messages[index])) != "system"),
         None,
     )
     if following is None:
@@ -186,19 +186,19 @@ class Matcher:
         self.nothing_known = self.memory.empty
         """Whether a call need not look: there is certainly no record."""
 
-    def view(self, scope: str, wire: MessageFormat, messages: Sequence[Message]) -> list[Message] | None:
+    def view(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> list[Message] | None:
         """The messages with their longest remembered prefix compacted, or ``None``."""
-        history = self._history(scope, wire, messages)
+        history = self._history(scope, form, messages)
         return self._chosen(history, self.memory.find(history.keys)) if history else None
 
-    async def aview(self, scope: str, wire: MessageFormat, messages: Sequence[Message]) -> list[Message] | None:
+    async def aview(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> list[Message] | None:
         """As ``view``, awaited."""
-        history = self._history(scope, wire, messages)
+        history = self._history(scope, form, messages)
         return self._chosen(history, await self.memory.afind(history.keys)) if history else None
 
-    def remember(self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> None:
+    def remember(self, scope: str, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> None:
         """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``."""
-        record = self._record(scope, wire, before, after)
+        record = self._record(scope, form, before, after)
         if record is not None:
             try:
                 self.memory.save(record)
@@ -206,22 +206,22 @@ class Matcher:
                 self._unencodable(error)
 
     async def aremember(
-        self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]
+        self, scope: str, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]
     ) -> None:
         """As ``remember``, awaited."""
-        record = self._record(scope, wire, before, after)
+        record = self._record(scope, form, before, after)
         if record is not None:
             try:
                 await self.memory.asave(record)
             except Unencodable as error:
                 self._unencodable(error)
 
-    def _history(self, scope: str, wire: MessageFormat, messages: Sequence[Message]) -> Sent | None:
+    def _history(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> Sent | None:
         if not messages or self.nothing_known():
             return None
         try:
-            history = Sent(wire, messages)
-            history.keys = lookup_keys(scope, wire, messages, history.first)
+            history = Sent(form, messages)
+            history.keys = lookup_keys(scope, form, messages, history.first)
         except Exception as error:  # noqa: BLE001 - somebody else's class, or more nesting than Python's stack
             self._unencodable(error)
             return None
@@ -233,13 +233,13 @@ class Matcher:
         ]
         # Of two with one boundary, the one that folded more was made when the other's view overflowed.
         records.sort(key=lambda record: (-record.boundary, -record.folded))
-        wire = history.wire
-        alternate = wire.alternates if self._alternate is None else self._alternate
+        form = history.form
+        alternate = form.alternates if self._alternate is None else self._alternate
         for record in records:
             try:
                 layout = self._layout(record, history)
                 if layout is not None:
-                    view = view_of(layout, wire, history.messages, history.first, alternate=alternate)
+                    view = view_of(layout, form, history.messages, history.first, alternate=alternate)
                     if view is not None:
                         return view
             except Exception as error:  # noqa: BLE001 - as above; another record may be of what comes before it
@@ -247,13 +247,13 @@ class Matcher:
         return None
 
     def _record(
-        self, scope: str, wire: MessageFormat, before: Sequence[Message], after: Sequence[Message]
+        self, scope: str, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]
     ) -> Record | None:
         try:
-            history = Sent(wire, before)
+            history = Sent(form, before)
             record = record_of(scope, history, after)
             if record is not None:
-                self._keep(record, laid_out(record, wire, before, history.first), history)
+                self._keep(record, laid_out(record, form, before, history.first), history)
         except Exception as error:  # noqa: BLE001 - as above
             self._unencodable(error)
             return None
@@ -272,7 +272,7 @@ class Matcher:
         if not isinstance(known, _Recognised):
             if not history.matches(record):
                 return None
-            layout = laid_out(record, history.wire, history.messages, history.first)
+            layout = laid_out(record, history.form, history.messages, history.first)
             self._keep(record, layout, history)
             return layout
         match = _compared(known, record, history)
@@ -280,14 +280,14 @@ class Matcher:
             return None
         if match == "same" and (known.record is record or known.record == record):
             return known.layout
-        layout = laid_out(record, history.wire, history.messages, history.first)
+        layout = laid_out(record, history.form, history.messages, history.first)
         if match != "verbatim":
             self._keep(record, layout, history)
         return layout
 
     def _keep(self, record: Record, layout: Layout, history: Sent) -> None:
         """Keep what recognises this history without encoding it once more."""
-        wire, first = history.wire, history.first
+        form, first = history.form, history.first
         verbatim = frozenset(item for item in layout.items if isinstance(item, int))
         prefix: list[Json] = []
         digests: list[bytes | None] = []
@@ -296,7 +296,7 @@ class Matcher:
             if offset not in verbatim:
                 digests.append(history.digest(first + offset))
             else:
-                digests.append(None if is_system(wire, message) else b"")
+                digests.append(None if is_system(form, message) else b"")
         size = record.size + footprint(prefix) + footprint(digests)
         self.memory.attach(_RECOGNISED + record.id, _Recognised(record, layout, prefix, digests), size)
 
@@ -320,7 +320,7 @@ def _compared(known: _Recognised, record: Record, history: Sent) -> Literal["sam
     ``None`` when something folded has changed; ``"verbatim"`` when only messages have that stand verbatim,
     ``"shifted"`` when system messages came or went.
     """
-    first, wire = history.first, history.wire
+    first, form = history.first, history.form
     now = list(islice(history.messages, first, first + len(known.prefix)))
     # Comparing structures runs in C: nothing that was seen before is encoded again.
     if known.prefix == now:
@@ -330,7 +330,7 @@ def _compared(known: _Recognised, record: Record, history: Sent) -> Literal["sam
         if known.prefix[offset] == new:
             continue
         digest = known.digests[offset]
-        if is_system(wire, new) != (digest is None):
+        if is_system(form, new) != (digest is None):
             return "shifted" if history.matches(record) else None
         if not digest:
             changed = True

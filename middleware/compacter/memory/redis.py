@@ -57,6 +57,7 @@ class RedisMemory(BaseMemory, ForkAware):
     ) -> None:
         try:
             import redis
+            from redis.exceptions import LockError
         except ImportError as error:
             raise ImportError('compacter\'s Redis memory needs: pip install "llm-compacter[redis]"') from error
         BaseMemory.__init__(self)
@@ -70,7 +71,7 @@ class RedisMemory(BaseMemory, ForkAware):
         self._circuit = Circuit("the Redis server")
         self._away = (redis.ConnectionError, redis.TimeoutError, OSError)
         self._refused = redis.ResponseError
-        self._lock_error = redis.exceptions.LockError
+        self._lock_error = LockError
         self._inherited: list[object] = []
 
     def __repr__(self) -> str:

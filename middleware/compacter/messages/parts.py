@@ -98,6 +98,3 @@ def only_text(parts: Iterable[Part]) -> str | None:
 def spoken(text: str) -> str:
     """``text``, or a mark where it is blank: Anthropic, Bedrock and Gemini refuse a blank text block."""
     return text if text.strip() else "(empty)"
-
-
-Entry = Part  # The name that the other branches know; goes with the merge.
