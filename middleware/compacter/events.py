@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from compacter.fork import Lock
 
 Trigger = Literal["token_limit", "threshold", "manual"]
 
@@ -183,7 +184,7 @@ class RunningTotals:
         self.count_call = count().__next__
         self._looks = 0
         self._totals = Totals()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def add(self, event: Event) -> None:
         """Take an event in."""

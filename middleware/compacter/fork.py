@@ -6,42 +6,49 @@ ever. See https://docs.python.org/3/library/os.html#os.register_at_fork.
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import threading
 import weakref
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
-_PATIENCE = 1.0
-"""Seconds that a fork waits for a lock. They are held for microseconds; a child is not worth a deadlock."""
+PATIENCE = 1.0
+"""Seconds that a fork waits for a lock. Most are held for microseconds; a child is not worth a deadlock."""
+_IMPORTED_LATE = frozenset({"compacter", "structlog", "litellm", "redis"})
 
-
-class Renewable(Protocol):
-    """What has state of this process alone."""
-
-    def after_fork(self) -> None:
-        """Called in a forked child, which has one thread: make locks and connections anew."""
+_registered: dict[int, weakref.ref[ForkAware]] = {}
 
 
-_renewables: dict[int, weakref.ref[Any]] = {}
-_locks: dict[int, weakref.ref[Any]] = {}
+class ForkAware:
+    """What has to know of a fork. Objects are not kept alive for it."""
+
+    def __init__(self) -> None:
+        name = id(self)
+        _registered[name] = weakref.ref(self, lambda _: _registered.pop(name, None))
+
+    def before_fork(self) -> None:
+        """Called in the thread that is about to fork."""
+
+    def after_fork_in_parent(self) -> None:
+        """Called when that is done."""
+
+    def after_fork_in_child(self) -> None:
+        """Called in the child, which has one thread: make locks and connections anew."""
 
 
-def renew_after_fork(owner: Renewable) -> None:
-    """Have ``owner.after_fork()`` called in every child; ``owner`` is not kept alive."""
-    _register(_renewables, owner)
-
-
-class Lock:
-    """A ``threading.Lock`` for short critical sections.
+class Lock(ForkAware):
+    """A ``threading.RLock`` for short critical sections.
 
     Nobody is inside at the moment of a fork, so that a child finds what the lock protects whole, and the lock free.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        super().__init__()
+        self._lock = threading.RLock()
         self._forking = False
-        _register(_locks, self)
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -53,7 +60,7 @@ class Lock:
 
     def before_fork(self) -> None:
         """Wait until nobody holds the lock."""
-        self._forking = self._lock.acquire(timeout=_PATIENCE)
+        self._forking = self._lock.acquire(timeout=PATIENCE)
 
     def after_fork_in_parent(self) -> None:
         """Let the others go on."""
@@ -64,33 +71,42 @@ class Lock:
     def after_fork_in_child(self) -> None:
         """Begin anew."""
         self._forking = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
 
-def _register(table: dict[int, weakref.ref[Any]], item: object) -> None:
-    name = id(item)
-    table[name] = weakref.ref(item, lambda _: table.pop(name, None))
+def _forget_unfinished_imports() -> None:
+    """Let this child import anew what another thread of the parent was importing.
+
+    The import system makes its own lock anew in a child, but not those of single modules: whoever imports such a module
+    would wait for a thread that does not exist.
+    """
+    locks: dict[str, Callable[[], Any]] = getattr(importlib._bootstrap, "_module_locks", {})  # noqa: SLF001
+    for name in list(locks):
+        lock = locks[name]()
+        if name.partition(".")[0] in _IMPORTED_LATE and lock is not None and lock.owner != threading.get_ident():
+            locks.pop(name, None)
+            if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+                del sys.modules[name]
 
 
-def _living(table: dict[int, weakref.ref[Any]]) -> list[Any]:
-    return [item for reference in list(table.values()) if (item := reference()) is not None]
+def _all() -> list[ForkAware]:
+    return [item for reference in list(_registered.values()) if (item := reference()) is not None]
 
 
 def _before() -> None:
-    for lock in _living(_locks):
-        lock.before_fork()
+    for item in _all():
+        item.before_fork()
 
 
 def _after_in_parent() -> None:
-    for lock in _living(_locks):
-        lock.after_fork_in_parent()
+    for item in _all():
+        item.after_fork_in_parent()
 
 
 def _after_in_child() -> None:
-    for lock in _living(_locks):
-        lock.after_fork_in_child()
-    for owner in _living(_renewables):
-        owner.after_fork()
+    _forget_unfinished_imports()
+    for item in _all():
+        item.after_fork_in_child()
 
 
 if hasattr(os, "register_at_fork"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterable, MutableSequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from compacter.compaction.check import kept_and_discarded
 from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
+from compacter.fork import Lock
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, get_format, recognise
 from compacter.result import CompactionResult
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from compacter.compacter import Compacter
 
 
-_CHANGES = threading.RLock()
+_CHANGES = Lock()
 """Held for the few instructions of a change: a history and its pins are never seen half-way. One for all."""
 SNAPSHOT_VERSION = 1
 _BYTES = "compacter:bytes"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
-from compacter.messages.format import Wire, wire
+from compacter.messages.format import MessageFormat, get_format
 
 
 @pytest.fixture(scope="session")
@@ -87,8 +87,8 @@ def environment(root: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def openai() -> Wire:
-    return wire("openai")
+def openai() -> MessageFormat:
+    return get_format("openai")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from litellm import Message as LitellmMessage
 
 from compacter.memory import InProcessMemory, Record
 from compacter.memory.match import Matcher
-from compacter.messages.format import Wire, wire
+from compacter.messages.format import MessageFormat, get_format
 
 Talk = Callable[..., list[dict[str, Any]]]
 SUMMARY = {"role": "user", "content": "[summary] So far."}
@@ -36,7 +36,9 @@ def fold(history: Sequence[Any], cut: int, keep: Sequence[int] = (), summary: An
     return [history[0], summary, *(history[index] for index in keep), *history[cut:]]
 
 
-def test_a_history_that_went_on_gets_the_summary_and_the_rest(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_a_history_that_went_on_gets_the_summary_and_the_rest(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     later = [*history, said("And now?")]
@@ -46,7 +48,7 @@ def test_a_history_that_went_on_gets_the_summary_and_the_rest(recall: Matcher, o
     assert all(one is other for one, other in zip(view[2:], later[7:], strict=True))
 
 
-def test_equal_copies_of_the_messages_are_recognised(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_equal_copies_of_the_messages_are_recognised(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     copies = json.loads(json.dumps(history))
@@ -54,7 +56,7 @@ def test_equal_copies_of_the_messages_are_recognised(recall: Matcher, openai: Wi
     assert Matcher(recall.memory).view("scope", openai, copies) == fold(history, 7)
 
 
-def test_nothing_is_known_of_another_conversation(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_nothing_is_known_of_another_conversation(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     assert recall.view("scope", openai, [*history[:2], answered("Something else."), *history[3:]]) is None
@@ -63,7 +65,7 @@ def test_nothing_is_known_of_another_conversation(recall: Matcher, openai: Wire,
     assert recall.view("scope", openai, []) is None
 
 
-def test_the_longest_prefix_wins(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_the_longest_prefix_wins(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
     history = talk(12)
     longer = {"role": "user", "content": "[summary] Longer."}
     recall.remember("scope", openai, history, fold(history, 9, summary=longer))
@@ -74,7 +76,7 @@ def test_the_longest_prefix_wins(recall: Matcher, openai: Wire, talk: Talk) -> N
 
 
 def test_of_two_views_with_one_boundary_the_one_that_folded_more_wins(
-    recall: Matcher, openai: Wire, talk: Talk
+    recall: Matcher, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     shortened = answered("Cut short.")
@@ -88,7 +90,7 @@ def test_of_two_views_with_one_boundary_the_one_that_folded_more_wins(
 
 @pytest.mark.parametrize("index", [1, 3, 6])
 def test_an_edit_in_place_of_what_was_folded_stops_matching(
-    recall: Matcher, openai: Wire, talk: Talk, index: int
+    recall: Matcher, openai: MessageFormat, talk: Talk, index: int
 ) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
@@ -99,7 +101,9 @@ def test_an_edit_in_place_of_what_was_folded_stops_matching(
     assert recall.view("scope", openai, history) == fold(history, 7)
 
 
-def test_an_edit_in_place_deep_inside_a_message_stops_matching(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_an_edit_in_place_deep_inside_a_message_stops_matching(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     history[3] = {
         "role": "user",
@@ -111,7 +115,9 @@ def test_an_edit_in_place_deep_inside_a_message_stops_matching(recall: Matcher, 
 
 
 @pytest.mark.parametrize("index", [7, 9])
-def test_an_edit_of_what_was_not_folded_does_not_matter(recall: Matcher, openai: Wire, talk: Talk, index: int) -> None:
+def test_an_edit_of_what_was_not_folded_does_not_matter(
+    recall: Matcher, openai: MessageFormat, talk: Talk, index: int
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     history[index]["content"] += "!"
@@ -119,7 +125,7 @@ def test_an_edit_of_what_was_not_folded_does_not_matter(recall: Matcher, openai:
 
 
 @pytest.mark.parametrize("seen", [True, False])
-def test_system_messages_may_come_go_and_change(openai: Wire, talk: Talk, seen: bool) -> None:
+def test_system_messages_may_come_go_and_change(openai: MessageFormat, talk: Talk, seen: bool) -> None:
     memory = InProcessMemory()
     first = Matcher(memory)
     history = talk(10)
@@ -139,7 +145,7 @@ def test_system_messages_may_come_go_and_change(openai: Wire, talk: Talk, seen: 
 
 
 def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_messages(
-    recall: Matcher, openai: Wire, talk: Talk
+    recall: Matcher, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     history.insert(4, {"role": "system", "content": "It is noon."})
@@ -150,7 +156,9 @@ def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_m
     assert recall.view("scope", openai, history[:9]) == after[:8]
 
 
-def test_a_filler_stays_behind_the_system_message_it_stood_behind(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_a_filler_stays_behind_the_system_message_it_stood_behind(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(8)
     history.insert(5, {"role": "system", "content": "It is noon."})
     after = [history[0], SUMMARY, history[5], answered("Understood."), *history[6:]]
@@ -159,7 +167,7 @@ def test_a_filler_stays_behind_the_system_message_it_stood_behind(recall: Matche
     assert recall.view("scope", openai, [*history, said("More.")]) == [*after, said("More.")]
 
 
-def test_marks_for_the_providers_cache_may_move(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_marks_for_the_providers_cache_may_move(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
     def marked(messages: list[dict[str, Any]], *places: int) -> list[dict[str, Any]]:
         copies = copy.deepcopy(messages)
         for place in places:
@@ -174,7 +182,7 @@ def test_marks_for_the_providers_cache_may_move(recall: Matcher, openai: Wire, t
         assert recall.view("scope", openai, sent) == fold(sent, 7)
 
 
-def test_messages_may_be_an_sdks_objects_now_and_dicts_then(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_messages_may_be_an_sdks_objects_now_and_dicts_then(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
     history: list[Any] = talk(10)
     objects = [LitellmMessage(**message) if message["role"] == "assistant" else message for message in history]
     recall.remember("scope", openai, objects, fold(objects, 7))
@@ -184,7 +192,9 @@ def test_messages_may_be_an_sdks_objects_now_and_dicts_then(recall: Matcher, ope
     assert recall.view("scope", openai, objects) is None
 
 
-def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     class Held:
         def __init__(self, content: str) -> None:
             self.role, self.content = "assistant", content
@@ -200,14 +210,16 @@ def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(recall: Matc
     assert recall.view("scope", openai, history) is None
 
 
-def test_another_scope_never_shares(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_another_scope_never_shares(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
     history = talk(10)
     recall.remember("model a", openai, history, fold(history, 7))
     assert recall.view("model b", openai, history) is None
     assert recall.view("model ", openai, history) is None
 
 
-def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     after = fold(history, 7, summary=dict(SUMMARY))
     recall.remember("scope", openai, history, after)
@@ -219,7 +231,9 @@ def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(recall: Mat
         view[1]["content"] = "So did this one."
 
 
-def test_messages_kept_inside_the_folded_part_stay_in_their_places(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_messages_kept_inside_the_folded_part_stay_in_their_places(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(12)
     after = fold(history, 9, keep=(3, 7))
     recall.remember("scope", openai, history, after)
@@ -232,7 +246,7 @@ def test_messages_kept_inside_the_folded_part_stay_in_their_places(recall: Match
 
 @pytest.mark.parametrize("pinned", [2, 4, 6])
 def test_pinned_messages_may_stand_before_all_that_was_folded(
-    recall: Matcher, openai: Wire, talk: Talk, pinned: int
+    recall: Matcher, openai: MessageFormat, talk: Talk, pinned: int
 ) -> None:
     history = talk(12)
     after = [*history[: 1 + pinned], SUMMARY, *history[10:]]
@@ -240,7 +254,9 @@ def test_pinned_messages_may_stand_before_all_that_was_folded(
     assert recall.view("scope", openai, history) == after
 
 
-def test_a_shortened_history_never_loses_its_last_user_message(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_a_shortened_history_never_loses_its_last_user_message(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 8))
     assert recall.view("scope", openai, history[:8]) is None
@@ -250,7 +266,7 @@ def test_a_shortened_history_never_loses_its_last_user_message(recall: Matcher, 
 
 
 def test_a_kept_user_message_that_became_another_ones_does_not_count_as_the_users(
-    recall: Matcher, openai: Wire, talk: Talk
+    recall: Matcher, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(6)
     history += [answered(f"Step {number}.") for number in range(6)]
@@ -261,7 +277,9 @@ def test_a_kept_user_message_that_became_another_ones_does_not_count_as_the_user
     assert recall.view("scope", openai, rewritten) is None
 
 
-def test_an_edited_message_stands_in_the_place_of_its_original(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_an_edited_message_stands_in_the_place_of_its_original(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     history[4] = {"role": "assistant", "content": None, "tool_calls": [call]}
@@ -274,7 +292,7 @@ def test_an_edited_message_stands_in_the_place_of_its_original(recall: Matcher, 
 
 
 def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_one(talk: Talk) -> None:
-    openai = wire("openai")
+    openai = get_format("openai")
     strict = Matcher(InProcessMemory(), alternate=True)
     history = talk(6)
     history[4] = {
@@ -292,7 +310,9 @@ def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_on
     assert lenient.view("scope", openai, [*history[:6], user]) == fold([*history[:6], user], 6)
 
 
-def test_an_openings_repetition_by_many_users_costs_no_long_search(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_an_openings_repetition_by_many_users_costs_no_long_search(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     greeting, history = answered("Hello! How can I help?"), talk(1)
     for user in range(50):
         history = [*talk(1)[:1], greeting, *talk(9, f"journey {user}")[1:]]
@@ -305,15 +325,15 @@ def test_an_openings_repetition_by_many_users_costs_no_long_search(recall: Match
             found.append(len(records))
             return records
 
-        def __len__(self) -> int:
-            return 1
+        def empty(self) -> bool:
+            return False
 
     view = Matcher(Counting()).view("scope", openai, history)
     assert view == fold(history, 8)
     assert found == [1]
 
 
-def test_nothing_is_looked_up_while_nothing_is_known(openai: Wire, talk: Talk) -> None:
+def test_nothing_is_looked_up_while_nothing_is_known(openai: MessageFormat, talk: Talk) -> None:
     class Strict(InProcessMemory):
         def find(self, keys: Sequence[str]) -> Sequence[Record]:
             raise AssertionError(keys)
@@ -321,7 +341,7 @@ def test_nothing_is_looked_up_while_nothing_is_known(openai: Wire, talk: Talk) -
     assert Matcher(Strict()).view("scope", openai, talk(10)) is None
 
 
-def test_a_history_too_large_to_compare_with_is_recognised_all_the_same(openai: Wire, talk: Talk) -> None:
+def test_a_history_too_large_to_compare_with_is_recognised_all_the_same(openai: MessageFormat, talk: Talk) -> None:
     memory = InProcessMemory(max_bytes=5_000)
     history = talk(40)
     Matcher(memory).remember("scope", openai, history, fold(history, 30))
@@ -332,7 +352,9 @@ def test_a_history_too_large_to_compare_with_is_recognised_all_the_same(openai: 
     assert Matcher(memory).view("scope", openai, history) is None
 
 
-def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
+    recall: Matcher, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
 
@@ -340,13 +362,13 @@ def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(recall: Matcher
         def find(self, keys: Sequence[str]) -> Sequence[Any]:
             return [None, "record", Record("k", 5, (9,), (), "d", "l"), *recall.memory.find(keys)]
 
-        def __len__(self) -> int:
-            return 1
+        def empty(self) -> bool:
+            return False
 
     assert Matcher(Muddled()).view("scope", openai, history) == fold(history, 7)
 
 
-def test_a_compaction_that_folded_nothing_is_not_kept(recall: Matcher, openai: Wire, talk: Talk) -> None:
+def test_a_compaction_that_folded_nothing_is_not_kept(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
     history = talk(4)
     recall.remember("scope", openai, history, history)
     assert recall.nothing_known()
@@ -368,7 +390,7 @@ ANTHROPIC: list[dict[str, Any]] = [
 
 
 def test_each_wire_format_compares_by_its_own_content() -> None:
-    recall, form = Matcher(InProcessMemory()), wire("anthropic")
+    recall, form = Matcher(InProcessMemory()), get_format("anthropic")
     after = [SUMMARY, answered("Understood."), ANTHROPIC[4]]
     recall.remember("scope", form, ANTHROPIC, after)
     in_blocks = [
@@ -382,7 +404,7 @@ def test_each_wire_format_compares_by_its_own_content() -> None:
 
 
 def test_a_view_does_not_end_with_an_answer_that_was_put_in() -> None:
-    recall, form = Matcher(InProcessMemory()), wire("anthropic")
+    recall, form = Matcher(InProcessMemory()), get_format("anthropic")
     history = [*ANTHROPIC[:3], said("And the next train?")]
     after = [ANTHROPIC[0], SUMMARY, answered("Understood."), history[3]]
     recall.remember("scope", form, history, after)

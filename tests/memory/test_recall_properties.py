@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
-from compacter.messages.format import wire
+from compacter.messages.format import get_format
 
-OPENAI = wire("openai")
+OPENAI = get_format("openai")
 SUMMARY = {"role": "user", "content": "[summary]"}
 Messages = list[dict[str, Any]]
 

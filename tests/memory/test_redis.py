@@ -43,6 +43,45 @@ def test_namespaces_do_not_see_each_other(redis_url: str, redis_memory: RedisMem
     other.close()
 
 
+def test_clearing_one_namespace_leaves_those_that_begin_with_it(redis_url: str, namespace: str) -> None:
+    memories = [
+        RedisMemory(redis_url, namespace=f"{namespace}{more}")
+        for more in ("", ":records", ":claims", ":records:records", "*", ":records:")
+    ]
+    for memory in memories:
+        memory.save(record())
+    held = memories[1].claim("k", 60)
+    memories[0].clear()
+    assert [list(memory.find(["k"])) for memory in memories] == [[], *[[record()]] * 5]
+    assert memories[1].claim("k", 60) is None
+    assert held is not None
+    held.release()
+
+
+def test_two_namespaces_and_keys_never_share_a_name(redis_url: str, namespace: str) -> None:
+    one = RedisMemory(redis_url, namespace=namespace)
+    other = RedisMemory(redis_url, namespace=f"{namespace}:records:a")
+    one.save(record("a:records:b"))
+    assert list(other.find(["b"])) == []
+    assert list(one.find(["a.records.b", "a%3Arecords%3Ab"])) == []
+    assert list(one.find(["a:records:b"])) == [record("a:records:b")]
+
+
+def test_a_client_of_ones_own_is_left_open(redis_url: str, namespace: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        memory = RedisMemory(client, namespace=namespace)
+        memory.save(record())
+        memory.close()
+        assert memory.find(["k"])
+        assert client.ping()
+
+
+@pytest.mark.parametrize("value", [7, object(), redis.Redis, None])
+def test_what_is_no_client_is_refused(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match="url takes"):
+        RedisMemory(value)
+
+
 def test_records_and_claims_end_by_themselves(redis_url: str, client: Any, namespace: str) -> None:
     memory = RedisMemory(redis_url, ttl=60, namespace=namespace)
     memory.save(record())

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -78,6 +79,47 @@ def test_an_older_versions_file_is_emptied(path: Path) -> None:
     assert list(memory.find(["k"])) == []
     memory.save(record())
     assert list(memory.find(["k"])) == [record()]
+
+
+def test_a_damaged_file_of_its_own_is_replaced_by_a_fresh_one(path: Path) -> None:
+    memory = SQLiteMemory(path)
+    for number in range(200):
+        memory.save(record(str(number)))
+    memory.close()
+    content = bytearray(path.read_bytes())
+    content[8_192:-4_096] = bytes(len(content) - 12_288)
+    path.write_bytes(content)
+    memory = SQLiteMemory(path)
+    assert list(memory.find([str(number) for number in range(200)])) == []
+    memory.save(record())
+    assert list(memory.find(["k"])) == [record()]
+
+
+def test_damage_is_a_fresh_file_or_a_clear_error_and_never_an_altered_record(path: Path) -> None:
+    memory = SQLiteMemory(path)
+    saved = [record(f"{number % 7:032x}", digest=str(number)) for number in range(60)]
+    for one in saved:
+        memory.save(one)
+    memory.close()
+    content, random = path.read_bytes(), Random(7)
+    for _ in range(150):
+        damaged = bytearray(content[: random.choice([len(content), random.randrange(len(content))])])
+        for _ in range(random.randint(1, 20)):
+            if damaged:
+                damaged[random.randrange(random.choice([100, len(damaged)])) % len(damaged)] ^= 1 << random.randrange(8)
+        for suffix in ("-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        path.write_bytes(damaged)
+        try:
+            memory = SQLiteMemory(path)
+        except ConfigurationError:
+            continue
+        try:
+            found = memory.find([f"{number:032x}" for number in range(7)])
+        except (sqlite3.Error, MemoryUnavailable):
+            found = []
+        assert all(one in saved for one in found)
+        memory.close()
 
 
 @pytest.mark.parametrize("place", ["missing/memory.db", "."])

@@ -23,7 +23,7 @@ from compacter.compaction.cut import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Remember, Remembered, Reply, Sleep, Tell
 from compacter.events import CompactionEvent, CompactionStarted, Event, RetriesExhausted
 from compacter.memory.base import AsyncClaim, BaseMemory, Claim
-from compacter.memory.match import flight_key
+from compacter.memory.digest import flight_key
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.overflow import detect_in_reply

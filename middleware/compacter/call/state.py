@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 from compacter.call.trigger import ConversationState
 from compacter.compaction.calibration import Calibration
 from compacter.events import CompactionEvent, CompactionSkipped, Event, RunningTotals
+from compacter.fork import Lock
 from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
 from compacter.memory.single_flight import SingleFlight
@@ -52,7 +52,7 @@ class State:
         """
         self._conversations: OrderedDict[str, ConversationState] = OrderedDict()
         self._learnt: OrderedDict[str, Calibration] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     # -- what was learnt -----------------------------------------------------------------------------------------------
 

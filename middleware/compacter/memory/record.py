@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -34,7 +33,7 @@ class StoredMessage:
     """Whether it stands behind the system messages that precede that position, or before them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """What a memory keeps. It holds digests of what was folded, never the folded messages themselves.
 
@@ -66,7 +65,7 @@ class Record:
         """How many messages are no longer there verbatim."""
         return self.boundary - len(self.kept)
 
-    @cached_property
+    @property
     def size(self) -> int:
         """Bytes that it keeps alive."""
         return _FRAME + 32 * len(self.kept) + sum(_FRAME + footprint(literal.message) for literal in self.literals)

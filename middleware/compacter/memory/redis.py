@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError
-from compacter.fork import renew_after_fork
+from compacter.fork import ForkAware
 from compacter.memory.base import DEADLINE, LEASE, BaseMemory, Circuit, Lease, MemoryUnavailable, seconds
 from compacter.memory.record import Record
 
@@ -30,7 +30,7 @@ _PER_KEY = 32
 _SCHEMES = ("redis", "rediss", "unix")
 
 
-class RedisMemory(BaseMemory):
+class RedisMemory(BaseMemory, ForkAware):
     """Keeps records in a Redis, under keys that begin with ``namespace``.
 
     ``url`` is ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
@@ -59,7 +59,8 @@ class RedisMemory(BaseMemory):
             import redis
         except ImportError as error:
             raise ImportError('compacter\'s Redis memory needs: pip install "llm-compacter[redis]"') from error
-        super().__init__()
+        BaseMemory.__init__(self)
+        ForkAware.__init__(self)
         self.ttl = seconds("ttl", ttl)
         self.namespace = _text("namespace", namespace)
         self.deadline = seconds("deadline", deadline)
@@ -71,7 +72,6 @@ class RedisMemory(BaseMemory):
         self._refused = redis.ResponseError
         self._lock_error = redis.exceptions.LockError
         self._inherited: list[object] = []
-        renew_after_fork(self)
 
     def __repr__(self) -> str:
         return f"RedisMemory(ttl={self.ttl}, namespace={self.namespace!r})"
@@ -140,7 +140,7 @@ class RedisMemory(BaseMemory):
             self._client.close()
         self._circuit.reset()
 
-    def after_fork(self) -> None:
+    def after_fork_in_child(self) -> None:
         """Share no connection with the parent. redis-py sees to that for a client of the user's own."""
         self._circuit.reset()
         if self._url is not None:

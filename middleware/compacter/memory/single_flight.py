@@ -14,7 +14,7 @@ from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as WaitTimeoutError
 from contextvars import ContextVar
 
-from compacter.fork import renew_after_fork
+from compacter.fork import ForkAware
 
 LONGEST_WAIT = 600.0
 """Seconds after which a waiting call makes its own summary."""
@@ -98,15 +98,15 @@ class Flight:
         self.running.end()
 
 
-class SingleFlight:
+class SingleFlight(ForkAware):
     """The flights of this process by key, for all threads, tasks and event loops that share this object.
 
     A forked child begins without any: nobody there would end them.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._running: dict[str, _Running] = {}
-        renew_after_fork(self)
 
     def __len__(self) -> int:
         return len(self._running)
@@ -130,7 +130,7 @@ class SingleFlight:
             if not flight.over():
                 return flight
 
-    def after_fork(self) -> None:
+    def after_fork_in_child(self) -> None:
         """Forget the parent's flights."""
         self._running = {}
 

@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from compacter.errors import ConfigurationError
-from compacter.fork import renew_after_fork
+from compacter.fork import PATIENCE, ForkAware
 from compacter.memory.base import DEADLINE, LEASE, BaseMemory, Circuit, Lease, MemoryUnavailable, seconds, whole_number
 from compacter.memory.record import Record
 
@@ -189,17 +189,18 @@ class SQLiteMemory(BaseMemory):
             connection.executemany("UPDATE records SET used = ? WHERE id = ?", used)
 
 
-class _Connection:
+class _Connection(ForkAware):
     """A connection to the file, for one thread at a time."""
 
     def __init__(self, path: str, deadline: float) -> None:
+        super().__init__()
         self._path = path
         self._deadline = deadline
         self._circuit = Circuit("the SQLite file")
         self._lock = threading.Lock()
         self._open: sqlite3.Connection | None = None
-        self._inherited: list[sqlite3.Connection] = []
-        renew_after_fork(self)
+        self._forking = False
+        self._inherited: sqlite3.Connection | None = None
 
     @contextlib.contextmanager
     def use(self, end: float | None = None) -> Generator[sqlite3.Connection]:
@@ -235,12 +236,24 @@ class _Connection:
             self._drop()
             self._circuit.reset()
 
-    def after_fork(self) -> None:
-        """A connection must not be used across a fork, not even to close it: the child only holds on to it."""
-        if self._open is not None:
-            self._inherited.append(self._open)
-        self._open = None
+    def before_fork(self) -> None:
+        """Close the file: its locks do not pass to the child (https://www.sqlite.org/howtocorrupt.html, 2.6)."""
+        self._forking = self._lock.acquire(timeout=PATIENCE)
+        if self._forking and self._path != ":memory:":
+            with contextlib.suppress(sqlite3.Error):
+                self._drop()
+
+    def after_fork_in_parent(self) -> None:
+        """Let the others go on; the next use opens the file again."""
+        if self._forking:
+            self._forking = False
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew. A connection that could not be closed is left alone: closing it is using it."""
+        self._open, self._inherited = None, self._open
         self._lock = threading.Lock()
+        self._forking = False
         self._circuit.reset()
 
     def __del__(self) -> None:

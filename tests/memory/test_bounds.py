@@ -1,0 +1,113 @@
+"""What a memory keeps alive is bounded by what it was told, whatever the messages hold."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from litellm import Message as LitellmMessage
+
+from compacter.memory import InProcessMemory
+from compacter.memory.match import Matcher
+from compacter.messages.format import MessageFormat
+
+Talk = Callable[..., list[dict[str, Any]]]
+SUMMARY = {"role": "user", "content": "[summary] So far."}
+MOST = 1 << 20
+
+
+def picture(number: int) -> str:
+    """A picture as base64 text, 200 kB, each another one."""
+    return f"data:image/png;base64,{number:08d}" + "A" * 200_000
+
+
+def with_pictures(talk: Talk, about: str) -> list[Any]:
+    """A history in which every user message holds a picture."""
+    history: list[Any] = talk(20, about)
+    for number in range(1, 20, 2):
+        image = {"type": "image_url", "image_url": {"url": picture(number)}}
+        history[number] = {"role": "user", "content": [{"type": "text", "text": about}, image]}
+    return history
+
+
+def as_objects(talk: Talk, about: str) -> list[Any]:
+    """A history of an SDK's objects with long texts."""
+    return [
+        message if message["role"] != "assistant" else LitellmMessage(**{**message, "content": about * 20_000})
+        for message in talk(20, about)
+    ]
+
+
+def plain(talk: Talk, about: str) -> list[Any]:
+    """A history of short texts."""
+    return talk(300, about)
+
+
+def alive(root: object) -> int:
+    """Bytes that are reachable from an object, but for classes, functions and modules."""
+    seen: dict[int, object] = {}
+    left = [root]
+    while left:
+        item = left.pop()
+        if id(item) in seen or isinstance(item, (type, type(sys), type(alive))):
+            continue
+        seen[id(item)] = item
+        left.extend(gc.get_referents(item))
+    return sum(sys.getsizeof(item, 0) for item in seen.values())
+
+
+@pytest.mark.parametrize("make", [with_pictures, as_objects, plain], ids=lambda make: make.__name__)
+def test_all_that_is_kept_alive_is_within_the_bound(
+    openai: MessageFormat, talk: Talk, make: Callable[[Talk, str], list[Any]]
+) -> None:
+    memory = InProcessMemory(max_bytes=MOST)
+    matcher = Matcher(memory)
+    empty = alive(memory)
+    for user in range(30):
+        history = make(talk, f"journey {user} ")
+        after = [history[0], SUMMARY, *history[15:]]
+        matcher.remember("scope", openai, history, after)
+        assert matcher.view("scope", openai, history) == after
+    assert len(memory) == 30
+    assert alive(memory) - empty <= 1.2 * MOST
+
+
+def test_edited_messages_that_are_put_in_count_in_full(openai: MessageFormat, talk: Talk) -> None:
+    memory = InProcessMemory(max_bytes=MOST)
+    matcher = Matcher(memory)
+    for user in range(30):
+        history = talk(20, f"journey {user}")
+        shortened = {"role": "assistant", "content": f"{user}" + "🙂" * 40_000}
+        matcher.remember("scope", openai, history, [history[0], SUMMARY, shortened, *history[17:]])
+    assert 1 <= len(memory) <= 6
+    assert alive(memory) <= 1.2 * MOST
+
+
+def test_a_record_holds_no_text_of_what_was_folded(openai: MessageFormat, talk: Talk) -> None:
+    memory = InProcessMemory()
+    history = talk(20, "a secret journey")
+    Matcher(memory).remember("scope", openai, history, [history[0], SUMMARY, *history[15:]])
+    saved: list[str] = []
+
+    class Spying(InProcessMemory):
+        def save(self, record: Any) -> None:
+            saved.append(record.to_json())
+
+    Matcher(Spying()).remember("scope", openai, history, [history[0], SUMMARY, *history[15:]])
+    assert len(saved) == 1
+    assert "secret" not in saved[0]
+    assert "So far" in saved[0]
+
+
+def test_clearing_lets_go_of_everything(openai: MessageFormat, talk: Talk) -> None:
+    memory = InProcessMemory()
+    empty = alive(memory)
+    history = talk(300)
+    matcher = Matcher(memory)
+    matcher.remember("scope", openai, history, [history[0], SUMMARY, *history[250:]])
+    memory.clear()
+    assert matcher.nothing_known()
+    assert alive(memory) <= empty + 1_000

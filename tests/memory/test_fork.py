@@ -1,0 +1,88 @@
+"""A forked child shares no lock, no flight and no connection with its parent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compacter.fork import Lock
+from compacter.memory import InProcessMemory, Record, RedisMemory, SQLiteMemory
+
+PROGRAM = Path(__file__).with_name("forking.py")
+RECORD = Record("k", 3, (), (), "d", "l")
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+
+
+@pytest.mark.parametrize(("kind", "children"), [("in process", 50), ("sqlite", 12), ("redis", 12)])
+def test_every_child_of_a_busy_parent_comes_through(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    namespace: str,
+    environment: dict[str, str],
+    kind: str,
+    children: int,
+) -> None:
+    place = request.getfixturevalue("redis_url") if kind == "redis" else str(tmp_path / "memory.db")
+    arguments = [sys.executable, PROGRAM, kind, place, namespace, str(children)]
+    ended = subprocess.run(arguments, env=environment, timeout=240, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr[-4_000:]
+
+
+def child(work: object) -> int:
+    """The exit code of a child that evaluates ``work()``: 0 if it is true."""
+    process = os.fork()
+    if process == 0:
+        try:
+            os._exit(0 if work() else 1)  # type: ignore[operator]
+        except BaseException:  # noqa: BLE001 - told by the exit code
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def test_a_child_finds_a_lock_free_and_the_parent_goes_on() -> None:
+    lock = Lock()
+
+    def locked() -> bool:
+        with lock:
+            return True
+
+    assert child(locked) == 0
+    assert locked()
+
+
+def test_a_child_keeps_the_records_of_its_parent_and_has_its_own_from_then_on() -> None:
+    memory = InProcessMemory()
+    memory.save(RECORD)
+
+    def forgets() -> bool:
+        found = list(memory.find(["k"])) == [RECORD]
+        memory.clear()
+        return found and len(memory) == 0
+
+    assert child(forgets) == 0
+    assert list(memory.find(["k"])) == [RECORD]
+
+
+def test_a_child_cannot_give_back_its_parents_claim(tmp_path: Path) -> None:
+    memory = SQLiteMemory(tmp_path / "memory.db")
+    held = memory.claim("k", 60)
+    assert held is not None
+
+    def releases() -> bool:
+        held.release()
+        return memory.claim("k", 60) is None
+
+    assert child(releases) == 0
+    held.release()
+    assert memory.claim("k", 60) is not None
+
+
+def test_a_child_uses_the_same_redis_through_a_connection_of_its_own(redis_memory: RedisMemory) -> None:
+    redis_memory.save(RECORD)
+    assert child(lambda: list(redis_memory.find(["k"])) == [RECORD]) == 0
+    assert list(redis_memory.find(["k"])) == [RECORD]

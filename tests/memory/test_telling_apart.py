@@ -1,0 +1,247 @@
+"""One conversation never gets another one's summary, and nothing that cannot be read raises into a call."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compacter import Compacter
+from compacter.memory import InProcessMemory, SQLiteMemory
+from compacter.memory.digest import conversation_digest, flight_key, message_digest
+from compacter.memory.match import Matcher
+from compacter.messages.fields import Unencodable
+from compacter.messages.format import get_format
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+OPENAI, ANTHROPIC = get_format("openai"), get_format("anthropic")
+SUMMARY = {"role": "user", "content": "[summary] So far."}
+
+
+def asking(arguments: Any) -> list[Any]:
+    """A history whose first folded message is a tool call with these arguments."""
+    return [
+        {"role": "user", "content": "Go on."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "act", "input": arguments}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "Done."}]},
+        {"role": "assistant", "content": "It is done."},
+        {"role": "user", "content": "And now?"},
+    ]
+
+
+DIFFERENT = [
+    ({"force": True}, {"force": 1}),
+    ({"force": False}, {"force": 0}),
+    ({"size": 1}, {"size": 1.0}),
+    ({"size": 0.0}, {"size": -0.0}),
+    ({"size": 1}, {"size": "1"}),
+    ({"force": True}, {"force": "true"}),
+    ({"force": None}, {"force": "null"}),
+    ({"list": [1, True]}, {"list": [True, 1]}),
+    ({"list": [[], {}]}, {"list": [{}, []]}),
+    ({"list": ["a", "b"]}, {"list": ["ab"]}),
+    ({"text": "a" * 3_000 + "b"}, {"text": "a" * 3_000 + "c"}),
+    ({"cache_control": {"type": "ephemeral"}}, {"cache_control": {"type": "none"}}),
+    ({"cache_control": "no-store"}, {}),
+    ({"x": None}, {}),
+    ({"n": 2**61 - 1}, {"n": 0}),
+    ({"n": -1}, {"n": -2}),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT, ids=repr)
+@pytest.mark.parametrize("seen", [True, False], ids=["seen before", "looked up"])
+def test_arguments_that_differ_are_told_apart(one: Any, other: Any, seen: bool) -> None:
+    memory = InProcessMemory()
+    history, edited = asking(one), asking(other)
+    after = [SUMMARY, history[4]]
+    matcher = Matcher(memory, alternate=False)
+    matcher.remember("scope", ANTHROPIC, history, after)
+    if seen:
+        assert matcher.view("scope", ANTHROPIC, history) == after
+    else:
+        memory._attached.clear()
+    assert matcher.view("scope", ANTHROPIC, edited) is None
+    assert matcher.view("scope", ANTHROPIC, history) == after
+    history[1]["content"][0]["input"] = other
+    assert matcher.view("scope", ANTHROPIC, history) is None
+
+
+class Hidden:
+    """A message whose data stand behind properties, as in some vendors' SDKs."""
+
+    def __init__(self, role: str, text: str) -> None:
+        self._role, self._text = role, text
+
+    role = property(lambda self: self._role)
+    content = property(lambda self: self._text)
+
+
+class Slotted:
+    __slots__ = ("_text", "role")
+
+    def __init__(self, role: str, text: str) -> None:
+        self.role, self._text = role, text
+
+    content = property(lambda self: self._text)
+
+
+class Raising:
+    """A message that cannot be read at all."""
+
+    role = "user"
+
+    @property
+    def content(self) -> str:
+        raise RuntimeError("not now")
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("not now")
+
+
+def nested(levels: int) -> Any:
+    value: Any = "deep"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def cyclic() -> Any:
+    value: dict[str, Any] = {}
+    value["self"] = value
+    return value
+
+
+UNREADABLE: dict[str, Callable[[], Any]] = {
+    "behind properties": lambda: Hidden("user", "One."),
+    "in slots": lambda: Slotted("user", "One."),
+    "raising": Raising,
+    "keys of two types": lambda: {"role": "user", "content": "x", "extra": {1: "a", "b": 2, None: 3}},
+    "nested without end": cyclic,
+    "nested deeply": lambda: {"role": "user", "content": "x", "extra": nested(5_000)},
+    "nested 600 levels": lambda: {"role": "user", "content": "x", "extra": nested(600)},
+    "a number of 5,000 digits": lambda: {"role": "user", "content": "x", "n": 10**5_000},
+    "a bare object": object,
+    "a set": lambda: {"role": "user", "content": "x", "extra": {1, 2}},
+    "a generator": lambda: {"role": "user", "content": (part for part in "ab")},
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(name: str, place: int) -> None:
+    memory, told = InProcessMemory(), list[str]()
+    matcher = Matcher(memory, on_unencodable=told.append)
+    plain = [{"role": ("user", "assistant")[number % 2], "content": f"Message {number}."} for number in range(9)]
+    matcher.remember("scope", OPENAI, plain, [SUMMARY, *plain[6:]])
+    history: list[Any] = list(plain)
+    history[place] = UNREADABLE[name]()
+    other: list[Any] = list(plain)
+    other[place] = UNREADABLE[name]()
+    assert matcher.view("scope", OPENAI, history) is None
+    before = len(memory)
+    matcher.remember("scope", OPENAI, history, [SUMMARY, *history[6:]])
+    if len(memory) > before:
+        # It can be encoded after all: then it stands for this content and no other.
+        assert message_digest(OPENAI, history[place]) == message_digest(OPENAI, other[place])
+    else:
+        assert matcher.view("scope", OPENAI, other) is None
+        assert len(told) <= 1
+    assert isinstance(conversation_digest(OPENAI, history), str)
+    assert flight_key("scope", OPENAI, plain) == flight_key("scope", OPENAI, plain)
+    assert matcher.view("scope", OPENAI, plain) == [SUMMARY, *plain[6:]]
+
+
+@pytest.mark.parametrize("kind", [Hidden, Slotted])
+def test_two_messages_with_hidden_data_are_never_taken_for_one(kind: Callable[[str, str], Any]) -> None:
+    memory = InProcessMemory()
+    matcher = Matcher(memory, alternate=False)
+
+    def talk(text: str) -> list[Any]:
+        return [kind(("user", "assistant")[number % 2], f"{text} {number}") for number in range(9)]
+
+    one, other = talk("My salary is"), talk("The weather is")
+    matcher.remember("scope", OPENAI, one, [SUMMARY, *one[6:]])
+    assert matcher.view("scope", OPENAI, other) is None
+    assert flight_key("scope", OPENAI, one[:6]) != flight_key("scope", OPENAI, other[:6])
+
+
+def test_the_reason_is_told_once() -> None:
+    told: list[str] = []
+    matcher = Matcher(InProcessMemory(), on_unencodable=told.append)
+    history = [{"role": "user", "content": "x", "n": 10**5_000}, *asking({})]
+    for _ in range(3):
+        matcher.remember("scope", OPENAI, history, [SUMMARY, history[-1]])
+    assert len(told) == 1
+
+
+def test_a_summary_that_cannot_be_stored_is_not_kept(tmp_path: Any) -> None:
+    told: list[str] = []
+    memory = SQLiteMemory(tmp_path / "memory.db")
+    history = asking({})
+    odd = {"role": "user", "content": [{"type": "text", "compacter:bytes": "YWJj"}]}
+    Matcher(memory, on_unencodable=told.append).remember("scope", ANTHROPIC, history, [odd, history[4]])
+    assert Matcher(memory, alternate=False).view("scope", ANTHROPIC, history) is None
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("name", ["keys of two types", "nested 600 levels", "a number of 5,000 digits"])
+def test_calls_go_on_whatever_a_later_history_begins_with(name: str) -> None:
+    model, sent = ScriptedModel(window=900), list[int]()
+
+    def completion(model_name: str, messages: list[Any]) -> Any:
+        if isinstance(messages[0].get("content"), str) and len(messages[0]) == 2:
+            return model.completion(model_name, messages)
+        sent.append(len(messages))
+        return {"choices": []}
+
+    wrapped = Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)
+    talk = [{"role": ("user", "assistant")[number % 2], "content": f"Message {number}. " * 9} for number in range(41)]
+    wrapped("model", talk)
+    wrapped("model", [UNREADABLE[name](), {"role": "user", "content": "Hello?"}])
+    assert sent == [2]
+
+
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.binary(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def same(one: Any, other: Any) -> bool:
+    """The plain model: equal by type and value, all the way down."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return repr(one) == repr(other)
+
+
+@given(json_values, json_values)
+def test_comparing_with_what_was_seen_agrees_with_types_and_values(one: Any, other: Any) -> None:
+    memory = InProcessMemory()
+    matcher = Matcher(memory, alternate=False)
+    history = asking({"value": one})
+    matcher.remember("scope", ANTHROPIC, history, [SUMMARY, history[4]])
+    if len(memory):
+        assert matcher.view("scope", ANTHROPIC, copy.deepcopy(history)) is not None
+        if not same(one, other) and type(one) is not bytes and type(other) is not bytes:
+            digests = [message_digest(ANTHROPIC, asking({"value": value})[1]) for value in (one, other)]
+            found = matcher.view("scope", ANTHROPIC, asking({"value": other})) is not None
+            assert found is (digests[0] == digests[1])
+
+
+def test_digests_raise_one_exception() -> None:
+    for make in UNREADABLE.values():
+        try:
+            message_digest(OPENAI, make())
+        except Unencodable:
+            continue

@@ -1,0 +1,310 @@
+"""A memory in trouble costs a call nothing but the memory: at most its deadline, and then nothing for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compacter import Compacter
+from compacter.memory import Memory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
+from compacter.memory.base import LEASE, Circuit, Lease
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+RECORD = Record("k", 3, (), (), "d", "l")
+DEADLINE = 0.2
+FAR_MORE = 10.0
+"""Seconds that no operation may take, however busy the machine is."""
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Path]:
+    """A file in which another connection is writing, and goes on."""
+    path = tmp_path / "memory.db"
+    SQLiteMemory(path).save(RECORD)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    yield path
+    writer.execute("ROLLBACK")
+    writer.close()
+
+
+@contextlib.contextmanager
+def serving(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """The URL of a server that treats each connection so."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ended = threading.Event()
+
+        def serve() -> None:
+            while not ended.is_set():
+                with contextlib.suppress(OSError):
+                    connection, _ = listener.accept()
+                    threading.Thread(target=treat, args=(connection,), daemon=True).start()
+
+        def treat(connection: socket.socket) -> None:
+            with contextlib.suppress(OSError), connection:
+                while not ended.is_set():
+                    answer(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
+        ended.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+def trickle(connection: socket.socket) -> None:
+    """An answer that never ends, a byte at a time: no single wait is long."""
+    connection.sendall(b"+")
+    for _ in range(20):
+        time.sleep(DEADLINE / 8)
+        connection.sendall(b"x")
+
+
+def silent(connection: socket.socket) -> None:
+    """No answer at all."""
+    connection.recv(1)
+
+
+def took(action: Callable[[], object]) -> float:
+    """Seconds that something took which raises ``MemoryUnavailable``."""
+    started = time.monotonic()
+    with pytest.raises(MemoryUnavailable):
+        action()
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("answer", [trickle, silent])
+def test_a_server_that_does_not_finish_its_answer_is_given_up(answer: Callable[[socket.socket], None]) -> None:
+    with serving(answer) as url:
+        memory = RedisMemory(url, deadline=DEADLINE)
+        assert DEADLINE <= took(lambda: memory.find(["a", "b"])) < FAR_MORE
+        with pytest.raises(MemoryUnavailable, match="a moment ago"):
+            memory.save(RECORD)
+        with pytest.raises(MemoryUnavailable, match="a moment ago"):
+            memory.claim("k", 60)
+
+
+@pytest.mark.parametrize("answer", [trickle, silent])
+async def test_so_it_is_with_an_asyncio_client(answer: Callable[[socket.socket], None]) -> None:
+    aio = pytest.importorskip("redis.asyncio")
+    with serving(answer) as url:
+        async with aio.Redis.from_url(url) as client:
+            memory = RedisMemory(client, deadline=DEADLINE)
+            with pytest.raises(MemoryUnavailable, match="did not answer"):
+                await memory.afind(["a"])
+            with pytest.raises(MemoryUnavailable, match="a moment ago"):
+                await memory.asave(RECORD)
+
+
+def test_a_memory_with_an_asyncio_client_says_that_it_serves_async_calls_only(redis_url: str) -> None:
+    aio = pytest.importorskip("redis.asyncio")
+    memory = RedisMemory(aio.Redis.from_url(redis_url))
+    assert memory.asynchronous
+    with pytest.raises(TypeError, match="async calls only"):
+        memory.find(["k"])
+
+
+def test_records_are_found_while_another_process_is_writing(locked: Path) -> None:
+    assert list(SQLiteMemory(locked, deadline=DEADLINE).find(["k"])) == [RECORD]
+
+
+def test_a_file_that_stays_locked_costs_one_deadline_and_then_nothing_for_a_while(locked: Path) -> None:
+    memory = SQLiteMemory(locked, deadline=DEADLINE)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        memory.save(RECORD)
+    started = time.monotonic()
+    for _ in range(1_000):
+        with pytest.raises(MemoryUnavailable, match="a moment ago"):
+            memory.save(RECORD)
+    assert time.monotonic() - started < 1_000 * DEADLINE
+    assert list(memory.find(["k"])) == [RECORD]
+
+
+def test_threads_do_not_wait_for_each_others_waiting(locked: Path) -> None:
+    memory = SQLiteMemory(locked, deadline=DEADLINE)
+    start = threading.Barrier(40)
+
+    def save(_: int) -> float:
+        start.wait()
+        started = time.monotonic()
+        with pytest.raises((sqlite3.OperationalError, MemoryUnavailable)):
+            memory.save(RECORD)
+        return time.monotonic() - started
+
+    with ThreadPoolExecutor(40) as pool:
+        longest = max(pool.map(save, range(40)))
+    assert longest < 40 * DEADLINE / 2
+
+
+def test_a_locked_file_can_be_opened_and_is_used_later(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    memory = SQLiteMemory(path, deadline=DEADLINE)
+    writer.execute("ROLLBACK")
+    writer.close()
+    memory.close()
+    memory.save(RECORD)
+    assert list(memory.find(["k"])) == [RECORD]
+
+
+def test_a_locked_file_does_not_hold_a_call_up(locked: Path) -> None:
+    model = ScriptedModel(window=900)
+    compacter = Compacter(memory=SQLiteMemory(locked, deadline=DEADLINE), summarizer=ScriptedSummarizer("Short."))
+    history = [{"role": "user", "content": f"Question {number}. " * 10} for number in range(40)]
+    started = time.monotonic()
+    for _ in range(3):
+        compacter.wrap(model.completion)("model", history)
+    assert time.monotonic() - started < FAR_MORE
+    assert compacter.totals.rounds == 3
+
+
+def test_after_the_pause_one_operation_tries_and_success_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    circuit = Circuit("the store")
+    circuit.check()
+    circuit.failed()
+    with pytest.raises(MemoryUnavailable, match="the store failed a moment ago"):
+        circuit.check()
+    now += 5
+    circuit.check()
+    with pytest.raises(MemoryUnavailable):
+        circuit.check()
+    circuit.succeeded()
+    circuit.check()
+    circuit.check()
+
+
+def test_a_failure_is_noticed_by_those_that_were_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    circuit = Circuit("the store")
+    before = circuit.check()
+    now += 1
+    circuit.failed()
+    with pytest.raises(MemoryUnavailable):
+        circuit.check(before)
+
+
+def test_an_operation_that_was_given_up_lengthens_the_pause_until_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    circuit, go_on = Circuit("the store"), threading.Event()
+
+    def stuck() -> None:
+        go_on.wait(60)
+
+    with pytest.raises(MemoryUnavailable, match="did not answer"):
+        circuit.within(0.01, stuck)
+    real = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: real() + now - 100)
+    now += 30
+    with pytest.raises(MemoryUnavailable):
+        circuit.check()
+    now += 31
+    circuit.check()
+    go_on.set()
+
+
+def test_what_an_operation_raises_in_its_thread_is_raised() -> None:
+    circuit = Circuit("the store")
+    with pytest.raises(TimeoutError, match="its own"):
+        circuit.within(60, lambda: (_ for _ in ()).throw(TimeoutError("its own")))
+    assert circuit.within(60, lambda: 7) == 7
+
+
+# -- claims of the dead ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+def test_the_claim_of_a_process_that_was_killed_runs_out_soon(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path, namespace: str, environment: dict[str, str]
+) -> None:
+    place = str(tmp_path / "memory.db") if kind == "sqlite" else request.getfixturevalue("redis_url")
+    make = f"SQLiteMemory({place!r})" if kind == "sqlite" else f"RedisMemory({place!r}, namespace={namespace!r})"
+    program = f"""
+import sys
+from compacter import SQLiteMemory, RedisMemory
+memory = {make}
+held = memory.claim("k", 600)
+print("held", held is not None, flush=True)
+sys.stdin.read()
+"""
+    memory: Memory = SQLiteMemory(place) if kind == "sqlite" else RedisMemory(place, namespace=namespace)
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held True\n"
+        # It is renewed for as long as the process lives.
+        end = time.monotonic() + 1.5 * LEASE
+        while time.monotonic() < end:
+            assert memory.claim("k", 60) is None
+        os.kill(process.pid, signal.SIGKILL)
+        died = time.monotonic()
+        while (claim := memory.claim("k", 60)) is None:
+            assert time.monotonic() - died < FAR_MORE
+        claim.release()
+
+
+def counted(renewals: threading.Semaphore) -> Callable[[], bool]:
+    """A renewal that succeeds and is counted."""
+
+    def renew() -> bool:
+        renewals.release()
+        return True
+
+    return renew
+
+
+def test_a_claim_is_not_renewed_after_its_seconds() -> None:
+    renewals = threading.Semaphore(0)
+    lease = Lease(LEASE + 0.1, counted(renewals), lambda: None)
+    assert not renewals.acquire(timeout=0.7)
+    lease.release()
+
+
+def test_a_claim_that_was_lost_is_not_renewed_any_more() -> None:
+    renewals = threading.Semaphore(0)
+    lease = Lease(600, counted(renewals), lambda: None)
+    assert renewals.acquire(timeout=60)
+    before = threading.active_count()
+    del lease
+    end = time.monotonic() + 60
+    while threading.active_count() >= before and time.monotonic() < end:
+        renewals.acquire(timeout=0.05)
+    assert threading.active_count() < before
+
+
+async def test_the_claim_of_an_asyncio_client_is_renewed_and_given_back(redis_url: str, namespace: str) -> None:
+    aio = pytest.importorskip("redis.asyncio")
+    async with aio.Redis.from_url(redis_url) as client:
+        memory = RedisMemory(client, namespace=namespace)
+        held = await memory.aclaim("k", 600)
+        assert held is not None
+        await client.pexpire(f"{namespace}:claims:k", 1_000)
+        end = time.monotonic() + 60
+        while await client.pttl(f"{namespace}:claims:k") <= 1_000:
+            await asyncio.sleep(0.05)
+            assert time.monotonic() < end
+        assert await memory.aclaim("k", 600) is None
+        await held.release()
+        again: Any = await memory.aclaim("k", 600)
+        await held.release()
+        assert await memory.aclaim("k", 600) is None
+        await again.release()
