@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anthropic
+import openai
 import pytest
 
 from compacter import Compacter, CompactionEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.clients import loopback
 else:
@@ -179,3 +183,61 @@ def converse() -> list[Any]:
             history.append({"role": "user", "content": [{"toolResult": result}]})
         history.append({"role": "assistant", "content": [{"text": answer}]})
     return [*history, {"role": "user", "content": [{"text": "Which colour has the harbour?"}]}]
+
+
+class Vendor:
+    """One vendor's method, its server and the history that is too long for it."""
+
+    def __init__(self, path: str, server: loopback.Provider, history: list[Any]) -> None:
+        self.path = path
+        self.server = server
+        self.history = history
+        self.param = "input" if path == "responses" else "messages"
+
+    @property
+    def is_anthropic(self) -> bool:
+        return self.path.endswith("messages")
+
+    def client(self, *, asynchronous: bool = False) -> Any:
+        options: dict[str, Any] = {"base_url": self.server.url, "api_key": "none", "max_retries": 0}
+        if self.is_anthropic:
+            return (anthropic.AsyncAnthropic if asynchronous else anthropic.Anthropic)(**options)
+        options["base_url"] += "/v1"
+        return (openai.AsyncOpenAI if asynchronous else openai.OpenAI)(**options)
+
+    def method(self, client: Any, name: str = "create") -> Callable[..., Any]:
+        """The client's method; ``name`` may lead there by way of ``with_raw_response``."""
+        found: Callable[..., Any] = functools.reduce(getattr, (*self.path.split("."), *name.split(".")), client)
+        return found
+
+    def options(self, history: list[Any] | None = None, **more: Any) -> dict[str, Any]:
+        messages = copy.deepcopy(self.history) if history is None else history
+        options = {"model": "m", self.param: messages, **more}
+        return {**options, "max_tokens": 50} if self.is_anthropic else options
+
+    def words(self, reply: Any) -> str:
+        if self.path == "responses":
+            return str(reply.output_text)
+        return str(reply.content[0].text if self.is_anthropic else reply.choices[0].message.content)
+
+    @staticmethod
+    def text_of(event: Any) -> str:
+        """The words of one event, which has a delta or choices that have one."""
+        choices = getattr(event, "choices", None)
+        delta = choices[0].delta if choices else getattr(event, "delta", None)
+        found = delta if isinstance(delta, str) else getattr(delta, "text", None) or getattr(delta, "content", None)
+        return found if isinstance(found, str) else ""
+
+
+VENDORS = {
+    "chat.completions": ("openai_server", "chat"),
+    "responses": ("openai_server", "items"),
+    "messages": ("anthropic_server", "blocks"),
+    "beta.messages": ("anthropic_server", "blocks"),
+}
+
+
+@pytest.fixture(params=VENDORS)
+def vendor(request: pytest.FixtureRequest) -> Vendor:
+    server, history = VENDORS[request.param]
+    return Vendor(request.param, request.getfixturevalue(server), request.getfixturevalue(history))

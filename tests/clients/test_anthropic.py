@@ -99,29 +99,6 @@ def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
     assert anthropic_server.bodies[-1]["messages"][-1]["content"][0]["cache_control"] == {"type": "ephemeral"}
 
 
-def test_create_streaming(
-    client: anthropic.Anthropic,
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
-    refusing: Any,
-) -> None:
-    anthropic_server.refuse = refusing
-    stream = compacter.wrap(client).messages.create(messages=blocks, stream=True, **OPTIONS)
-    assert isinstance(stream, anthropic.Stream)
-    kinds, text = [], ""
-    for event in stream:
-        kinds.append(event.type)
-        if event.type == "content_block_delta" and event.delta.type == "text_delta":
-            text += event.delta.text
-    assert text == words
-    assert (kinds[0], kinds[-1]) == ("message_start", "message_stop")
-    assert kinds.count("message_start") == 1
-    check(anthropic_server, blocks, events)
-
-
 def test_the_stream_helper(
     client: anthropic.Anthropic,
     anthropic_server: Provider,
@@ -178,54 +155,6 @@ def test_a_stream_helper_that_is_left_closes_its_response(
     assert stream.response.is_closed
 
 
-def test_parse_raw_and_beta(
-    client: anthropic.Anthropic,
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
-) -> None:
-    wrapped = compacter.wrap(client)
-    parsed = wrapped.messages.parse(messages=blocks, output_format=Colour, **OPTIONS)
-    assert parsed.parsed_output == Colour(colour="blue")
-    check(anthropic_server, blocks, events)
-    raw = wrapped.messages.with_raw_response.create(messages=blocks, **OPTIONS)
-    assert raw.parse().content[0].text == words
-    with wrapped.beta.messages.with_streaming_response.create(messages=blocks, **OPTIONS) as response:
-        assert response.parse().content[0].text == words
-
-
-def test_the_raw_response(
-    client: anthropic.Anthropic,
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
-) -> None:
-    raw = compacter.wrap(client).with_raw_response.messages.create(messages=blocks, **OPTIONS)
-    assert raw.parse().content[0].text == words
-    check(anthropic_server, blocks, events)
-
-
-async def test_the_async_client(
-    aclient: anthropic.AsyncAnthropic,
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
-) -> None:
-    wrapped = compacter.wrap(aclient)
-    for _ in range(2):
-        reply = await wrapped.messages.create(messages=blocks, tools=TOOLS, **OPTIONS)
-        assert reply.content[0].text == words
-        if len(events) == 1 and _ == 0:
-            check(anthropic_server, blocks, events)
-    assert len(events) == 1
-
-
 async def test_async_streams(
     aclient: anthropic.AsyncAnthropic,
     anthropic_server: Provider,
@@ -248,19 +177,6 @@ async def test_async_streams(
     async with wrapped.beta.messages.stream(messages=blocks, **OPTIONS) as beta:
         assert await beta.get_final_text() == words
     assert len(events) == 1
-
-
-def test_copies_are_wrapped(
-    client: anthropic.Anthropic,
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
-) -> None:
-    again = compacter.wrap(client).with_options(timeout=30).copy(max_retries=1)
-    assert again.messages.create(messages=blocks, **OPTIONS).content[0].text == words
-    check(anthropic_server, blocks, events)
 
 
 def test_a_single_method_can_be_wrapped(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import inspect
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -52,38 +50,6 @@ def pieces(chunks: list[Any]) -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
 
-def test_create(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-) -> None:
-    before = copy.deepcopy(chat)
-    reply = compacter.wrap(client).chat.completions.create(model=MODEL, messages=chat)
-    assert reply.choices[0].message.content == words
-    assert chat == before
-    check(openai_server, chat, events)
-
-
-def test_create_streaming(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-    refusing: Any,
-) -> None:
-    openai_server.refuse = refusing
-    stream = compacter.wrap(client).chat.completions.create(model=MODEL, messages=chat, stream=True)
-    assert isinstance(stream, openai.Stream)
-    with stream:
-        assert pieces(list(stream)) == words
-    check(openai_server, chat, events)
-
-
 def test_the_stream_helper(
     client: openai.OpenAI,
     openai_server: Provider,
@@ -102,82 +68,6 @@ def test_the_stream_helper(
                 assert event.snapshot == seen
         assert stream.get_final_completion().choices[0].message.content == words == seen
     check(openai_server, chat, events)
-
-
-def test_parse(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-) -> None:
-    reply = compacter.wrap(client).chat.completions.parse(model=MODEL, messages=chat, response_format=Colour)
-    assert reply.choices[0].message.parsed == Colour(colour="blue")
-    check(openai_server, chat, events)
-
-
-def test_the_raw_response(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-) -> None:
-    raw = compacter.wrap(client).chat.completions.with_raw_response.create(model=MODEL, messages=chat)
-    assert raw.headers["content-type"] == "application/json"
-    assert raw.parse().choices[0].message.content == words
-    check(openai_server, chat, events)
-
-
-def test_the_streaming_response(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-) -> None:
-    completions = compacter.wrap(client).with_streaming_response.chat.completions
-    with completions.create(model=MODEL, messages=chat) as response:
-        assert response.parse().choices[0].message.content == words
-    check(openai_server, chat, events)
-
-
-@pytest.mark.parametrize("copying", ["copy", "with_options"])
-def test_a_copy_of_a_wrapped_client_is_wrapped(
-    copying: str,
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-) -> None:
-    again = getattr(getattr(compacter.wrap(client), copying)(timeout=30), copying)(max_retries=1)
-    assert type(again) is openai.OpenAI
-    assert (again.timeout, again.max_retries) == (30, 1)
-    assert again.chat.completions.create(model=MODEL, messages=chat).choices[0].message.content == words
-    check(openai_server, chat, events)
-
-
-async def test_the_async_client(
-    aclient: openai.AsyncOpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-) -> None:
-    wrapped = compacter.wrap(aclient)
-    reply = await wrapped.chat.completions.create(model=MODEL, messages=chat)
-    assert reply.choices[0].message.content == words
-    check(openai_server, chat, events)
-    # With a record in force the quiet path is left: the same answer, in one request.
-    sent = len(openai_server.bodies)
-    reply = await wrapped.chat.completions.create(model=MODEL, messages=chat)
-    assert reply.choices[0].message.content == words
-    assert (len(openai_server.bodies), len(events)) == (sent + 1, 1)
 
 
 async def test_async_streams(
@@ -199,24 +89,6 @@ async def test_async_streams(
         assert (await helper.get_final_completion()).choices[0].message.content == words
 
 
-async def test_async_raw_and_parsed(
-    aclient: openai.AsyncOpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-) -> None:
-    wrapped = compacter.wrap(aclient)
-    raw = await wrapped.chat.completions.with_raw_response.create(model=MODEL, messages=chat)
-    assert raw.parse().choices[0].message.content == words
-    check(openai_server, chat, events)
-    async with wrapped.chat.completions.with_streaming_response.create(model=MODEL, messages=chat) as live:
-        assert (await live.parse()).choices[0].message.content == words
-    parsed = await wrapped.chat.completions.parse(model=MODEL, messages=chat, response_format=Colour)
-    assert parsed.choices[0].message.parsed == Colour(colour="blue")
-
-
 def test_responses(
     client: openai.OpenAI,
     openai_server: Provider,
@@ -231,18 +103,6 @@ def test_responses(
     assert "Be terse." not in str(openai_server.bodies[1])
     assert openai_server.bodies[1]["max_output_tokens"]
     assert openai_server.bodies[-1]["instructions"] == "Be terse."
-
-
-def test_responses_parse(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    items: list[Any],
-) -> None:
-    reply = compacter.wrap(client).responses.parse(model=MODEL, input=items, text_format=Colour)
-    assert reply.output_parsed == Colour(colour="blue")
-    check(openai_server, items, events, "input")
 
 
 def test_responses_streaming(
@@ -284,21 +144,6 @@ def test_other_errors_come_as_they_are(client: openai.OpenAI, openai_server: Pro
     with pytest.raises(TypeError, match="model"):
         compacter.wrap(client).chat.completions.create(messages=[])  # type: ignore[call-overload]
     assert openai_server.bodies == []
-
-
-def test_a_single_method_can_be_wrapped(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-) -> None:
-    create = compacter.wrap(client.chat.completions.create)
-    assert create(model=MODEL, messages=chat).choices[0].message.content == words
-    check(openai_server, chat, events)
-    assert inspect.ismethod(create)
-    assert client.chat.completions.create != create
 
 
 def test_two_compacters_may_wrap_one_client(

@@ -350,6 +350,13 @@ def edited_by_provider(reply: object) -> bool:
     https://platform.claude.com/docs/en/build-with-claude/context-editing), steps in ``usage.iterations``, a
     ``compaction`` block or item, and the stop reason ``compaction``.
     """
+    try:
+        return _edited(reply)
+    except Exception:  # noqa: BLE001 - an unknown type; a reply that cannot be read is a reply
+        return False
+
+
+def _edited(reply: object) -> bool:
     if reply is None or isinstance(reply, (str, bytes)):
         return False
     extra = member(reply, "provider_specific_fields")
@@ -388,7 +395,7 @@ def characters_sent(value: object) -> int:
 
 def parsed_reply(headers: Mapping[str, Any]) -> dict[str, Any]:
     """Headers without the one by which ``with_raw_response`` tells the SDK to hand out the reply unread."""
-    return {name: value for name, value in headers.items() if name.lower() != RAW_RESPONSE_HEADER}
+    return {name: value for name, value in headers.items() if str(name).lower() != RAW_RESPONSE_HEADER}
 
 
 RAW_RESPONSE_HEADER = "x-stainless-raw-response"

@@ -144,7 +144,7 @@ def _is_sdks_own(kwargs: Mapping[str, Any]) -> bool:
     headers = kwargs.get("extra_headers")
     if not isinstance(headers, Mapping):
         return False
-    return any(name.lower() == "x-stainless-helper" and "message-thread" in str(headers[name]) for name in headers)
+    return any(str(name).lower() == "x-stainless-helper" and "message-thread" in str(headers[name]) for name in headers)
 
 
 def wrap_turn(state: State, function: Function, binding: Binding) -> Function:

@@ -48,7 +48,7 @@ def looking_into_raw(function: Callable[..., Any], *, asynchronous: bool) -> Cal
 def asks_for_raw(kwargs: Mapping[str, Any]) -> bool:
     """Whether a call is one of ``with_raw_response`` or ``with_streaming_response``."""
     headers = kwargs.get("extra_headers")
-    return isinstance(headers, Mapping) and any(name.lower() == RAW_RESPONSE_HEADER for name in headers)
+    return isinstance(headers, Mapping) and any(str(name).lower() == RAW_RESPONSE_HEADER for name in headers)
 
 
 def _looked(reply: Any) -> Any:
@@ -138,8 +138,8 @@ def _marked(reply: Any, refusal: object, close: Callable[[], Any]) -> Any:
 
 def _watch(response: Any) -> EventWatch | DocumentWatch | None:
     """How to look into a body of this type; ``None`` where it is not known, or packed in an unknown way."""
-    headers = field(response, "headers")
-    if headers is None or not hasattr(response, "stream"):
+    headers, stream = field(response, "headers"), field(response, "stream")
+    if not isinstance(headers, Mapping) or not hasattr(stream, "__dict__"):
         return None
     read = getattr(response, "is_stream_consumed", True)  # httpx has unpacked it then.
     packed = "" if read else str(headers.get("content-encoding", "")).lower()
@@ -158,17 +158,20 @@ class DocumentWatch:
         self.refusal: object = None
         self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed in ("gzip", "deflate") else None
         self._seen = 0
+        self._settled = False
         self._text = bytearray()
 
     def read(self, chunk: bytes) -> bool:
         """Take in a chunk; whether enough was seen."""
-        self._seen += len(chunk)
         if self._unpack is not None:
             try:
                 chunk = self._unpack.decompress(chunk, _LONGEST_BEGINNING)
             except zlib.error:
+                self._settled = True
                 return True
-        return self._take(chunk) or self._seen > _LONGEST_BEGINNING
+        self._seen += len(chunk)
+        self._settled = self._take(chunk) or self._seen > _LONGEST_BEGINNING
+        return self._settled
 
     def _take(self, chunk: bytes) -> bool:
         self._text += chunk
@@ -176,7 +179,8 @@ class DocumentWatch:
 
     def end(self) -> None:
         """No more of the body will be looked at."""
-        self._judge(bytes(self._text))
+        if not self._settled:
+            self._judge(bytes(self._text))
 
     def _judge(self, text: bytes) -> bool:
         """Whether a JSON text is a refusal, or something that a user would see."""
@@ -220,5 +224,5 @@ class EventWatch(DocumentWatch):
 
     def end(self) -> None:
         """A body may end without the blank line that ends an event."""
-        if self.refusal is None and self._data:
+        if not self._settled and not self._line(bytes(self._text)) and self._data:
             self._judge(b"\n".join(self._data))

@@ -147,7 +147,7 @@ def _calls(response: object, waiting: frozenset[str]) -> list[Any]:
     """
     items = listed(field(response, "output"))
     calls = [item for item in items if field(item, "call_id") in waiting]
-    if {field(item, "call_id") for item in calls} != waiting:
+    if not waiting <= {field(item, "call_id") for item in calls}:
         raise LookupError("a call that waits for its result is not in the last response")
     return [item for item in items if item in calls or field(item, "type") == "reasoning"] if calls else []
 

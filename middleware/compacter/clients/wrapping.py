@@ -36,7 +36,8 @@ def wrap(state: State, target: T, *, messages_param: str | None, wire_format: st
     if isinstance(target, functools.partial):
         # The arguments that are bound already reach the wrapped function like any others.
         inner = wrap(state, target.func, messages_param=messages_param, wire_format=wire_format)
-        rebound: T = functools.partial(inner, *target.args, **target.keywords)  # type: ignore[assignment]
+        bound: Any = functools.partial(inner, *target.args, **target.keywords)
+        rebound: T = bound
         return rebound
     if (messages_param is None and wire_format is None) or not callable(target):
         adapted: T | None = _adapted(state, target)
@@ -62,7 +63,7 @@ def _adapted(state: State, target: Any) -> Any:
             "compacter wraps litellm's functions and not the module: "
             "completion = compacter.wrap(litellm.completion), and so on"
         )
-    if inspect.isfunction(target) and target.__module__.partition(".")[0] == "litellm":
+    if inspect.isfunction(target) and str(target.__module__).partition(".")[0] == "litellm":
         return litellm.wrap_named(state, target)
     if not isinstance(target, MethodType):
         wrap_client = _client_adapter(target)
