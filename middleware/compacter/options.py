@@ -7,7 +7,6 @@ import itertools
 import os
 import secrets
 import sys
-import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -22,6 +21,7 @@ from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionStrategy, as_strategy
 from compacter.errors import ConfigurationError
+from compacter.fork import Lock
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
@@ -253,7 +253,7 @@ _PLAIN = (type(None), bool, int, float, str, bytes)
 _PROCESS = secrets.token_hex(8)
 _COUNTER = itertools.count()
 _TOKENS: dict[int, tuple[weakref.ref[Any], str]] = {}
-_LOCK = threading.Lock()
+_LOCK = Lock()
 
 
 def _known_as(value: object) -> str:
