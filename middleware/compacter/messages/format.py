@@ -139,7 +139,6 @@ class MessageFormat:
         except Exception:  # noqa: BLE001 - as in ``read``
             return [text_part("assistant", f"[a message of type {type(message).__name__}]", index)]
 
-
     def plain_text(self, message: Message) -> str | None:
         """The words of a user message that holds nothing but text (to recognise a summary message), else ``None``."""
         if self.kind(message) is not Kind.USER:
