@@ -19,7 +19,7 @@ from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Tr
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.task import CompactionStrategy
 from compacter.messages.format import FILLERS, FORMATS, FormatName, MessageFormat, get_format
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind
 from compacter.result import CompactionResult
 from compacter.summary import message as summary_message
 

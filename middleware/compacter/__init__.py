@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter, compacted
-    from compacter.compaction.chain import Chain
-    from compacter.compaction.clear import ClearToolResults
-    from compacter.compaction.cut import CompactionPlan
-    from compacter.compaction.shorten import Shorten
+    from compacter.compaction.run import Chain
+    from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
-    from compacter.compaction.task import CompactionStrategy
-    from compacter.compaction.truncate import Truncate
+    from compacter.compaction.task import CompactionPlan, CompactionStrategy
     from compacter.errors import CompacterError, CompactionError, InvalidHistoryError
     from compacter.events import CompactionEvent
     from compacter.history import History
@@ -59,7 +56,7 @@ _HOMES = {
     "CompactionError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",
     "CompactionEvent": "compacter.events",
-    "CompactionPlan": "compacter.compaction.cut",
+    "CompactionPlan": "compacter.compaction.plan",
     "InProcessMemory": "compacter.memory.inprocess",
     "SQLiteMemory": "compacter.memory.sqlite",
     "RedisMemory": "compacter.memory.redis",
@@ -68,10 +65,10 @@ _HOMES = {
     "CompactionResult": "compacter.result",
     "CompactionStrategy": "compacter.compaction.task",
     "Summarize": "compacter.compaction.summarize",
-    "Truncate": "compacter.compaction.truncate",
-    "ClearToolResults": "compacter.compaction.clear",
-    "Shorten": "compacter.compaction.shorten",
-    "Chain": "compacter.compaction.chain",
+    "Truncate": "compacter.compaction.strategies",
+    "ClearToolResults": "compacter.compaction.strategies",
+    "Shorten": "compacter.compaction.strategies",
+    "Chain": "compacter.compaction.run",
 }
 
 

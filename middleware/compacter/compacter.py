@@ -12,11 +12,10 @@ from compacter.call.perform import Performer, adrive
 from compacter.call.request import is_large, pinned
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.plan import Job, plan
 from compacter.compaction.run import compact
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import StrategyLike, links_of
+from compacter.compaction.task import CompactionPlan, StrategyLike, links_of
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory

@@ -100,10 +100,3 @@ class Remember(Effect[None]):
 
     before: Sequence[Message]
     after: Sequence[Message]
-
-
-@dataclass(frozen=True, slots=True)
-class Sleep(Effect[None]):
-    """Wait this many seconds before the next attempt."""
-
-    seconds: float

@@ -16,7 +16,8 @@ Trigger = Literal["token_limit", "threshold", "manual"]
 class Event(BaseModel):
     """Base of every event."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    # Models are built when the first of them is made: a program in which nothing is told does not wait for it.
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
     model: str | None = None
     """The model that was called, where the call names one."""

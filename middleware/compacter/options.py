@@ -10,16 +10,15 @@ import sys
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
-from tenacity import RetryCallState, Retrying, stop_after_attempt
+from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
-from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionStrategy, as_strategy
+from compacter.compaction.task import CompactionPlan, CompactionStrategy, as_strategy
 from compacter.errors import ConfigurationError
 from compacter.fork import Lock
 from compacter.memory import InProcessMemory, Memory
@@ -127,6 +126,28 @@ def _logger(value: object) -> object:
     raise ValueError("takes a structlog logger: an object with info, warning and debug")
 
 
+def _detect(value: object) -> object:
+    """``detect_token_limit`` with the user's own function asked first; True means "yes, without numbers"."""
+    if value is None:
+        return detect_token_limit
+    if not callable(value):
+        raise ValueError("takes a function of an exception that returns a TokenLimit, True, False or None")  # noqa: TRY004 - as below
+
+    def detect(error: BaseException) -> TokenLimit | None:
+        try:
+            answer = value(error)
+        except Exception:  # noqa: BLE001 - a broken detector must not hide the provider's error
+            answer = None
+        if isinstance(answer, TokenLimit):
+            return answer
+        if answer is False:
+            return None
+        found = detect_token_limit(error)
+        return TokenLimit(limit=None, requested=None, kind="input") if found is None and answer is True else found
+
+    return detect
+
+
 def _functions(value: object) -> object:
     if value is None:
         return ()
@@ -162,7 +183,10 @@ class Options(BaseModel):
     adjust_max_tokens: bool = True
     memory: Annotated[Memory | None, PlainValidator(_memory)] = Field(default_factory=InProcessMemory)
     timeout: float | None = Field(default=None, gt=0)
-    detect: Detector | None = None
+    detect: Annotated[Callable[[BaseException], TokenLimit | None], PlainValidator(_detect)] = Field(
+        default=None, validate_default=True
+    )
+    """The detector, the user's own function asked first."""
     on_compaction: Annotated[tuple[Hook, ...], PlainValidator(_functions)] = ()
     on_event: Annotated[tuple[Hook, ...], PlainValidator(_functions)] = ()
     before_compaction: PlanHook | None = None
@@ -175,45 +199,7 @@ class Options(BaseModel):
     summary_request: Literal["transcript", "native"] = "transcript"
     token_counter: Callable[[Sequence[Message]], int] | None = None
 
-    @cached_property
-    def retrying(self) -> Retrying:
-        """Tenacity's decision to stop and to wait; copied for each call, because it keeps a call's state."""
-        limit = self.max_retries
-        stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
-        return Retrying(stop=stop, reraise=True, sleep=never_sleep)
-
-    @cached_property
-    def detector(self) -> Callable[[BaseException], TokenLimit | None]:
-        """``detect_token_limit`` with the user's own ``detect`` asked first; True means "yes, without numbers"."""
-        extra = self.detect
-        if extra is None:
-            return detect_token_limit
-
-        def detect(error: BaseException) -> TokenLimit | None:
-            try:
-                answer = extra(error)
-            except Exception:  # noqa: BLE001 - a broken detector must not hide the provider's error
-                answer = None
-            if isinstance(answer, TokenLimit):
-                return answer
-            if answer is False:
-                return None
-            found = detect_token_limit(error)
-            return TokenLimit(limit=None, requested=None, kind="input") if found is None and answer is True else found
-
-        return detect
-
     @property
-    def extractive(self) -> bool:
-        """Whether summaries are made without any model."""
-        return self.summarizer == "extractive"
-
-    @property
-    def native(self) -> bool:
-        """Whether the summarizer gets the messages themselves instead of a transcript."""
-        return self.summary_request == "native" and self.redact is None and self.summarizer is None
-
-    @cached_property
     def memory_scope(self) -> str:
         """Text that is equal for two ``Options`` only if each may use the summaries of the other.
 
@@ -243,10 +229,6 @@ class Options(BaseModel):
         if by_class and not isinstance(self.summarizer, partial):
             known["summarizer"] = _known_as(type(self.summarizer))
         return repr(known)
-
-
-def never_sleep(_: float) -> None:
-    """Tenacity never sleeps itself: ``recover`` asks for the wait."""
 
 
 _PLAIN = (type(None), bool, int, float, str, bytes)

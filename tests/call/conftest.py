@@ -92,11 +92,7 @@ class Dialogue:
 
 
 def make_options(*, attempts: int = 4, **options: Any) -> Options:
-    retrying = options.pop("retrying", None)
-    made = Options(**{"max_retries": attempts - 1, **options})
-    if retrying is not None:  # With a wait of its own, which no option sets.
-        made.__dict__["retrying"] = retrying
-    return made
+    return Options(**{"max_retries": attempts - 1, **options})
 
 
 def make_talk(turns: int = 10, size: int = 100) -> list[Chat]:

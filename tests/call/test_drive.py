@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from compacter.call.io import ASYNC, SYNC, run
 from compacter.call.perform import adrive, drive
-from compacter.effects import Effect, Sleep
+from compacter.effects import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+
+@dataclass(frozen=True)
+class Sleep(Effect[None]):
+    seconds: float
 
 
 class Performs:

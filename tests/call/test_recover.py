@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tenacity import Retrying, stop_after_attempt, stop_never, wait_fixed
+from tenacity import stop_never
 
 from compacter.call.recover import recover
 from compacter.call.request import Request
-from compacter.compaction.calibration import Calibration
-from compacter.compaction.truncate import Truncate
-from compacter.effects import AskSummarizer, Call, Remember, Remembered, Reply, Sleep
+from compacter.compaction.plan import Calibration
+from compacter.compaction.strategies import Truncate
+from compacter.effects import AskSummarizer, Call, Remember, Remembered, Reply
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
 from compacter.messages.format import get_format
-from compacter.options import Options, never_sleep
+from compacter.options import Options
 from compacter.overflow import TokenLimit
 from compacter.summary import message as summary_message
 from compacter.testing import token_limit_error
@@ -192,28 +192,8 @@ def test_the_rounds_are_counted_by_tenacity(attempts: int, recovery: Callable[..
     assert "gave up" in caught.value.__notes__[0]
 
 
-def test_the_providers_error_tells_nothing_of_how_it_was_counted(recovery: Callable[..., Dialogue]) -> None:
-    dialogue = recovery(refusal(), retrying=Retrying(stop=stop_after_attempt(1), reraise=True, sleep=never_sleep))
-
-    with pytest.raises(TooLongError) as raised:
-        dialogue.end()
-
-    assert not [frame for frame in raised.traceback if "tenacity" in str(frame.path)]
-
-
-def test_a_wait_of_tenacitys_is_slept_by_the_world(recovery: Callable[..., Dialogue], summary: Reply) -> None:
-    retrying = Retrying(stop=stop_after_attempt(3), wait=wait_fixed(2.5), reraise=True, sleep=never_sleep)
-    dialogue = recovery(retrying=retrying)
-
-    sleep = dialogue.expect(Sleep)
-    dialogue.answer()
-    dialogue.expect(AskSummarizer)
-
-    assert sleep.seconds == 2.5
-
-
 def test_without_an_end_it_stops_where_nothing_can_be_reduced(recovery: Callable[..., Dialogue]) -> None:
-    dialogue = recovery(retrying=Retrying(stop=stop_never, reraise=True, sleep=never_sleep), strategy=(Truncate(),))
+    dialogue = recovery(max_retries=stop_never, strategy=(Truncate(),))
     sent: list[list[Chat]] = []
 
     def refuse_for_ever() -> None:
@@ -373,18 +353,18 @@ class TestNumbers:
 class TestTheUsersDetector:
     @pytest.mark.parametrize("answer", [True, TokenLimit(limit=10, requested=20, kind="input")])
     def test_it_is_asked_first(self, answer: Any) -> None:
-        found = Options(detect=lambda error: answer).detector(ValueError("mine"))
+        found = Options(detect=lambda error: answer).detect(ValueError("mine"))
         assert isinstance(found, TokenLimit)
 
     def test_its_no_is_final_and_its_none_asks_on(self) -> None:
         error = token_limit_error(limit=10, input_tokens=20)
-        assert Options(detect=lambda error: False).detector(error) is None
-        assert Options(detect=lambda error: None).detector(error) is not None
-        assert Options().detector(error) is not None
+        assert Options(detect=lambda error: False).detect(error) is None
+        assert Options(detect=lambda error: None).detect(error) is not None
+        assert Options().detect(error) is not None
 
     def test_one_that_raises_is_passed_over(self) -> None:
         def broken(error: BaseException) -> bool:
             raise KeyError
 
-        assert Options(detect=broken).detector(token_limit_error(limit=10, input_tokens=20)) is not None
-        assert Options(detect=broken).detector(ValueError("no")) is None
+        assert Options(detect=broken).detect(token_limit_error(limit=10, input_tokens=20)) is not None
+        assert Options(detect=broken).detect(ValueError("no")) is None

@@ -10,8 +10,7 @@ from compacter import Compacter
 from compacter.call.recover import confirmed, job_of, lower_output
 from compacter.call.request import Request, is_large, read_reply, usage_of
 from compacter.call.state import State
-from compacter.compaction.calibration import Calibration
-from compacter.compaction.plan import MARGIN
+from compacter.compaction.plan import MARGIN, Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.overflow import NO_ROOM, TokenLimit

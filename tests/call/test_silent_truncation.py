@@ -9,7 +9,7 @@ import pytest
 
 from compacter import Compacter, CompactionEvent
 from compacter.call.trigger import expected_tokens
-from compacter.compaction.calibration import Calibration
+from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

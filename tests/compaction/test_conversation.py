@@ -10,7 +10,7 @@ import pytest
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, FORMATS, get_format
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
 
 SUMMARY = "They counted the ships."

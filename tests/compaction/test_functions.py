@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Summarize, Truncate
-from compacter.compaction.task import CompactionStrategy, as_strategy, edits
+from compacter.compaction.task import CompactionStrategy, EditingStrategy, as_strategy
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 
@@ -55,13 +55,10 @@ def test_anything_else_is_refused_with_a_word_on_what_is_taken(value: Any) -> No
 
 
 def test_only_strategies_that_say_so_edit() -> None:
-    assert [edits(strategy) for strategy in (ClearToolResults(), Summarize(), as_strategy(newest))] == [
-        True,
-        False,
-        False,
-    ]
-    assert edits(Chain(Summarize(), Chain(ClearToolResults())))
-    assert not edits(Chain(Summarize()))
+    assert isinstance(ClearToolResults(), EditingStrategy)
+    assert not isinstance(as_strategy(newest), EditingStrategy)
+    assert Chain(Summarize(), Chain(ClearToolResults())).edits
+    assert not Chain(Summarize()).edits
     assert isinstance(as_strategy(newest), CompactionStrategy)
 
 

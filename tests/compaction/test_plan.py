@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Summarize, TokenLimit
-from compacter.compaction.calibration import Calibration
 from compacter.compaction.check import assemble
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import choose_cut
-from compacter.compaction.plan import Job, plan, target_characters
+from compacter.compaction.plan import Calibration, Job, choose_cut, plan, target_characters
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message

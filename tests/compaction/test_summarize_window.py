@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Job
+from compacter.compaction.plan import Calibration, Job
 from compacter.compaction.run import compact
 from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.messages.format import get_format

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from compacter import Compacter
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import CompactionPlan
+from compacter.compaction.task import CompactionPlan
 from compacter.messages.format import get_format
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
 
 OPENAI = get_format("openai")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compacter.messages.format import get_format
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind
 
 # Which message is what
 

@@ -8,7 +8,7 @@ import pytest
 
 from compacter.messages import media
 from compacter.messages.format import get_format
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind
 
 _PDF = base64.b64encode(bytes(150_000)).decode()
 

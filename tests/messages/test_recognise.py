@@ -15,7 +15,7 @@ from compacter import Compacter
 from compacter.compaction.conversation import Conversation
 from compacter.errors import ConfigurationError
 from compacter.messages.format import UnknownFormatError, get_format, recognise
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
 
 DEVELOPER = {"role": "developer", "content": "Be brief."}

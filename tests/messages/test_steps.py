@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter.compaction.conversation import Conversation
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,12 +1,12 @@
 """What a call does outside: calling functions, waiting, threads. Once for sync programs, once for async ones.
 
 Everything above is written once, as coroutines. In a sync program they never suspend, so ``run`` drives them.
-Async programs may run under asyncio or trio; trio is looked for only where it is loaded already.
+Async programs may run under asyncio or trio; trio is looked for only where it is loaded already, and asyncio is loaded
+only where it is used: a sync program need not wait for it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import contextvars
 import inspect
@@ -16,7 +16,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeoutError
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -104,6 +107,8 @@ class AsyncIO:
             with trio.move_on_after(seconds):
                 await landed.wait()
             return
+        import asyncio
+
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
 
@@ -120,6 +125,8 @@ class AsyncIO:
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
+        import asyncio
+
         trio = _trio()
         await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
 
@@ -160,6 +167,8 @@ def beside(action: Callable[[], object], io: IO) -> None:
     if not io.asynchronous:
         resolved(action)
     elif inspect.iscoroutinefunction(action) and not on_trio():
+        import asyncio
+
         task = asyncio.get_running_loop().create_task(action())
         _TASKS.add(task)  # The loop itself keeps weak references only.
         task.add_done_callback(_TASKS.discard)
@@ -179,6 +188,8 @@ async def _timeout(seconds: float | None) -> AsyncIterator[None]:
     if seconds is None:
         yield
     elif trio is None:
+        import asyncio
+
         async with asyncio.timeout(seconds):
             yield
     else:
@@ -193,6 +204,8 @@ def resolved(function: Callable[..., Any], *args: Any) -> Any:
     outcome = function(*args)
     if not inspect.isawaitable(outcome):
         return outcome
+
+    import asyncio
 
     async def wait() -> Any:
         result = await outcome

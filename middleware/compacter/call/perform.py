@@ -19,8 +19,8 @@ from compacter.call.arguments import Binding, edited_by_provider
 from compacter.call.io import IO, beside, on_trio, run
 from compacter.call.request import model_of, read_reply, usage_of
 from compacter.call.state import State
-from compacter.compaction.cut import CompactionPlan
-from compacter.effects import AskSummarizer, Call, Effect, Flow, Remember, Remembered, Reply, Sleep, Tell
+from compacter.compaction.task import CompactionPlan
+from compacter.effects import AskSummarizer, Call, Effect, Flow, Remember, Remembered, Reply, Tell
 from compacter.events import CompactionEvent, CompactionStarted, Event, RetriesExhausted
 from compacter.memory.base import AsyncClaim, BaseMemory, Claim
 from compacter.memory.digest import flight_key
@@ -144,8 +144,6 @@ class Performer:
                 return await self._viewed(effect.messages)
             case Remember():
                 await self._remember(effect)
-            case Sleep():
-                await self.io.sleep(effect.seconds)
             case _:
                 raise TypeError(f"{effect!r} is no effect; strategies yield those of compacter.effects")
         return None

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tenacity import BaseRetrying, DoAttempt, DoSleep, RetryCallState
+from tenacity import RetryCallState, Retrying, stop_after_attempt
 
 from compacter.call.request import Request, pinned
-from compacter.compaction.calibration import Calibration, most_tokens
-from compacter.compaction.cut import CompactionPlan
-from compacter.compaction.plan import MARGIN, Job, plan, target_characters
+from compacter.compaction.plan import MARGIN, Calibration, Job, most_tokens, plan, target_characters
 from compacter.compaction.run import compact
-from compacter.effects import Call, Flow, Remembered, Reply, Sleep, Tell
+from compacter.compaction.task import CompactionPlan
+from compacter.effects import Call, Flow, Remembered, Reply, Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted, Trigger
 from compacter.options import Options
@@ -36,7 +35,7 @@ def called(options: Options, request: Request, calibration: Calibration) -> Flow
     try:
         reply = yield from Call(request.messages, request.options)
     except Exception as error:
-        found = options.detector(error)
+        found = options.detect(error)
         if found is None:
             raise
         return Reply(token_limit=found, error=error)
@@ -55,20 +54,23 @@ def recover(options: Options, request: Request, calibration: Calibration, refuse
     """
     if refused.token_limit is None or not confirmed(request, calibration, refused.token_limit):
         return refused.raw, request
-    retrying = options.retrying.copy()
-    retrying.begin()
-    state = RetryCallState(retrying, fn=None, args=(), kwargs={})
+    limit = options.max_retries
+    stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
+    state = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
     tried: list[str] = []
     while refused.token_limit is not None:
         calibrate(request, calibration, refused.token_limit)
-        if (yield from _stopped(retrying, state, refused)):
+        error = refused.error or RuntimeError("the reply says that the request is too long")
+        state.set_exception((type(error), error, error.__traceback__))
+        if stop(state):
             reason = "no rounds are left" if tried else "max_retries=0"
             return (yield from _give_up(request, refused, tried, reason))
+        state.prepare_for_next_attempt()
         try:
             smaller = yield from _reduced(options, request, calibration, refused.token_limit, tried)
-        except CompactionError as error:
+        except CompactionError as failure:
             # Without a cause of its own: what the provider said is why a summary was wanted at all.
-            raise error from error.__cause__ or refused.error
+            raise failure from failure.__cause__ or refused.error
         if smaller is None:
             return (yield from _give_up(request, refused, tried, "nothing more can be reduced"))
         request = smaller
@@ -90,25 +92,6 @@ def confirmed(request: Request, calibration: Calibration, found: TokenLimit) -> 
     if calibration.window is None:
         return written <= 1
     return (found.input_tokens or 0) + written >= calibration.window * _FULL
-
-
-def _stopped(retrying: BaseRetrying, state: RetryCallState, refused: Reply) -> Flow[bool]:
-    """Let tenacity decide whether another attempt is made, and wait as long as it says."""
-    error = refused.error or RuntimeError("the reply says that the request is too long")
-    state.set_exception((type(error), error, error.__traceback__))
-    trace = error.__traceback__
-    try:
-        step = retrying.iter(state)
-    except Exception as raised:
-        if raised is error:
-            error.__traceback__ = trace  # Without tenacity's own frames.
-            return True
-        raise
-    if isinstance(step, DoSleep):
-        state.prepare_for_next_attempt()
-        if float(step) > 0:
-            yield from Sleep(float(step))
-    return not isinstance(retrying.iter(state), DoAttempt)
 
 
 def _reduced(
@@ -233,7 +216,7 @@ def lower_output(options: Options, request: Request, found: TokenLimit) -> Reque
 
 def calibrate(request: Request, calibration: Calibration, found: TokenLimit) -> None:
     """Learn the window and the characters per token from what the error states."""
-    calibration.learn_limit(found)
+    calibration.window = found.limit or calibration.window
     used = _input_stated(request, found)
     if used:
         size = request.size

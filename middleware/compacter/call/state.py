@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from compacter.call.trigger import ConversationState
-from compacter.compaction.calibration import Calibration
+from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, CompactionSkipped, Event, RunningTotals
 from compacter.fork import Lock
 from compacter.memory.base import BaseMemory, base_memory
@@ -30,7 +30,7 @@ class State:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.detect = options.detector
+        self.detect = options.detect
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
         memory = options.memory
@@ -52,6 +52,7 @@ class State:
         """
         self._conversations: OrderedDict[str, ConversationState] = OrderedDict()
         self._learnt: OrderedDict[str, Calibration] = OrderedDict()
+        self._settings = options.memory_scope
         self._lock = Lock()
 
     # -- what was learnt -----------------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ class State:
 
     def scope(self, model: str | None, form: MessageFormat, endpoint: str) -> str:
         """Calls that may share a summary have the same scope."""
-        return f"{model}\0{form.name}\0{endpoint}\0{self.options.memory_scope}"
+        return f"{model}\0{form.name}\0{endpoint}\0{self._settings}"
 
     def holds_secrets(self, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> bool:
         """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.

@@ -7,8 +7,7 @@ from typing import Literal
 
 from compacter.call.recover import Completed, called, job_of, keeps_pins, recover, reuse
 from compacter.call.request import Request
-from compacter.compaction.calibration import Calibration
-from compacter.compaction.plan import plan
+from compacter.compaction.plan import Calibration, plan
 from compacter.compaction.run import compact
 from compacter.effects import Flow, Remembered, Reply, Tell
 from compacter.errors import CompactionError

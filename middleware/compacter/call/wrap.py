@@ -16,7 +16,7 @@ from compacter.call.recover import recover
 from compacter.call.request import Request, is_large, usage_of
 from compacter.call.state import State
 from compacter.call.trigger import ConversationState, complete, expected_tokens, silently_cut
-from compacter.compaction.calibration import Calibration
+from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
 from compacter.errors import CompactionError
 from compacter.memory.digest import conversation_digest

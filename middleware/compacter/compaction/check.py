@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from compacter.messages.format import FILLERS, Message
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
 
 if TYPE_CHECKING:

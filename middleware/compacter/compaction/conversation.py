@@ -9,8 +9,7 @@ from itertools import compress
 
 from compacter.messages.fields import field as field_of
 from compacter.messages.format import FILLERS, Message, MessageFormat
-from compacter.messages.parts import Part
-from compacter.messages.steps import Broken, Kind
+from compacter.messages.parts import Broken, Kind, Part
 from compacter.summary import message as summary_message
 
 _STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
@@ -43,6 +42,10 @@ class Conversation:
     what stands before it; pinned messages and the last user message; each with its tool partners."""
     start: int
     """Where the model's context begins: at the newest compaction that the provider has made, else 0."""
+    lead: int
+    """Where a summary message belongs: behind the system messages at the beginning, or the provider's own one."""
+    last_user: int | None
+    """Index of the last genuine user message; a summary message and a filler are none."""
     size: int
     """Data size of all that the model reads."""
     free: int
@@ -75,23 +78,32 @@ class Conversation:
             prior=None,
             protected=(),
             start=start or 0,
+            lead=0,
+            last_user=None,
             size=sum(sizes),
             free=0,
         )
-        prior = found._summary_message()
-        if Kind.USER not in kinds[0 if prior is None else prior + 1 :] and Kind.OTHER in kinds:
+        lead = prior = 0 if start is None else found.step(start)[1]
+        while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
+            lead = prior = lead + 1
+        if lead < len(kinds) and held[lead] == format.say("assistant", FILLERS["assistant"]):
+            prior += 1
+        text = format.plain_text(held[prior]) if prior < len(kinds) and kinds[prior] is Kind.USER else None
+        summarized = text is not None and summary_message.parse(text) is not None
+        if Kind.USER not in kinds[prior + 1 if summarized else 0 :] and Kind.OTHER in kinds:
             # Nobody speaks in a role that the format knows, so nobody can say what the roles mean.
             unknown = (
                 Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
                 for kind, message in zip(kinds, held, strict=True)
             )
             found = replace(found, kinds=tuple(unknown))
-        return found._settled(prior, start)  # noqa: SLF001 - its own kind
+        return found._settled(prior if summarized else None, start, lead)  # noqa: SLF001 - its own kind
 
-    def _settled(self, prior: int | None, start: int | None) -> Conversation:
+    def _settled(self, prior: int | None, start: int | None, lead: int) -> Conversation:
         """With what follows from where the prior summary and the provider's own compaction are."""
         protected = list(map(_STAYING.__contains__, self.kinds))
-        last = self.last_user if prior is None else replace(self, prior=prior).last_user
+        users = (index for index in range(len(self.kinds) - 1, -1, -1) if self.kinds[index] is Kind.USER)
+        last = next((index for index in users if index != prior), None)
         staying = [*self.pinned, *(() if last is None else (last,)), *(() if start is None else (start,))]
         for index in staying:
             first, end = self.step(index)
@@ -99,36 +111,7 @@ class Conversation:
         if start:
             protected[:start] = [True] * start
         free = self.size - sum(compress(self.sizes, protected))
-        return replace(self, prior=prior, protected=tuple(protected), free=free)
-
-    def _summary_message(self) -> int | None:
-        lead = self.lead
-        if lead < len(self.kinds) and self.messages[lead] == self.format.say("assistant", FILLERS["assistant"]):
-            lead += 1
-        if lead < len(self.kinds) and self.kinds[lead] is Kind.USER:
-            text = self.format.plain_text(self.messages[lead])
-            if text is not None and summary_message.parse(text) is not None:
-                return lead
-        return None
-
-    @property
-    def lead(self) -> int:
-        """Where a summary message belongs: behind the system messages at the beginning, or the provider's own one."""
-        kinds, index = self.kinds, 0
-        if kinds and kinds[self.start] is Kind.COMPACTED and (not self.protected or self.protected[self.start]):
-            index = self.step(self.start)[1]
-        while index < len(kinds) and kinds[index] is Kind.SYSTEM:
-            index += 1
-        return index
-
-    @property
-    def last_user(self) -> int | None:
-        """Index of the last genuine user message; a summary message and a filler are none."""
-        kinds, user = self.kinds, Kind.USER
-        for index in range(len(kinds) - 1, -1, -1):
-            if kinds[index] is user and index != self.prior:
-                return index
-        return None
+        return replace(self, prior=prior, protected=tuple(protected), lead=lead, last_user=last, free=free)
 
     def step(self, index: int) -> tuple[int, int]:
         """Where the step of this message begins and ends."""
@@ -152,7 +135,10 @@ class Conversation:
         """
         if not self.kinds or self.kinds[self.start] is not Kind.COMPACTED:
             return None
-        return self._settled(self.start, None) if self.format.compacted(self.messages[self.start]) else None
+        if not self.format.compacted(self.messages[self.start]):
+            return None
+        lead = next((index for index, kind in enumerate(self.kinds) if kind is not Kind.SYSTEM), len(self.kinds))
+        return self._settled(self.start, None, lead)
 
     def prior_text(self) -> str:
         """The text of the prior summary; empty where there is none."""

@@ -1,22 +1,33 @@
-"""What one compaction would fold, and how small it has to become."""
+"""What one compaction would fold: what is known of the model, how small it has to become, and where to cut."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
+from string import ascii_letters
 from typing import TYPE_CHECKING
 
-from compacter.compaction.calibration import Calibration
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import CompactionPlan, choose_cut
 from compacter.compaction.summarize import Summarize, reserve
-from compacter.compaction.task import links_of
+from compacter.compaction.task import CompactionPlan, links_of
 from compacter.events import Trigger
+from compacter.messages.parts import Kind
 from compacter.overflow import TokenLimit
 from compacter.summary import message as summary_message
 
 if TYPE_CHECKING:
     from compacter.options import Options
 
+DEFAULT = 4.0
+"""Characters per token before anything is known: OpenAI's rule of thumb for English."""
+_LEAST, _MOST = 0.25, 20.0
+_FEWEST_TOKENS = 50
+"""A sample smaller than this says more about the chat template than about the text."""
+_LETTERS = ascii_letters.encode()
+_TEMPLATE = 8
+"""Tokens that a chat template may put around a message."""
 _WORTH_FOLDING = summary_message.FRAME + 40
 """A head smaller than this cannot become smaller by a summary message."""
 _SUMMARY_SHARE = 0.92
@@ -24,8 +35,47 @@ _SUMMARY_SHARE = 0.92
 
 On real conversations at a fifth of their size, without a model: facts .55 with half of it, .62 with .85, .68 with all.
 """
+_TURN_REST = 0.05
+"""Share of the compactable size by which a head may be larger so that the tail begins with a turn: an answer without
+its question says little."""
 MARGIN = 0.97
 """Share of the limit that is aimed at: sizes in tokens are estimates."""
+
+
+@dataclass(slots=True)
+class Calibration:
+    """What has been learnt of a model by the provider's own numbers: a token-limit error, or the usage of a reply."""
+
+    chars_per_token: float = DEFAULT
+    window: int | None = None
+    learnt: bool = False
+    summarizer_window: int | None = None
+    """Window in tokens of the model that summarises, where it is another one; ``None``: the same model."""
+    warned: bool = False
+    """Whether it was told that the trigger has no window to take its share of."""
+
+    def learn(self, characters: int, tokens: int) -> None:
+        """Take in a request of known size on both scales. Empty, tiny and absurd samples are ignored."""
+        if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
+            self.chars_per_token, self.learnt = characters / tokens, True
+
+    def tokens(self, characters: int) -> int:
+        """Estimate in tokens."""
+        return round(characters / self.chars_per_token)
+
+
+def most_tokens(texts: Iterable[str]) -> int:
+    """More tokens than any tokenizer makes of these messages' texts.
+
+    At worst one for each byte, in emoji or scripts that it never learnt; blanks go with the next word, and letters
+    stand in fours for three (random base64 text comes to 1.4 letters a token, words to four and more).
+    """
+    most = 0
+    for text in texts:
+        solid = text.encode("utf-8", "surrogatepass").translate(None, b" ")
+        letters = len(solid) - len(solid.translate(None, _LETTERS))
+        most += len(solid) - letters // 4 + _TEMPLATE
+    return most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +97,30 @@ class Job:
     must: bool = False
     """Whether something has to be folded, ``preserve_recent_turns`` or not."""
 
+    def satisfied(self, size: int) -> bool:
+        """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
+        by_hand = self.trigger == "manual" and self.summary is None
+        return by_hand and self.target is not None and size <= self.target
+
+
+def target_characters(
+    found: TokenLimit | None,
+    calibration: Calibration,
+    *,
+    overhead: int,
+    output_tokens: int | None,
+) -> int | None:
+    """What the messages may weigh so that the request fits, in characters; ``None`` where no limit is known.
+
+    ``overhead`` is the size of what is sent beside the messages (tools, a system prompt outside the list),
+    ``output_tokens`` the request's output limit, which counts where the provider counts it in.
+    """
+    limit = found.limit if found and found.limit else calibration.window
+    if not limit:
+        return None
+    counted = output_tokens or 0 if found and found.kind == "input_plus_output" else 0
+    return max(0, int((limit - counted) * MARGIN * calibration.chars_per_token) - overhead)
+
 
 def plan(options: Options, job: Job, conversation: Conversation | None = None) -> CompactionPlan:
     """What would be folded. Pure; a cut of 0 means nothing can be.
@@ -54,7 +128,7 @@ def plan(options: Options, job: Job, conversation: Conversation | None = None) -
     ``conversation`` is what an earlier strategy has made of the job's.
     """
     current = conversation or job.conversation
-    if satisfied(job, current.size):
+    if job.satisfied(current.size):
         return describe(options, job, current, 0)
     cut = _cut(options, job, current)
     if job.must and (
@@ -67,43 +141,15 @@ def plan(options: Options, job: Job, conversation: Conversation | None = None) -
     return describe(options, job, current, cut)
 
 
-def _cut(options: Options, job: Job, conversation: Conversation) -> int:
-    free, need = conversation.free, 0
-    if job.target is not None:
-        room = max(job.target - (conversation.size - free), 0)
-        need = max(0, free - room + _for_summary(options, job, free, room))
-    worth = min(max(need, _WORTH_FOLDING), free)
-    return choose_cut(
-        conversation,
-        ratio=options.compact_ratio,
-        need=worth,
-        keep_turns=options.preserve_recent_turns,
-        keep_need=worth if job.must else min(need, free),
-        must=job.must,
-    )
-
-
-def satisfied(job: Job, size: int) -> bool:
-    """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
-    by_hand = job.trigger == "manual" and job.summary is None
-    return by_hand and job.target is not None and size <= job.target
-
-
-def _for_summary(options: Options, job: Job, free: int, room: int) -> int:
-    """Characters of ``room`` that a cut leaves to the summary; the rest is for what stays verbatim."""
-    calibration = job.calibration
-    most = max(int(room * _SUMMARY_SHARE), summary_message.FRAME)
-    if options.extractive and job.trigger == "manual":
-        return most
-    wanted = reserve(options, calibration.window, free, calibration.chars_per_token)
-    if (
-        job.summary is None
-        and options.ledger_share
-        and job.trigger == "manual"
-        and any(isinstance(link, Summarize) for link in links_of(options.strategy))
-    ):
-        return min(wanted, most)
-    return min(wanted, max(room // 2, summary_message.FRAME))
+def moved(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:
+    """The plan with a cut that somebody else has chosen, moved to the beginning of a step and not past an open one."""
+    count = len(conversation.messages)
+    cut = max(0, min(cut, count))
+    if cut < count:
+        cut = conversation.step(cut)[0]
+    if conversation.open is not None:
+        cut = min(cut, conversation.open)
+    return describe(options, job, conversation, cut)
 
 
 def describe(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:
@@ -128,31 +174,117 @@ def describe(options: Options, job: Job, conversation: Conversation, cut: int) -
     )
 
 
-def moved(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:
-    """The plan with a cut that somebody else has chosen, moved to the beginning of a step and not past an open one."""
-    count = len(conversation.messages)
-    cut = max(0, min(cut, count))
-    if cut < count:
-        cut = conversation.step(cut)[0]
-    if conversation.open is not None:
-        cut = min(cut, conversation.open)
-    return describe(options, job, conversation, cut)
+def _cut(options: Options, job: Job, conversation: Conversation) -> int:
+    """The cut by the options, and by what the job needs: enough must go to make room for the summary too."""
+    free, need, by_hand = conversation.free, 0, job.trigger == "manual"
+    if job.target is not None:
+        room = max(job.target - (conversation.size - free), 0)
+        wanted = reserve(options, job.calibration.window, free, job.calibration.chars_per_token)
+        most = max(int(room * _SUMMARY_SHARE), summary_message.FRAME)
+        if options.summarizer == "extractive" and by_hand:
+            wanted = most
+        elif (
+            job.summary is None
+            and options.ledger_share
+            and by_hand
+            and any(isinstance(link, Summarize) for link in links_of(options.strategy))
+        ):
+            wanted = min(wanted, most)
+        else:
+            wanted = min(wanted, max(room // 2, summary_message.FRAME))
+        need = max(0, free - room + wanted)
+    worth = min(max(need, _WORTH_FOLDING), free)
+    return choose_cut(
+        conversation,
+        ratio=options.compact_ratio,
+        need=worth,
+        keep_turns=options.preserve_recent_turns,
+        keep_need=worth if job.must else min(need, free),
+        must=job.must,
+    )
 
 
-def target_characters(
-    found: TokenLimit | None,
-    calibration: Calibration,
+def choose_cut(
+    conversation: Conversation,
     *,
-    overhead: int,
-    output_tokens: int | None,
-) -> int | None:
-    """What the messages may weigh so that the request fits, in characters; ``None`` where no limit is known.
+    ratio: float,
+    need: int = 0,
+    keep_turns: int = 0,
+    keep_need: int = 0,
+    must: bool = False,
+) -> int:
+    """The cut: the oldest steps until ``ratio`` of the compactable size, or ``need`` characters if that is more.
 
-    ``overhead`` is the size of what is sent beside the messages (tools, a system prompt outside the list),
-    ``output_tokens`` the request's output limit, which counts where the provider counts it in.
+    The newest ``keep_turns`` turns stay as long as the head then still has ``keep_need`` characters (and, where
+    something ``must`` be folded, is not empty). Never inside a step, never past an open step, never so far that nothing
+    is left. 0 when nothing can be folded.
     """
-    limit = found.limit if found and found.limit else calibration.window
-    if not limit:
-        return None
-    counted = output_tokens or 0 if found and found.kind == "input_plus_output" else 0
-    return max(0, int((limit - counted) * MARGIN * calibration.chars_per_token) - overhead)
+    steps, sizes, kinds = conversation.steps, conversation.sizes, conversation.kinds
+    protected, prior, total = conversation.protected, conversation.prior, conversation.free
+    count = len(sizes)
+    end = count if conversation.open is None else conversation.open
+    if not total and all(protected[:end]):
+        return 0
+    # A prior summary is folded whatever the ratio: it does not count against the messages' share.
+    aged = 0 if prior is None or protected[prior] else sizes[prior]
+    goal = max((total - aged) * ratio + aged, need)
+
+    # Walk from the oldest step to the first boundary at which the head has the size that is wanted.
+    head = before_newest = cut = 0
+    for boundary in (*steps[1:], count):
+        if boundary > end:
+            break
+        before_newest = head
+        while cut < boundary:
+            if not protected[cut]:
+                head += sizes[cut]
+            cut += 1
+        if head >= goal and head:
+            break
+
+    newest = steps[-1] if steps else 0
+    if cut > newest > 0 and ratio < 1 and before_newest >= max(need, 1) and kinds[-1] is Kind.RESULT:
+        # The model has not yet seen the newest results: nearest cut is before them, as long as that is enough.
+        cut = newest
+    elif cut:
+        # To the end of the turn, where that is near. A user who answers and speaks in one message begins it in a step.
+        turn, rest = cut, 0
+        while turn < min(end, newest) and kinds[turn] is not Kind.USER and rest <= total * _TURN_REST:
+            rest += 0 if protected[turn] else sizes[turn]
+            turn += 1
+        near = turn < min(end, newest) and rest <= total * _TURN_REST
+        cut = turn if near and conversation.step(turn)[0] == turn else cut
+
+    def only_prior(cut: int) -> bool:
+        return prior is not None and all(protected[index] or index == prior for index in range(cut))
+
+    if keep_turns:
+        kept = _respect_turns(conversation, cut, keep_turns, need=keep_need, must=must)
+        if kept < cut and not must and not keep_need and only_prior(kept):
+            # Nothing has to become smaller, and a prior summary alone is not made again.
+            return 0
+        cut = kept
+    if cut == count and not any(protected):
+        cut = newest  # At least one message stays.
+    while prior is not None and only_prior(cut):
+        # A head that is only the prior summary is widened by the next step that can be folded.
+        at = bisect_right(steps, cut)
+        following = steps[at] if at < len(steps) else count
+        if following > end or cut >= end:
+            return 0
+        cut = following
+    return 0 if all(protected[:cut]) else cut
+
+
+def _respect_turns(conversation: Conversation, cut: int, keep: int, *, need: int, must: bool) -> int:
+    sizes, protected = conversation.sizes, conversation.protected
+    kinds, prior = conversation.kinds, conversation.prior
+    turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
+    for turn in turns[-keep:]:
+        limit = conversation.step(turn)[0]
+        if limit >= cut:
+            return cut
+        head = sum(sizes[:limit]) - sum(compress(sizes[:limit], protected))
+        if head >= need and (head or not must):
+            return limit
+    return cut

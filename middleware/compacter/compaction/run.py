@@ -1,25 +1,38 @@
-"""One compaction: plan it, run the strategies until the request fits, report it."""
+"""One compaction: plan it, run the strategies until the request fits, check what each has made, and report it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from operator import is_
+from typing import TYPE_CHECKING, Any, Literal
 
-from compacter.compaction.attempt import attempt
-from compacter.compaction.chain import Chain, onward
-from compacter.compaction.check import kept_and_discarded
+from compacter.compaction.check import kept_and_discarded, violations
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import CompactionPlan
-from compacter.compaction.plan import Job, moved, plan, satisfied
-from compacter.compaction.shorten import Shorten
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.plan import Job, moved, plan
+from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
+from compacter.compaction.summarize import Summarize, fall_back, reserve
+from compacter.compaction.task import (
+    Compacting,
+    CompactionPlan,
+    CompactionStrategy,
+    CompactionTask,
+    StrategyLike,
+    as_strategy,
+    links_of,
+)
 from compacter.effects import Flow, Remember, Tell
-from compacter.events import CompactionEvent, CompactionSkipped, CompactionStarted
+from compacter.errors import CompactionError, ConfigurationError
+from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
 
 if TYPE_CHECKING:
     from compacter.options import Options
+
+_OURS = (ClearToolResults, Shorten, Summarize, Truncate)
+_ROOM = 0.9
+"""Share of the window that counts as fitting between two strategies: what just fits is too long a message later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +56,11 @@ def compact(
     and there is no fallback.
     """
     before = job.conversation
-    if satisfied(job, before.size):
+    if job.satisfied(before.size):
         return None
-    chain = Chain(*options.strategy)
     approved = planned or plan(options, job)
     chosen = False
-    if options.before_compaction is not None and (approved.cut or job.must or chain.edits):
+    if options.before_compaction is not None and (approved.cut or job.must or _edit(options.strategy)):
         question: Tell[CompactionPlan | None] = Tell(approved)
         answer = yield from question
         if answer is None:
@@ -84,11 +96,11 @@ def compact(
         summary=job.summary,
         chosen=chosen,
     )
-    after = yield from chain.run(task)
+    after = yield from run_links(options.strategy, task)
     if job.must and (after is task.conversation or (job.target is not None and after.size > job.target)):
         # The last resort for what no strategy could make small enough.
-        rest = task if after is task.conversation else onward(task, after)
-        after = (yield from attempt(Shorten(), replace(rest, last=False))) or after
+        rest = task if after is task.conversation else _onward(task, after)
+        after = (yield from _attempt(Shorten(), replace(rest, last=False))) or after
     if after is task.conversation:
         yield from _skipped(job, "nothing_to_fold")
         return None
@@ -121,7 +133,7 @@ def compact(
         requested=job.found.requested if job.found else None,
         summarizer_calls=tally.calls,
         cost=tally.cost if tally.calls else 0.0,
-        unverified=tuple(task.tally.unverified),
+        unverified=tuple(tally.unverified),
         discarded=discarded,
     )
     if original is not None:
@@ -133,10 +145,164 @@ def compact(
 def _skipped(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:
     yield from Tell(
         CompactionSkipped(
-            model=job.model,
-            attempt=job.attempt,
-            conversation=job.digest,
-            trigger=job.trigger,
-            reason=reason,
+            model=job.model, attempt=job.attempt, conversation=job.digest, trigger=job.trigger, reason=reason
         )
     )
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Chain:
+    """Tries its strategies in order, each on what the one before it left, and stops when the request fits.
+
+    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. Where the provider
+    has not said how large a request may be, the goal is the size that folding ``compact_ratio`` would leave.
+    """
+
+    strategies: tuple[CompactionStrategy, ...]
+    name: str = "chain"
+
+    def __init__(self, *strategies: StrategyLike | Sequence[StrategyLike]) -> None:
+        given: list[object] = []
+        for one in strategies:
+            given.extend(one if isinstance(one, (list, tuple)) else (one,))
+        if not given:
+            raise ConfigurationError("Chain needs at least one strategy")
+        object.__setattr__(self, "strategies", tuple(map(as_strategy, given)))
+        object.__setattr__(self, "name", "chain")
+
+    def __iter__(self) -> Iterator[CompactionStrategy]:
+        return iter(self.strategies)
+
+    @property
+    def edits(self) -> bool:
+        """Whether one of its strategies does."""
+        return _edit(self.strategies)
+
+    def compact(self, task: CompactionTask) -> Compacting:
+        """What its strategies have made of the messages; each result is checked before the next strategy gets it."""
+        return (yield from run_links(self.strategies, task)).messages
+
+
+def _edit(strategies: Sequence[CompactionStrategy]) -> bool:
+    """Whether one of the strategies returns changed copies of messages."""
+    return any(getattr(strategy, "edits", False) for strategy in strategies)
+
+
+def run_links(strategies: Sequence[CompactionStrategy], task: CompactionTask) -> Flow[Conversation]:
+    """The conversation that these strategies have left; the task's own if they could do nothing."""
+    if task.target is None and len(links_of(strategies)) > 1:
+        task = replace(task, target=_usual_size(task))
+    enough = task.target
+    if enough is not None and task.job.trigger != "manual":
+        enough = int(enough * _ROOM)
+    left, last = task.conversation, task.last
+    for number, strategy in enumerate(strategies, 1):
+        if left is not task.conversation:
+            if enough is None or left.size <= enough:
+                break
+            task = _onward(task, left)
+            left = task.conversation
+        here = replace(task, last=last and number == len(strategies))
+        if isinstance(strategy, Chain):
+            left = yield from run_links(strategy.strategies, here)
+        else:
+            left = (yield from _attempt(strategy, here)) or left
+    return left
+
+
+def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
+    """The task for the next strategy: a plan of what the last one has made. A cut that a hook has set still holds."""
+    if not task.chosen:
+        fresh = plan(task.options, task.job, made)
+    else:
+        cut = task.plan.cut
+        if len(made.messages) != len(task.messages):
+            positions, _ = kept_and_discarded(task.messages, made.messages)
+            tail = (at for at, position in enumerate(positions) if position is not None and position >= cut)
+            cut = next(tail, len(made.messages))
+        fresh = moved(task.options, task.job, made, cut)
+    return replace(task, plan=fresh, conversation=fresh.conversation or made)
+
+
+def _usual_size(task: CompactionTask) -> int:
+    """What folding ``compact_ratio`` of the history would leave, in characters."""
+    head, job = task.plan.head_size, task.job
+    free = head / task.plan.ratio if task.plan.ratio else head
+    summary = reserve(task.options, job.calibration.window, head, job.calibration.chars_per_token)
+    return int(task.plan.original_data_size - task.options.compact_ratio * free + summary)
+
+
+def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Conversation | None]:
+    """What the strategy makes of the task's messages; ``None`` where it leaves them, or its result may not be sent.
+
+    A result that may not be sent is told in an event. Where it was the last strategy's, the fallback's takes its place.
+    Raises ``CompactionError`` where the strategy does.
+    """
+    tally, mark = task.tally, len(task.tally.names)
+    tally.names.append(strategy.name)
+    reason, kind = "", ""
+    copies = [] if type(strategy) in _OURS else _copies(task.messages)
+    try:
+        try:
+            answer = strategy.compact(task)
+            messages = list((yield from answer) if isinstance(answer, Generator) else answer)
+        finally:
+            changed = _restored(copies)  # However it ended: the messages are the caller's.
+        if changed:
+            raise ValueError("the strategy changed a message in place")
+    except CompactionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
+        reason, kind = "raised", type(error).__name__
+    else:
+        if len(messages) == len(task.messages) and all(map(is_, messages, task.messages)):
+            del tally.names[mark:]
+            return None
+        made = task.conversation.with_messages(messages)
+        edited = getattr(strategy, "edits", False)
+        faults = violations(task.conversation, made, alternate=task.alternate, edited=edited)
+        if not faults:
+            if tally.fallback and tally.names[mark] == strategy.name:
+                del tally.names[mark]
+            return made
+        reason = f"is refused: {'; '.join(faults[:3])}"
+    del tally.names[mark:]
+    tally.summary = tally.ledger = ""
+    yield from Tell(
+        CompactionFailed(
+            model=task.job.model,
+            conversation=task.job.digest,
+            trigger=task.job.trigger,
+            reason=f"strategy {strategy.name} {reason}",
+            error=kind,
+        )
+    )
+    if not task.last or not task.plan.cut:
+        return None
+    result = fall_back(task)
+    if result is None:
+        return None
+    made = task.conversation.with_messages(result)
+    return None if violations(task.conversation, made, alternate=task.alternate) else made
+
+
+def _copies(messages: Sequence[Message]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Messages, or the members of objects, beside copies of them."""
+    found = []
+    for message in messages:
+        members = message if isinstance(message, dict) else getattr(message, "__dict__", None)
+        if isinstance(members, dict):
+            try:
+                found.append((members, copy.deepcopy(members)))
+            except Exception:  # noqa: BLE001, S112 - what cannot be copied cannot be watched
+                continue
+    return found
+
+
+def _restored(before: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
+    """Whether a message had been changed; it is as it was again."""
+    changed = [(members, copied) for members, copied in before if members != copied]
+    for members, copied in changed:
+        members.clear()
+        members.update(copied)
+    return bool(changed)

@@ -1,4 +1,7 @@
-"""Summarize: the head becomes a summary, with a model or without one."""
+"""Summarize: the head becomes a summary, with a model or without one.
+
+What reads and writes summaries is loaded at the first one: a program in which nothing is folded does not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,15 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from compacter.compaction.strategies import Truncate
 from compacter.compaction.task import CompactionTask
-from compacter.compaction.truncate import Truncate
 from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
 from compacter.messages.parts import Part
-from compacter.summary import checks, chunks, prompt, rules, sections
+from compacter.summary import chunks, prompt
 from compacter.summary.message import FRAME, Summary
-from compacter.summary.timeline import timeline
 
 if TYPE_CHECKING:
     from compacter.options import Options
@@ -87,11 +89,13 @@ def summarized(task: CompactionTask) -> Asking:
     """The summary that the settings ask for. Raises ``NoSummaryError``."""
     given = task.summary
     if given is not None:
+        from compacter.summary import checks
+
         fault = checks.fault(given, limit=room(task), entries=())
         if fault:
             raise NoSummaryError(f"the summary that was passed is refused: {fault}")
         return Summary(_redacted(task.options, given.strip()))
-    if task.options.extractive:
+    if task.options.summarizer == "extractive":
         return extracted(task)
     entries = task.entries()
     if not entries:
@@ -102,7 +106,8 @@ def summarized(task: CompactionTask) -> Asking:
 def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
     so_far = _start(task, entries)
     budget, tokens = _sizes(task, _known(so_far), entries)
-    if task.options.native and not _by_hand_elsewhere(task) and budget is None:
+    asks_natively = task.options.summary_request == "native" and task.options.summarizer is None
+    if asks_natively and task.options.redact is None and not _by_hand_elsewhere(task) and budget is None:
         whole = yield from _natively(task, entries, so_far, tokens)
         if whole is not None:
             return _filled(task, entries, whole, tokens)
@@ -155,6 +160,8 @@ def _updated(task: CompactionTask, chunk: Sequence[Part], so_far: Summary, token
 
 def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far: Summary) -> Summary | str:
     """The summary that an answer makes, or what is wrong with it."""
+    from compacter.summary import checks, sections
+
     text = checks.clean(answer.text)
     fault = checks.fault(
         text,
@@ -239,7 +246,7 @@ def _sizes(task: CompactionTask, known: str, entries: Sequence[Part]) -> tuple[i
 
 def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Part]) -> int | None:
     """Half the characters of a chunk that was too long for the summarizer, or ``None`` for any other error."""
-    if task.options.detector(error) is None:
+    if task.options.detect(error) is None:
         return None
     half = sum(map(chunks.size, chunk)) // 2
     return half if half >= _SMALLEST_CHUNK else None
@@ -250,6 +257,9 @@ def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tok
 
     So the room buys as much as without a model, however little that one says.
     """
+    from compacter.summary import rules
+    from compacter.summary.timeline import timeline
+
     if not task.options.ledger_share or task.summary is not None:
         return replace(summary, quoted="")
     allowed = room(task)
@@ -277,6 +287,9 @@ def _redacted(options: Options, text: str) -> str:
 
 def extracted(task: CompactionTask) -> Summary:
     """A summary without any model. Raises ``NoSummaryError`` when there is no room for one."""
+    from compacter.summary import rules
+    from compacter.summary.timeline import timeline
+
     budget = room(task)
     if task.target is None or task.plan.trigger != "manual":
         # A summary that fills the window would make the very next message too long again.
@@ -297,6 +310,8 @@ def extracted(task: CompactionTask) -> Summary:
 
 def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary) -> tuple[str, ...]:
     """The lines of the user's rules: of the prior summary, and those that code finds."""
+    from compacter.summary import rules
+
     return tuple(rules.lines(entries, prior.rules, budget=max(0, room(task) // _RULE_SHARE)))
 
 

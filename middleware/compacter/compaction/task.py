@@ -1,4 +1,4 @@
-"""What a strategy gets, and what it may do."""
+"""What a strategy gets, and what it may do: a plan of what would be folded, and a task with the means to fold it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.check import assemble
-from compacter.compaction.cut import CompactionPlan
 from compacter.effects import Effect
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
-from compacter.messages.parts import Part
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind, Part
 from compacter.redaction import decode_escapes
 from compacter.summary.message import Summary, compose, parse
 from compacter.summary.words import flat
@@ -21,6 +19,56 @@ if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
     from compacter.compaction.plan import Job
     from compacter.options import Options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPlan:
+    """What a compaction would fold. Sizes are data sizes in characters.
+
+    ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan, cut=...)``. One inside a step
+    is moved to the step's beginning; what must stay, stays, wherever the cut lies.
+    """
+
+    messages: tuple[Message, ...] = field(repr=False)
+    wire_format: str
+    cut: int
+    """Index of the first message of the tail. Everything before it is the head, but for ``held``."""
+    held: tuple[int, ...] = ()
+    """Indexes before the cut that stay verbatim: system, pinned, and the last user message."""
+    prior: int | None = None
+    """Index of the summary message that is folded again, if the history has one."""
+    original_data_size: int
+    head_size: int
+    tail_size: int
+    """Everything that stays verbatim, held messages included."""
+    ratio: float
+    """Share of the compactable size that the head has."""
+    trigger: str = "manual"
+    strategy: str = ""
+    model: str | None = None
+    conversation: Conversation | None = field(default=None, repr=False, compare=False)
+    """The messages as they were read; ``None`` in a plan that was made by hand."""
+
+    @property
+    def folded(self) -> tuple[int, ...]:
+        """Indexes of the head, ascending."""
+        held = set(self.held)
+        return tuple(index for index in range(self.cut) if index not in held)
+
+    @property
+    def head(self) -> tuple[Message, ...]:
+        """The messages that would be folded, in order."""
+        return tuple(self.messages[index] for index in self.folded)
+
+    @property
+    def tail(self) -> tuple[Message, ...]:
+        """The messages from the cut on, verbatim."""
+        return self.messages[self.cut :]
+
+    @property
+    def kept(self) -> tuple[Message, ...]:
+        """Everything that stays verbatim, in order."""
+        return tuple(self.messages[index] for index in self.held) + self.messages[self.cut :]
 
 
 @dataclass(slots=True)
@@ -226,11 +274,6 @@ def as_strategy(value: object) -> CompactionStrategy:
         "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "
         f"not {value!r}"
     )
-
-
-def edits(strategy: CompactionStrategy) -> bool:
-    """Whether its results may hold changed copies of messages."""
-    return isinstance(strategy, EditingStrategy) and strategy.edits
 
 
 def links_of(strategies: Iterable[CompactionStrategy]) -> tuple[CompactionStrategy, ...]:

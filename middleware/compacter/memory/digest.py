@@ -15,7 +15,7 @@ from uuid import uuid4
 from compacter.memory.record import Record
 from compacter.messages.fields import Json, Unencodable
 from compacter.messages.format import Message, MessageFormat
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind
 
 _STARTS = 4
 """How many places a lookup tries as the beginning of what was folded: pinned messages may stand before it."""

@@ -6,15 +6,19 @@ The table holds no lock, so that neither a fork nor a signal handler can find it
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import sys
 import threading
 import time
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as WaitTimeoutError
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from compacter.fork import ForkAware
+
+if TYPE_CHECKING:
+    import asyncio
 
 LONGEST_WAIT = 600.0
 """Seconds after which a waiting call makes its own summary."""
@@ -137,6 +141,10 @@ class SingleFlight(ForkAware):
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
     """The asyncio event loop that runs in this thread; ``None`` in plain code and under trio."""
+    if "asyncio" not in sys.modules:
+        return None
+    import asyncio
+
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -26,6 +26,7 @@ from compacter.messages.fields import (
 )
 from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
 from compacter.messages.parts import (
+    Kind,
     Outline,
     Part,
     Speaker,
@@ -35,7 +36,6 @@ from compacter.messages.parts import (
     spoken,
     text_part,
 )
-from compacter.messages.steps import Kind
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
 _EDITABLE_RESULTS = frozenset({"tool_result", "mcp_tool_result"})

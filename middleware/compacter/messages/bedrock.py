@@ -14,6 +14,7 @@ from compacter.messages import media
 from compacter.messages.fields import Json, faithful, field, listed, replaced, text_field
 from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import (
+    Kind,
     Part,
     Speaker,
     call_part,
@@ -23,7 +24,6 @@ from compacter.messages.parts import (
     spoken,
     text_part,
 )
-from compacter.messages.steps import Kind
 
 _MEDIA = ("image", "document", "video", "audio")
 _OTHER_FORMATS = {

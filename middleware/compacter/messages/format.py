@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import Json, Unencodable, characters, field, listed, replaced, text_field, word
-from compacter.messages.parts import Outline, Part, Speaker, only_text, outlined, text_part
-from compacter.messages.steps import Kind, Steps, group
+from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, group, only_text, outlined, text_part
 
 Message: TypeAlias = Any
 """One provider-native item, a dict or an SDK object; read, never changed."""

@@ -29,16 +29,18 @@ from compacter.messages.fields import (
 )
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
 from compacter.messages.parts import (
+    Kind,
     Outline,
     Part,
     Speaker,
+    Steps,
     call_part,
+    group,
     reasoning_part,
     result_part,
     spoken,
     text_part,
 )
-from compacter.messages.steps import Kind, Steps, group
 
 _CAMEL = {
     "function_call": "functionCall",

@@ -13,8 +13,7 @@ from typing import Literal
 from compacter.messages import media
 from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field, word
 from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
-from compacter.messages.parts import Outline, Part, Speaker, call_part
-from compacter.messages.steps import Kind, Steps, group
+from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, call_part, group
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"})

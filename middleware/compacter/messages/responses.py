@@ -16,16 +16,18 @@ from compacter.messages import media
 from compacter.messages.fields import Json, characters, faithful, field, listed, replaced, text_field, word
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
 from compacter.messages.parts import (
+    Broken,
+    Kind,
     Outline,
     Part,
     Speaker,
+    Steps,
     call_part,
     data_part,
     reasoning_part,
     result_part,
     text_part,
 )
-from compacter.messages.steps import Broken, Kind, Steps
 
 _TYPES = {
     "reasoning": Kind.OTHER,

@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from compacter.messages.fields import field, listed
 from compacter.messages.format import Message, MessageFormat
-from compacter.messages.parts import Part
-from compacter.messages.steps import Kind
+from compacter.messages.parts import Kind, Part
 from compacter.recall.index import Found, Index, Term, names, ranked, terms
 from compacter.recall.passages import Passage, header, quotable
 from compacter.summary.message import parse
