@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter.compacter import CompactionResult
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.task import CompactionStrategy
 from compacter.messages.format import FILLERS, FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.parts import Kind
-from compacter.result import CompactionResult
 from compacter.summary import message as summary_message
 
 Item = dict[str, Any]

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from compacter.compacter import Compacter, compacted
+    from compacter.compacter import Compacter, CompactionResult, compacted
     from compacter.compaction.run import Chain
     from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.overflow import TokenLimit, detect_token_limit
-    from compacter.result import CompactionResult
 
 __all__ = [
     "Chain",
@@ -62,7 +61,7 @@ _HOMES = {
     "RedisMemory": "compacter.memory.redis",
     "TokenLimit": "compacter.overflow",
     "detect_token_limit": "compacter.overflow",
-    "CompactionResult": "compacter.result",
+    "CompactionResult": "compacter.compacter",
     "CompactionStrategy": "compacter.compaction.task",
     "Summarize": "compacter.compaction.summarize",
     "Truncate": "compacter.compaction.strategies",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
@@ -22,7 +22,6 @@ from compacter.memory import Memory
 from compacter.memory.digest import conversation_digest
 from compacter.messages.format import FORMATS, Message, get_format, recognise
 from compacter.options import Detector, Fallback, Options, PlanHook, Quotes, Stop, Summarizer, validated
-from compacter.result import CompactionResult
 
 F = TypeVar("F")
 EventHook = TypeVar("EventHook", bound=Callable[..., object])
@@ -58,6 +57,25 @@ class CompacterOptions(TypedDict, total=False):
     extractors: Callable[[str], object] | Sequence[Callable[[str], object]]
     summary_request: Literal["transcript", "native"]
     token_counter: Callable[[Sequence[Message]], int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """The compacted list, and what left it."""
+
+    messages: list[Message] = field(repr=False)
+    """A new list; kept messages are the identical objects."""
+    discarded: tuple[Message, ...] = field(default=(), repr=False)
+    """The original messages that are no longer in it, in order."""
+    event: CompactionEvent | None = None
+    """``None`` when nothing was changed."""
+    fits: bool = True
+    """Whether the messages are within ``budget``; True where none was given."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was compacted."""
+        return self.event is not None
 
 
 class Compacter:

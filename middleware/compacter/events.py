@@ -187,24 +187,22 @@ class RunningTotals:
 
     def add(self, event: Event) -> None:
         """Take an event in."""
-        with self._lock:
-            self._totals = _added(self._totals, event)
+        match event:
+            case CompactionEvent():
+                self.count(rounds=1, characters_saved=event.original_data_size - event.compacted_data_size)
+            case CompactionFailed():
+                self.count(failures=1)
+            case CompactionReused():
+                self.count(reused=1)
+            case MaxTokensAdjusted():
+                self.count(adjusted=1)
+            case RetriesExhausted():
+                self.count(given_up=1)
 
-    def asked(self) -> None:
-        """Count a request for a summary, whatever comes of it."""
+    def count(self, **more: float) -> None:
+        """Add to the fields of these names."""
         with self._lock:
-            self._totals = replace(self._totals, summarizer_calls=self._totals.summarizer_calls + 1)
-
-    def answered(self, input_tokens: int, output_tokens: int, cost: float | None) -> None:
-        """Count what the answer to it took, also if it is refused then."""
-        with self._lock:
-            now = self._totals
-            self._totals = replace(
-                now,
-                input_tokens=now.input_tokens + input_tokens,
-                output_tokens=now.output_tokens + output_tokens,
-                cost=now.cost + (cost or 0.0),
-            )
+            self._totals = replace(self._totals, **{name: getattr(self._totals, name) + n for name, n in more.items()})
 
     def snapshot(self) -> Totals:
         """The totals now."""
@@ -213,21 +211,3 @@ class RunningTotals:
             calls = self.count_call() - self._looks
             self._looks += 1
             return replace(self._totals, calls=calls)
-
-
-def _added(totals: Totals, event: Event) -> Totals:
-    if isinstance(event, CompactionEvent):
-        return replace(
-            totals,
-            rounds=totals.rounds + 1,
-            characters_saved=totals.characters_saved + event.original_data_size - event.compacted_data_size,
-        )
-    if isinstance(event, CompactionFailed):
-        return replace(totals, failures=totals.failures + 1)
-    if isinstance(event, CompactionReused):
-        return replace(totals, reused=totals.reused + 1)
-    if isinstance(event, MaxTokensAdjusted):
-        return replace(totals, adjusted=totals.adjusted + 1)
-    if isinstance(event, RetriesExhausted):
-        return replace(totals, given_up=totals.given_up + 1)
-    return totals

@@ -8,13 +8,13 @@ from collections.abc import Iterable, MutableSequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
+from compacter.compacter import CompactionResult
 from compacter.compaction.check import kept_and_discarded
 from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
 from compacter.fork import Lock
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, get_format, recognise
-from compacter.result import CompactionResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

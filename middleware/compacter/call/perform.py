@@ -189,7 +189,7 @@ class Performer:
 
     async def _asked(self, effect: AskSummarizer) -> Reply:
         function, args, kwargs, blocks = self._summary_call(effect)
-        self._state.totals.asked()
+        self._state.totals.count(summarizer_calls=1)
         with self._budget() as seconds:
             raw = await self.io.ask(lambda: streams.joined(function(*args, **kwargs)), seconds, blocks=blocks)
         reply = Reply("".join(map(streams.text_of, raw))) if isinstance(raw, list) else read_reply(raw)
@@ -199,7 +199,9 @@ class Performer:
             model = model_of(raw) or (self._model if summarizer is None else None)
         if reply.input_tokens and isinstance(model, str):
             reply = replace(reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw))
-        self._state.totals.answered(reply.input_tokens, reply.output_tokens, reply.cost)
+        self._state.totals.count(
+            input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost or 0.0
+        )
         return reply
 
     def _summary_call(

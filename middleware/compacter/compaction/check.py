@@ -149,7 +149,10 @@ def _strangers(
     fillers = {place for place in made if alternate and _is_filler(after, place)}
     notes = sorted(made - fillers)
     found: list[str] = []
-    if len(notes) > 1 or len(fillers) > _gaps(positions):
+    kept = [position for position in positions if position is not None]
+    # A filler may stand at the beginning, and wherever neighbours are new to each other.
+    gaps = 1 + sum(position > last + 1 for last, position in zip((-1, *kept), kept, strict=False))
+    if len(notes) > 1 or len(fillers) > gaps:
         found.append(f"{len(made)} messages are neither original nor the summary")
     lead = after.lead
     tagged = [
@@ -174,16 +177,6 @@ def _strangers(
 def _is_filler(conversation: Conversation, place: int) -> bool:
     message = conversation.messages[place]
     return any(message == conversation.format.say(role, text) for role, text in FILLERS.items())
-
-
-def _gaps(positions: Sequence[int | None]) -> int:
-    """Places where neighbours are new to each other, and the beginning."""
-    gaps, last = 1, -1
-    for position in positions:
-        if position is not None:
-            gaps += position > last + 1
-            last = position
-    return gaps
 
 
 def _turns(after: Conversation, positions: Sequence[int | None]) -> list[str]:

@@ -147,7 +147,7 @@ class CompactionTask:
             # A summary message is the prior summary and nothing else; the provider's own block has a message around it.
             summarized = index == prior and conversation.kinds[index] is Kind.USER
             if index >= conversation.start and not summarized and conversation.kinds[index] is not Kind.INSERTED:
-                found.extend(conversation.parts(index))
+                found.extend(conversation.format.parts(conversation.messages[index], index))
         if redact is None:
             return found
         return [replace(part, text=redact(decode_escapes(part.text)), name=redact(part.name)) for part in found]

@@ -8,7 +8,7 @@ continuation after ``pause_turn``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
 from compacter.messages import media
@@ -48,6 +48,7 @@ class AnthropicFormat(MessageFormat):
     """Messages of blocks: calls are ``tool_use`` blocks, results are ``tool_result`` blocks of a user message."""
 
     name = "anthropic"
+    system_option = "system"
     alternates = True
     roles = {  # noqa: RUF012 - ClassVar in the base class
         "user": Kind.USER,
@@ -113,12 +114,6 @@ class AnthropicFormat(MessageFormat):
         if isinstance(data, dict) and isinstance(data.get("content"), str):
             data["content"] = [{"type": "text", "text": data["content"]}]
         return data
-
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
-        """A ready prompt and ``{"system": text}``, as ``messages.create`` takes them."""
-        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-        said = [dict(message) for message in messages if message["role"] != "system"]
-        return said, {"system": system} if system else {}
 
     def compacted(self, message: Message) -> str | None:
         """The summary in the newest ``compaction`` block. One without content is a compaction that failed."""

@@ -89,11 +89,7 @@ class BedrockFormat(MessageFormat):
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
         """A ready prompt and ``{"system": [blocks]}``, as ``converse`` takes them."""
         system = [{"text": message["content"]} for message in messages if message["role"] == "system"]
-        said = [
-            {"role": message["role"], "content": [{"text": message["content"]}]}
-            for message in messages
-            if message["role"] != "system"
-        ]
+        said, _ = super().prompt(messages)
         return said, {"system": system} if system else {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import islice
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -73,12 +74,21 @@ class MessageFormat:
         """What this format sends of a message, as ``faithful`` data, in one form where several mean the same."""
         raise NotImplementedError
 
+    system_option: ClassVar[str] = ""
+    """The call option that takes a system prompt, where that is no message."""
+
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
         """What this format makes of a ready prompt (OpenAI-style ``role``/``content`` dicts).
 
         Returns the messages and the extra call options it needs (such as ``{"system": "..."}`` for Anthropic).
         """
-        raise NotImplementedError
+        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+        said = [
+            self.say("user" if message["role"] == "user" else "assistant", message["content"])
+            for message in messages
+            if message["role"] != "system"
+        ]
+        return said, {self.system_option: system} if system else {}
 
     def compacted(self, message: Message) -> str | None:  # noqa: ARG002 - most formats have none
         """What this format has of a compaction by the provider itself: its summary, empty where it is unreadable.
@@ -202,26 +212,9 @@ def _weight(message: Message) -> int:
 
 def get_format(name: str) -> MessageFormat:
     """The message format of that name. Raises ``ValueError`` that lists the names there are."""
-    if name == "openai":
-        from compacter.messages.openai import OPENAI
-
-        return OPENAI
-    if name == "anthropic":
-        from compacter.messages.anthropic import ANTHROPIC
-
-        return ANTHROPIC
-    if name == "responses":
-        from compacter.messages.responses import RESPONSES
-
-        return RESPONSES
-    if name == "gemini":
-        from compacter.messages.gemini import GEMINI
-
-        return GEMINI
-    if name == "bedrock":
-        from compacter.messages.bedrock import BEDROCK
-
-        return BEDROCK
+    if name in FORMATS:
+        found: MessageFormat = getattr(import_module(f"compacter.messages.{name}"), name.upper())
+        return found
     raise ValueError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}")
 
 

@@ -10,7 +10,7 @@ of parts is a user's content.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -64,6 +64,8 @@ class GeminiFormat(MessageFormat):
     """Contents of parts: calls and responses are parts; a bare string or part is a user's content."""
 
     name = "gemini"
+    system_option = "system_instruction"
+    """A field of ``generate_content``'s ``config``, no argument of its own: merge it into the call's config."""
     alternates = True
     roles = {  # noqa: RUF012 - ClassVar in the base class
         "user": Kind.USER,
@@ -158,23 +160,6 @@ class GeminiFormat(MessageFormat):
             for part in _parts(message)
         ]
         return {"role": "model" if self.kind(message) is Kind.ASSISTANT else "user", "parts": parts}
-
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
-        """A ready prompt and ``{"system_instruction": text}``.
-
-        That is a field of ``generate_content``'s ``config``, no argument of its own: merge it into the call's
-        config.
-        """
-        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-        said = [
-            {
-                "role": "user" if message["role"] == "user" else "model",
-                "parts": [{"text": message["content"]}],
-            }
-            for message in messages
-            if message["role"] != "system"
-        ]
-        return said, {"system_instruction": system} if system else {}
 
 
 _OWN_TYPES = frozenset({dict, str, list, tuple})

@@ -8,7 +8,7 @@ followed by the items it was made with, and those must keep it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -60,6 +60,7 @@ class ResponsesFormat(MessageFormat):
     """
 
     name = "responses"
+    system_option = "instructions"
     roles = {  # noqa: RUF012 - ClassVar in the base class
         "user": Kind.USER,
         "assistant": Kind.ASSISTANT,
@@ -151,12 +152,6 @@ class ResponsesFormat(MessageFormat):
         if isinstance(data, dict) and "type" not in data:
             data["type"] = "message"
         return data
-
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
-        """A ready prompt and ``{"instructions": text}``, as ``responses.create`` takes them."""
-        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-        said = [{"type": "message", **message} for message in messages if message["role"] != "system"]
-        return said, {"instructions": system} if system else {}
 
     def compacted(self, message: Message) -> str | None:
         """The summary in a ``compaction`` item: only litellm's is readable, as JSON in place of encrypted text."""
