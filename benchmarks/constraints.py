@@ -17,7 +17,6 @@ from typing import Any
 
 from compacter import Compacter
 from compacter.messages.format import get_format
-from compacter.summaries.extractive import extract
 from compacter.summary import message as summary_message
 
 CONSTRAINTS = (

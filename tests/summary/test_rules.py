@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from compacter.messages.parts import Part
@@ -156,11 +158,17 @@ def idle(fold: int) -> list[Part]:
     return [part for pair in zip(asked, told, strict=True) for part in pair]
 
 
+def fold(parts: list[Part], budget: int, story: str = "", kept: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """The next summary of an earlier one and ``parts``: its story and its rules."""
+    lines = rules.lines(parts, kept, ["Ask Ann."], budget // 3)
+    return timeline(parts, budget - sum(len(line) + 1 for line in lines), story, lines), lines
+
+
 @pytest.mark.parametrize(("rule", "lift"), LIFTED)
 def test_a_lifted_rule_never_stands_alone(rule: str, lift: str) -> None:
-    story, kept = rules.divide(timeline([*user(rule), *idle(0), *user(lift), *idle(1)], 1_200))
-    for fold in range(2, 12):
-        story, kept = rules.divide(timeline(idle(fold), 1_200, story, kept))
+    story, kept = fold([*user(rule), *idle(0), *user(lift), *idle(1)], 1_200)
+    for number in range(2, 12):
+        story, kept = fold(idle(number), 1_200, story, kept)
         said = [*story.splitlines(), *kept]
         assert any(lift in line for line in said)
         assert kept.index(f"Rule: {rule}") < len(kept) - 1
@@ -172,21 +180,13 @@ def test_a_rule_whose_later_word_does_not_fit_is_left_out_with_it() -> None:
 
 
 def test_rules_stay_through_fifty_folds() -> None:
-    story, kept = rules.divide(
-        timeline(user("Never close pier 7.", "Always answer in verse."), 1_500, rules=["Ask Ann."])
-    )
-    for fold in range(50):
-        text = timeline(idle(fold), 1_500, story, kept, ["Ask Ann."])
-        assert len(text) <= 1_500
-        story, kept = rules.divide(text)
+    story, kept = fold(user("Never close pier 7.", "Always answer in verse."), 1_500)
+    for number in range(50):
+        story, kept = fold(idle(number), 1_500, story, kept)
+        assert len(story) + sum(map(len, kept)) <= 1_500
     assert kept == ["Rule: Ask Ann.", "Rule: Never close pier 7.", "Rule: Always answer in verse."]
 
 
 def test_many_rules_and_changes_take_bounded_room() -> None:
     many = [f"Never use box {number}." for number in range(300)] + [f"Box {n} is fine again." for n in range(300)]
     assert sum(len(line) + 1 for line in rules.lines(user(*many), budget=900)) <= 900
-
-
-@pytest.mark.parametrize("text", ["", "User: hello", "Rule: never"])
-def test_a_text_without_the_heading_has_no_rules(text: str) -> None:
-    assert rules.divide(text) == (text, [])

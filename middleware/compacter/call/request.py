@@ -41,6 +41,8 @@ class Request:
     """The option ``pin``."""
     pinned_by_history: frozenset[int] = frozenset()
     """``id`` of messages that a ``History`` has pinned."""
+    rules: tuple[str, ...] = ()
+    """Declared rules: of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
     """``messages``, where they were read already."""
 
@@ -50,7 +52,7 @@ class Request:
         if self.read is not None:
             return self.read
         pins = pinned(self.pin, self.messages, self.pinned_by_history)
-        return Conversation.of(self.messages, self.format, pinned=pins)
+        return Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
 
     @property
     def size(self) -> int:

@@ -343,6 +343,7 @@ class WrappedFunction:
             digest=conversation,
             pin=state.options.pin,
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
+            rules=(*state.options.rules, *(history.rules if history is not None else ())),
         )
         read = _Read(
             request,
