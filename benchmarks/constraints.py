@@ -17,7 +17,6 @@ from typing import Any
 
 from compacter import Compacter
 from compacter.messages.format import get_format
-from compacter.summary import message as summary_message
 
 CONSTRAINTS = (
     "Never deploy on a Friday without asking Marlene first.",
@@ -54,21 +53,6 @@ def kept(messages: list[Any], wire_name: str, place: float, constraint: str, sha
     steps = [*shape.outline(messages).steps, len(messages)]
     at = steps[int(place * (len(steps) - 1))]
     said = [*messages[:at], shape.say("user", constraint), *messages[at:]]
-    whole = shape.outline(said)
-    stays = {index for index, kind in enumerate(whole.kinds) if kind.name == "SYSTEM"} | {whole.last_user()}
-    entries = [entry for index, m in enumerate(said) if index not in stays for entry in shape.parts(m, index)]
-    folded = sum(size for index, size in enumerate(whole.sizes) if index not in stays)
-    text = extract(entries, budget=int(folded * share) - summary_message.FRAME)
-    last = whole.last_user()
-    return constraint in text or (last is not None and constraint in (shape.plain_text(said[last]) or ""))
-
-
-def kept_by_compacter(messages: list[Any], wire_name: str, place: float, constraint: str, share: float) -> bool:
-    """The same through the front door."""
-    shape = get_format(wire_name)
-    steps = [*shape.outline(messages).steps, len(messages)]
-    at = steps[int(place * (len(steps) - 1))]
-    said = [*messages[:at], shape.say("user", constraint), *messages[at:]]
     budget = int(sum(shape.outline(said).sizes) * share)
     compacter = Compacter(summarizer="extractive", memory=None)
     result = compacter.compact(said, wire_format=wire_name, budget=budget)
@@ -82,11 +66,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--share", type=float, default=0.2)
     parser.add_argument("--each", type=int, default=2, help="constraints tried at each place of a conversation")
-    parser.add_argument("--whole", action="store_true", help="through Compacter.compact, the system prompt counted")
     options = parser.parse_args()
     survived: dict[str, list[bool]] = defaultdict(list)
     lost: list[tuple[str, str, str]] = []
-    test = kept_by_compacter if options.whole else kept
     with (options.data / "conversations.jsonl").open(encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             record = json.loads(line)
@@ -95,7 +77,7 @@ def main() -> None:
             for offset, (name, place) in enumerate(PLACES.items()):
                 for turn in range(options.each):
                     constraint = CONSTRAINTS[(number * 7 + offset * 3 + turn * 5) % len(CONSTRAINTS)]
-                    held = test(record["messages"], record["format"], place, constraint, options.share)
+                    held = kept(record["messages"], record["format"], place, constraint, options.share)
                     survived[name].append(held)
                     if not held:
                         lost.append((record["id"], name, constraint))

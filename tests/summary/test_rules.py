@@ -107,8 +107,21 @@ def test_code_in_a_message_states_no_rule() -> None:
 
 
 def test_people_who_talk_to_one_another_set_no_rules() -> None:
-    talk = [f"{name}: Never forget to call your mother on day {day}." for day in range(3) for name in ("Ann", "Bo")]
-    assert rules.lines(user(*talk)) == []
+    talk = [
+        Part(role, "text", f"{name}: Never forget to call your mother on day {day}.")
+        for day in range(3)
+        for role, name in (("user", "Ann"), ("assistant", "Bo"))
+    ]
+    assert rules.lines(talk) == []
+
+
+@pytest.mark.parametrize("label", ["Day {}", "Task", "Bug {}", "Ann", "Frage", "Step {}", "Request", "PS"])
+def test_a_label_before_what_the_user_says_hides_no_rule(label: str) -> None:
+    said = [f"{label.format(number)}: Never close gate {number}. Is gate {number} open?" for number in range(6)]
+    talk = [
+        part for text in said for part in (Part("user", "text", text), Part("assistant", "text", "Yes, it is open."))
+    ]
+    assert len(rules.lines(talk)) == 6
 
 
 def test_a_rule_said_again_stands_once_and_as_the_newest() -> None:

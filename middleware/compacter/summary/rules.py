@@ -195,8 +195,8 @@ _ABOUT_PEOPLE = _any(
 )
 _MARK = re.compile(r"^(?:[-*•+>]\s{1,4}|\(?\d{1,3}[.)]\s{1,4}|[a-z]\)\s)")
 _LABEL = re.compile(r"^\*\*[^*\n]{1,40}\*\*:?\s?[-–—:]?\s(?=\S)|^\*\*[^*\n]{1,40}:\*\*\s(?=\S)")
-_SIGNED = re.compile(r"(?:\([^()\n]{1,40}\) )?([^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?): ")
-"""How a message begins in a talk among people."""
+_SIGNED = re.compile(r"^(?:\([^()\n]{1,40}\) )?([^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?): ")
+"""How a message begins in a talk among people, or below a label: ``Ann: ``, ``Day 2: ``."""
 
 _TAKES_BACK = _any(
     r"\b(?:no longer|again|back to|forget|ignore (?:my|the|that|what)|instead|scrap|cancel|lift(?:ed)?|"
@@ -228,6 +228,7 @@ def is_rule(sentence: str) -> bool:
         veto.search(plain) for veto in (_NO_PROSE, _FOR_NOW, _AT_HAND)
     ):
         return False
+    plain = _SIGNED.sub("", plain, count=1)
     if (_SURE.search(plain) or _LASTING.search(plain)) and not _TELLS.search(plain):
         return True
     if _WISHES.search(plain):
@@ -283,9 +284,8 @@ def lines(
 def _said(parts: Sequence[Part], known: list[str], quoted: Container[str]) -> Iterator[tuple[str, int]]:
     """Yield the lines that ``parts`` add to ``known``, each with the size of the message it is from."""
     told = [part for part in parts if part.role == "user" and part.kind == "text" and part.text.strip()]
-    signed = Counter(match[1] for part in told if (match := _SIGNED.match(part.text.lstrip())))
-    if signed.total() >= _FEW and signed.total() * 2 > len(told) and max(signed.values()) >= _FEW // 2:
-        return  # People who sign their messages talk to one another.
+    if _signed(told) and _signed(part for part in parts if part.role == "assistant" and part.kind == "text"):
+        return  # Where both sides sign their messages, two people talk to one another.
     sentences = list(read(told))
     common = Counter(word for sentence in sentences for word in _about(sentence.text))
     most = max(_FEW, len(sentences) // 8)
@@ -303,6 +303,13 @@ def _said(parts: Sequence[Part], known: list[str], quoted: Container[str]) -> It
         else:
             continue
         topics.append(about)
+
+
+def _signed(parts: Iterable[Part]) -> bool:
+    """Whether most of the messages begin with one name; "Day 2: " and "Task: " among others are no signatures."""
+    names = Counter(match[1] if (match := _SIGNED.match(part.text.lstrip())) else "" for part in parts)
+    name, times = names.most_common(1)[0] if names else ("", 0)
+    return bool(name) and times >= _FEW // 2 and times * 2 > names.total()
 
 
 def _changes(sentence: Sentence, about: set[str], topics: Iterable[set[str]]) -> bool:
