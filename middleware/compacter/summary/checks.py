@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from compacter.messages.parts import Part
 from compacter.summary import prompt
-from compacter.summary.sentences import flat, runs, sentences, words
+from compacter.summary.sentences import flat, runs, sentences, stems, words
 
 _CUT_OFF = frozenset(
     ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete")
@@ -105,6 +105,7 @@ _ASKED_AGAIN = re.compile(
 _MOSTLY, _FEWEST_WORDS = 0.5, 8
 _SAME, _TWICE, _REPEATED, _NEW = 0.9, 0.2, 0.4, 0.1
 _PARAGRAPH = 40
+_FEWEST_TOLD, _TOLD_SHARE = 16, 0.3
 _SCRIPTS = (
     ("Latin", re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")),
     ("Cyrillic", re.compile(r"[\u0400-\u052f]")),
@@ -178,6 +179,16 @@ def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
     before, own = set(runs(words(prior))), set(runs(words(text)))
     since = sum(len(entry.text) for entry in entries)
     return since > len(prior) // 4 and len(own) >= _FEWEST_WORDS and len(own - before) <= _NEW * len(own)
+
+
+def is_invented(text: str, told: Iterable[str]) -> bool:
+    """Whether hardly a telling word of a summary stands in what was ``told``: a small model's own tale.
+
+    Measured with a model of 135 million parameters: its tales had .14 of their words from the conversation.
+    """
+    own = stems(words(text))
+    held = set().union(*(own & stems(words(one)) for one in told))
+    return len(own) >= _FEWEST_TOLD and len(held) < _TOLD_SHARE * len(own)
 
 
 def _refuses(text: str) -> bool:
