@@ -55,7 +55,7 @@ def read(messages: Sequence[Message], wire: MessageFormat, indexes: Iterable[int
     for index in range(len(messages)) if indexes is None else indexes:
         tools = set(names.get(index, ()))
         known = tools.pop() if len(tools) == 1 else ""
-        for entry in wire.entries(messages[index], index):
+        for entry in wire.parts(messages[index], index):
             if known and entry.role == "tool" and not entry.name:
                 entry = Part(entry.role, entry.kind, entry.text, known, entry.index)  # noqa: PLW2901 - its name is found
             entries.append(entry)
