@@ -407,11 +407,11 @@ class TestAHistory:
         model, history = Model(), History()
         completion = compacting().wrap(model.completion)
         history.extend(house("Go on."))
-        completion(messages=history)
+        completion(messages=history)  # type: ignore[arg-type]
         history.append({"role": "assistant", "content": "Gone."})
         history.append({"role": "user", "content": QUESTION})
 
-        completion(messages=history)
+        completion(messages=history)  # type: ignore[arg-type]
 
         assert f"User, message 0: {FACT}" in model.quotes
         assert not any(TAG in text_of(message) for message in history)

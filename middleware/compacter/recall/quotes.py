@@ -275,7 +275,7 @@ def folded(messages: Sequence[Message], view: Iterable[Message], wire: MessageFo
 
 def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     """The messages without quotes: neither messages that hold nothing else, nor parts of user messages."""
-    if not any(map(_may_hold, messages)):
+    if not _may_hold(messages):
         return list(messages)
     stripped: list[Message] = []
     for message in messages:
@@ -286,12 +286,19 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     return stripped
 
 
-def _may_hold(message: Message) -> bool:
-    """Whether a message may hold quotes; quick, for it is asked of each message of each call."""
-    parts = field(message, "content") or field(message, "parts")
-    if isinstance(parts, (list, tuple)):
-        return any(str(field(part, "text") or "").startswith(TAG) for part in parts)
-    return isinstance(parts, str) and parts.startswith(TAG)
+def _may_hold(messages: Sequence[Message]) -> bool:
+    """Whether any message may hold quotes; quick, for it is asked on each call of the caller's whole history."""
+    for message in messages:
+        content = message.get("content") if type(message) is dict else None
+        if type(content) is str:
+            if content.startswith(TAG):
+                return True
+            continue
+        for part in listed(content or field(message, "content") or field(message, "parts")):
+            text = part if isinstance(part, str) else field(part, "text")
+            if isinstance(text, str) and text.startswith(TAG):
+                return True
+    return False
 
 
 def _joined(message: Message, wire: MessageFormat, text: str) -> Message:
