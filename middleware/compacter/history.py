@@ -14,12 +14,15 @@ from compacter.errors import CompactionError, ConfigurationError, InvalidHistory
 from compacter.fork import Lock
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, get_format, recognise
+from compacter.recall.archive import Archive
 from compacter.result import CompactionResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compacter.compacter import Compacter
+    from compacter.recall.index import Redact
+    from compacter.recall.passages import Passage
 
 
 _CHANGES = Lock()
@@ -43,7 +46,8 @@ class History(MutableSequence[Message]):
 
     ``compacter`` and ``model`` (a litellm model, for ``summarizer=None``) are used by ``compact`` and
     ``compact_if_needed``. ``max_tokens`` is the size at which it needs compaction, ``reserve_tokens`` what
-    is to stay free below that.
+    is to stay free below that. What was folded is kept in an archive of some megabytes, so that calls can quote from it
+    and ``search`` finds it; not with ``archive=False``.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class History(MutableSequence[Message]):
         wire_format: str | None = None,
         max_tokens: int | None = None,
         reserve_tokens: int = 0,
+        archive: bool = True,
     ) -> None:
         given: object = messages
         if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
@@ -71,6 +76,8 @@ class History(MutableSequence[Message]):
         if isinstance(messages, History):
             self._pins = list(messages.pins)
         self._rules = messages.rules if isinstance(messages, History) else ()
+        given = messages.archive if isinstance(messages, History) else None
+        self._archive = (given or Archive()).copy() if archive else None
         self._version = 0
         self._stuck = 0
         self._compacter = compacter
@@ -99,6 +106,7 @@ class History(MutableSequence[Message]):
         clone.__dict__.update(self.__dict__)
         with _CHANGES:
             clone._messages, clone._pins = list(self._messages), list(self._pins)
+            clone._archive = self._archive.copy() if self._archive is not None else None
         return clone
 
     copy = __copy__
@@ -249,20 +257,38 @@ class History(MutableSequence[Message]):
         """Counts changes; what was made of an older version is never installed."""
         return self._version
 
-    def install(self, version: int, messages: Sequence[Message]) -> bool:
-        """Take over a list made of ``version``; False, and nothing changed, when the history has changed since."""
+    @property
+    def archive(self) -> Archive | None:
+        """What was folded so far; ``None`` with ``archive=False``."""
+        return self._archive
+
+    def search(self, query: str, limit: int = 5) -> list[Passage]:
+        """The passages of all that was ever said here, folded or not, that bear most on ``query``; best first.
+
+        At most ``limit``. Raises ``SearchUnavailableError`` (a ``CompacterError``) where Python's SQLite lacks FTS5.
+        """
+        return self._own().search(self, query, limit, wire_format=self._wire_format)
+
+    def install(self, version: int, messages: Sequence[Message], redact: Redact | None = None) -> bool:
+        """Take over a list made of ``version``; False, and nothing changed, when the history has changed since.
+
+        ``redact`` is applied to what goes into the archive.
+        """
         with _CHANGES:
             if version != self._version:
                 return False
             positions, _ = kept_and_discarded(self._messages, messages)
             pins = [position is not None and self._pins[position] for position in positions]
+            if self._archive is not None:
+                form = get_format(self._wire_format or recognise(self._messages))
+                self._archive.add(self._messages, messages, form, redact)
             self._set(list(messages), pins)
             return True
 
     def _installed(self, version: int, result: CompactionResult) -> CompactionResult:
         if not result.changed:
             return result
-        if not self.install(version, result.messages):
+        if not self.install(version, result.messages, self._own().options.redaction):
             self._own().tell_history_changed(result.event)
             return CompactionResult(list(self._messages))
         return result
@@ -317,6 +343,7 @@ class History(MutableSequence[Message]):
                 "pins": pins,
                 "rules": list(self._rules),
                 "summary": Conversation.of(messages, form).prior,
+                "archive": self._archive.snapshot() if self._archive else None,
             },
             default=_stored,
         )
@@ -348,6 +375,11 @@ class History(MutableSequence[Message]):
         if not all(isinstance(message, (dict, str)) for message in messages):
             raise InvalidHistoryError("the snapshot is mangled: a message is neither an object nor text")
         self._check_fold(data, messages)
+        if self._archive is not None:
+            try:
+                self._archive = Archive.restored(data.get("archive"))
+            except (ValueError, TypeError, LookupError):
+                raise InvalidHistoryError("the snapshot is mangled: its archive cannot be read") from None
         self._wire_format = data.get("wire_format") or self._wire_format
         self._rules = tuple(rules)
         self._set(messages, pins)
