@@ -55,8 +55,6 @@ class CompacterOptions(TypedDict, total=False):
     recall: float | int | Quotes | None
     rules: Sequence[str]
     logger: Any
-    ledger_share: float
-    extractors: Callable[[str], object] | Sequence[Callable[[str], object]]
     summary_request: Literal["transcript", "native"]
     token_counter: Callable[[Sequence[Message]], int] | None
 
@@ -226,9 +224,11 @@ class Compacter:
         _check_wire_format(wire_format)
         form = get_format(wire_format or recognise(held))
         calibration = self._state.calibration(model)
-        by_history = _pinned_by(messages)
+        by_history, rules = _pinned_by(messages), (*self._state.options.rules, *getattr(messages, "rules", ()))
         return Job(
-            conversation=Conversation.of(held, form, pinned=pinned(self._state.options.pin, held, by_history)),
+            conversation=Conversation.of(
+                held, form, pinned=pinned(self._state.options.pin, held, by_history), rules=rules
+            ),
             trigger="manual",
             calibration=calibration,
             model=model,

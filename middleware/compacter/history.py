@@ -70,6 +70,7 @@ class History(MutableSequence[Message]):
         self._pins = [False] * len(self._messages)
         if isinstance(messages, History):
             self._pins = list(messages.pins)
+        self._rules = messages.rules if isinstance(messages, History) else ()
         self._version = 0
         self._stuck = 0
         self._compacter = compacter
@@ -148,9 +149,22 @@ class History(MutableSequence[Message]):
             self._pins.insert(index, bool(pinned))
             self._version += 1
 
-    def append(self, value: Message, *, pinned: bool = False) -> None:
-        """Append at the end."""
+    def append(self, value: Message, *, pinned: bool = False, rule: bool = False) -> None:
+        """Append at the end. The text of a message with ``rule=True`` stands as a rule in every summary from then on.
+
+        Raises ``ConfigurationError`` for a rule without text.
+        """
+        if rule:
+            text = get_format(self._wire_format or recognise([value])).plain_text(value)
+            if not (text and text.strip()):
+                raise ConfigurationError("rule=True takes a message of text")
+            self._rules = (*self._rules, text)
         self.insert(len(self), value, pinned=pinned)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The texts that were appended as rules, oldest first."""
+        return self._rules
 
     # -- pins ------------------------------------------------------------------------------------------------
 
@@ -301,6 +315,7 @@ class History(MutableSequence[Message]):
                 "wire_format": self._wire_format,
                 "messages": [plain(message) for message in messages],
                 "pins": pins,
+                "rules": list(self._rules),
                 "summary": Conversation.of(messages, form).prior,
             },
             default=_stored,
@@ -327,10 +342,14 @@ class History(MutableSequence[Message]):
             raise InvalidHistoryError("the snapshot is mangled: messages and pins must be lists")
         if len(messages) != len(pins):
             raise InvalidHistoryError(f"the snapshot is mangled: {len(messages)} messages but {len(pins)} pins")
+        rules = data.get("rules", [])
+        if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
+            raise InvalidHistoryError("the snapshot is mangled: rules must be texts")
         if not all(isinstance(message, (dict, str)) for message in messages):
             raise InvalidHistoryError("the snapshot is mangled: a message is neither an object nor text")
         self._check_fold(data, messages)
         self._wire_format = data.get("wire_format") or self._wire_format
+        self._rules = tuple(rules)
         self._set(messages, pins)
 
     def _check_fold(self, data: dict[str, Any], messages: list[Message]) -> None:

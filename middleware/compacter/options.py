@@ -153,7 +153,7 @@ class Options(BaseModel):
     strategy: Annotated[tuple[CompactionStrategy, ...], PlainValidator(_strategy)] = Field(
         default_factory=lambda: (Summarize(),)
     )
-    fallback: Annotated[tuple[Fallback, ...], PlainValidator(_fallback)] = ("truncate",)
+    fallback: Annotated[tuple[Fallback, ...], PlainValidator(_fallback)] = ("extractive", "truncate")
     preserve_recent_turns: int = Field(default=0, ge=0)
     pin: Callable[[Message], object] | None = None
     trigger_tokens: Annotated[int | float | None, PlainValidator(_trigger)] = None
@@ -170,8 +170,6 @@ class Options(BaseModel):
     recall: Annotated[float | int | Quotes | None, PlainValidator(_recall)] = 0.15
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
     logger: Annotated[Any, PlainValidator(_logger)] = None  # Whatever class the program has structlog make.
-    ledger_share: float = Field(default=0.25, ge=0, le=0.5)
-    extractors: Annotated[tuple[Callable[[str], Any], ...], PlainValidator(_functions)] = ()
     summary_request: Literal["transcript", "native"] = "transcript"
     token_counter: Callable[[Sequence[Message]], int] | None = None
 
@@ -234,8 +232,6 @@ class Options(BaseModel):
             "before_compaction",
             "redact",
             "rules",
-            "ledger_share",
-            "extractors",
             "summary_request",
         )
         known = {name: _known_as(getattr(self, name)) for name in names}

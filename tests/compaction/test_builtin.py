@@ -10,7 +10,7 @@ import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.errors import ConfigurationError
-from compacter.summaries.excerpt import shorten
+from compacter.compaction.excerpt import shorten
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

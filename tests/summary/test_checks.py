@@ -10,7 +10,7 @@ import pytest
 
 from compacter.messages.parts import Part
 from compacter.redaction import decode_escapes, redact_secrets
-from compacter.summary import checks, chunks, message, prompt, sections
+from compacter.summary import checks, message, prompt, sections
 
 TALK = [
     Part("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
@@ -299,7 +299,7 @@ HOSTILE = [
 READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
     "line": lambda text: prompt.line(Part("tool", "result", text, text)),
-    "chunks": lambda text: chunks.split([Part("user", "text", text)], 4_000),
+    "chunks": lambda text: prompt.chunks([Part("user", "text", text)], 4_000),
     "fault": lambda text: checks.fault(text, entries=TALK, limit=10**9),
     "fault of a talk": lambda text: checks.fault("A job.", entries=[Part("user", "text", text), *TALK], limit=10**9),
     "copies": lambda text: checks.copies(text, text, TALK),

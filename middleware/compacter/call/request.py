@@ -43,6 +43,8 @@ class Request:
     """``id`` of messages that a ``History`` has pinned."""
     watched: bool = True
     """Whether somebody listens to events, or there is a trigger: then every reply's usage is looked at."""
+    rules: tuple[str, ...] = ()
+    """Declared rules: of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
     """``messages``, where they were read already."""
 
@@ -52,7 +54,7 @@ class Request:
         if self.read is not None:
             return self.read
         pins = pinned(self.pin, self.messages, self.pinned_by_history)
-        return Conversation.of(self.messages, self.format, pinned=pins)
+        return Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
 
     @property
     def size(self) -> int:

@@ -340,6 +340,7 @@ class WrappedFunction:
             pin=state.options.pin,
             watched=state.proactive or bool(state.event_hooks),
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
+            rules=(*state.options.rules, *(history.rules if history is not None else ())),
         )
         read = _Read(
             request,

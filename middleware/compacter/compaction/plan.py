@@ -98,12 +98,12 @@ def _for_summary(options: Options, job: Job, free: int, room: int) -> int:
     wanted = reserve(options, calibration.window, free, calibration.chars_per_token)
     if (
         job.summary is None
-        and options.ledger_share
         and job.trigger == "manual"
         and any(isinstance(link, Summarize) for link in links_of(options.strategy))
     ):
         return min(wanted, most)
-    return min(wanted, max(room // 2, summary_message.FRAME))
+    declared = sum(len(line) + 1 for line in summary_message.rule_lines(job.conversation.rules))
+    return min(wanted + declared, max(room // 2, summary_message.FRAME + declared))
 
 
 def describe(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:

@@ -14,8 +14,8 @@ from compacter.messages.format import Message
 from compacter.messages.parts import Part
 from compacter.messages.steps import Kind
 from compacter.redaction import decode_escapes
-from compacter.summary.message import Summary, compose, parse
-from compacter.summary.words import flat
+from compacter.summary.message import Summary, compose, parse, rule_lines
+from compacter.summary.sentences import flat
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
@@ -147,6 +147,11 @@ class CompactionTask:
         return self._assembled(keep, replace(summary, notes=(flat(note),)) if note else None)
 
     def _assembled(self, keep: Sequence[int], summary: Summary | None) -> list[Message]:
+        if summary is not None:
+            # Whatever the strategy: declared rules stand in every summary.
+            declared = rule_lines(self.conversation.rules)
+            rules = (*declared, *(line for line in summary.rules if line not in declared))
+            summary = replace(summary, rules=rules)
         self.tally.summary, self.tally.ledger = (summary.prose, summary.verbatim) if summary else ("", "")
         message = None if summary is None else self.conversation.format.say("user", compose(summary))
         return assemble(self.conversation, keep, message, alternate=self.alternate)

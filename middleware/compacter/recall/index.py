@@ -21,6 +21,7 @@ from weakref import finalize
 from compacter.errors import CompacterError
 from compacter.messages.parts import Part
 from compacter.recall.passages import DENSE, asks, cut, quotable, readable
+from compacter.summary.sentences import FUNCTION_WORDS
 
 MAX_BYTES = 64_000_000
 """Bytes of text and index that one index holds by default; what is oldest gives way."""
@@ -40,19 +41,6 @@ _NAME = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_./:@\\#]{1,3}[^\W_]+){1,12}")
 _TABLE = "CREATE VIRTUAL TABLE passages USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2')"
 _COUNT = "SELECT count(*) FROM passages WHERE text MATCH ?"
 _ROWS = "SELECT rowid FROM passages WHERE text MATCH ? ORDER BY rowid DESC LIMIT ?"
-
-_COMMONEST = """
-    a about after all also am an and any are as at be been before but by can could did do does doing done for from had
-    has have having he her hers him his how i if in into is it its just like may me might mine more most much must my
-    of on one or our ours out please she should so some tell than that the their theirs them then there these they
-    this those to us was we were what when where which while who whom whose why will with would you your yours
-    der das und oder ist sind waren ein eine einen einem einer mit von zu im den dem auf für als auch ich du er sie es
-    wir ihr nicht was wer wie wo wann warum welche welcher welches haben hatte le la les un une des et ou est dans que
-    qui quoi où quand comment pourquoi quel quelle avec el los las una y es en con qué quién cómo cuándo dónde cuál del
-"""
-FUNCTION_WORDS = frozenset(_COMMONEST.split())
-"""The commonest words of questions in English, German, French and Spanish, but those that name a thing in another of
-these languages (war, son): they tell no question apart."""
 
 Redact = Callable[[str], str]
 

@@ -13,7 +13,7 @@ from functools import cache
 
 from compacter.messages.parts import Part
 from compacter.summary import prompt
-from compacter.summary.words import flat, runs, sentences, words
+from compacter.summary.sentences import flat, runs, sentences, words
 
 _CUT_OFF = frozenset(
     ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete")
