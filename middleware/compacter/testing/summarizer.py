@@ -71,15 +71,21 @@ class ScriptedSummarizer:
         chars_per_token: float = 4,
         count: Count | None = None,
     ) -> None:
-        """Set the scene.
+        """A summarizer that answers as it is told.
 
-        text: the summary, or a function of the prompt's messages.
-        fail: what goes wrong, and when; see `Failures`.
-        returns: bare text (no usage then), or a completion.
-        window: tokens that a prompt may have; None: any number. A longer one is refused as in `style`.
-        usage, reply_type, chars_per_token, count: as for `ScriptedModel`.
+        Args:
+            text: the summary, or a function of the prompt's messages.
+            fail: what goes wrong, and when; see `Failures`.
+            returns: bare text (no usage then), or a completion.
+            usage: as for `ScriptedModel`.
+            window: tokens that a prompt may have; None: any number. A longer one is refused as in `style`.
+            style: as for `ScriptedModel`.
+            reply_type: as for `ScriptedModel`.
+            chars_per_token: as for `ScriptedModel`.
+            count: as for `ScriptedModel`.
 
-        Raises `ValueError` for an unknown failure, and what `ScriptedModel` raises.
+        Raises:
+            ValueError: A failure or a style is unknown.
         """
         self._text = text
         each = not (fail is None or isinstance(fail, (str, BaseException)))
@@ -135,7 +141,7 @@ class ScriptedSummarizer:
         return self._returned(self._model.completion(model, messages, **options))
 
     async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
-        """Do the same asynchronously."""
+        """As ``summarizer(messages)``, awaited."""
         model = str(options.pop("model", None) or "summarizer")
         return self._returned(await self._model.acompletion(model, messages, **options))
 
