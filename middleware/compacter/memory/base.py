@@ -149,7 +149,7 @@ class BaseMemory:
         raise NotImplementedError
 
     def empty(self) -> bool:
-        """Whether there is certainly no record, told without waiting. A call does nothing for an empty memory."""
+        """Whether there is certainly no record, known without waiting. A call does nothing for an empty memory."""
         return False
 
     def attach(self, key: str, value: object, size: int) -> None:

@@ -155,7 +155,7 @@ class ScriptedModel(Books):
         fail_with: BaseException | None = None,
         chunk_size: int = 16,
     ) -> None:
-        """A model that answers as it is told.
+        """A model that answers what a test has written down.
 
         Args:
             window: tokens that fit. A longer request is refused (`TokenLimitError`).

@@ -71,7 +71,7 @@ class ScriptedSummarizer:
         chars_per_token: float = 4,
         count: Count | None = None,
     ) -> None:
-        """A summarizer that answers as it is told.
+        """A summarizer that answers what a test has written down.
 
         Args:
             text: the summary, or a function of the prompt's messages.
