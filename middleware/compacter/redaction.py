@@ -266,7 +266,7 @@ def redact_secrets(text: str) -> str:
 
     Covers private keys, passwords in connection strings, command lines, markup and assignments, one-time codes and PINs
     by their label, cookies, JWT and bearer tokens, signatures in addresses, API keys of well-known shapes, AWS key ids,
-    payment cards and IBANs (by check digit) and e-mail addresses. Phone numbers, names and the like have no fixed$
+    payment cards and IBANs (by check digit) and e-mail addresses. Phone numbers, names and the like have no fixed
     shape: a function of your own may call this one first. Applying it twice changes nothing more.
     """
     for pattern, replacement in _PATTERNS:

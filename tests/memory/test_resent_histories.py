@@ -90,7 +90,6 @@ def test_m21_after_a_restart_the_conversation_goes_on_and_is_compacted_again(tmp
         ({"alternate_roles": True}, "model", False),
         ({"redact": str.lower}, "model", False),
         ({"redact": str.upper}, "model", False),
-        ({"extractors": str.split}, "model", False),
     ],
     ids=str,
 )

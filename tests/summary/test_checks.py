@@ -342,3 +342,29 @@ def work(reader: Callable[[str], object], text: str) -> float:
         reader(text)
         least = min(least, time.process_time() - started)
     return least
+
+
+TALE = (
+    "The user asked a friend called Smola for advice about holidays, who replied that options such as swimming and "
+    "reading were pleasant, and promised to answer again whenever somebody would continue asking other questions."
+)
+
+
+REPORT = (
+    "The user wants the roof of the boathouse mended before winter, compares firms from Tannhof and Brandt, and asks "
+    "for prices below 4,000 euros, offers in writing, and slate tiles like those of the church."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "invented"),
+    [
+        (TALE, True),
+        ("They talked about boats.", False),
+        (REPORT, False),
+    ],
+)
+def test_a_tale_that_has_hardly_a_word_of_the_conversation_is_known(text: str, *, invented: bool) -> None:
+    told = ["I want the roof of the boathouse mended before winter. Which firms are there? Compare Tannhof and Brandt.",
+            "Slate tiles like those of the church, below 4,000 euros. Ask for written offers and prices."]  # fmt: skip
+    assert checks.is_invented(text, told) is invented

@@ -158,7 +158,7 @@ def _updated(task: CompactionTask, chunk: Sequence[Part], so_far: Summary, token
     """
     fault = ""
     # The words of a small model get half of the room: quoted lines say more in the other half.
-    asked = tokens // 2 if task.window is not None and task.window <= _SMALL_WINDOW else tokens
+    asked = tokens // 2 if _is_small(task) else tokens
     for short, words in ((None, asked), (True, asked // 2)):
         messages = prompt.build(
             chunk, prior=_known(so_far), template=task.options.summary_prompt, max_tokens=words, short=short
@@ -182,6 +182,8 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
         refused=answer.refused,
         called_tool=answer.called_tool,
     )
+    if not fault and _is_small(task) and checks.is_invented(text, [*(part.text for part in chunk), _known(so_far)]):
+        fault = "the summary has hardly a word of the conversation"
     if fault:
         return fault
     text = _redacted(task.options, text)
@@ -201,6 +203,11 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
     )
     task.tally.unverified += checked.dropped
     return replace(so_far, story=sections.render(checked.sections), rules=checked.rules)
+
+
+def _is_small(task: CompactionTask) -> bool:
+    """Whether the model has a small window, as small models have."""
+    return task.window is not None and task.window <= _SMALL_WINDOW
 
 
 def _by_hand_elsewhere(task: CompactionTask) -> bool:
@@ -284,8 +291,7 @@ def _fillable(task: CompactionTask, tokens: int) -> int:
     """Characters up to which quoted lines fill a summary of at most ``tokens`` in a wrapped call."""
     if task.window is None:
         return task.plan.head_size // _UNKNOWN_SHARE
-    small = task.window <= _SMALL_WINDOW
-    most = tokens if small else min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
+    most = tokens if _is_small(task) else min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
     return min(int(most * task.chars_per_token), task.plan.head_size // _HEAD_SHARE)
 
 

@@ -51,7 +51,6 @@ _ORDERS = _any(
     _START + r"(?:avoid|prefer|stick to|no matter what|remember to|try to (?:avoid|minimi[sz]e|keep|limit))\b",
     # Make sure that all numbers have units.
     _START + r"(?:make|be) sure (?:to|that|all|every|no|not|any|we|you(?! (?:take|get|rest|enjoy)))\b",
-    _START + r"ensure (?:to|that|all|every|each|no|any|you)\b",
     # Only use the staging database. Instead, use the script.
     _START
     + r"only (?:use|write|answer|reply|commit|touch|change|edit|run|add|show|do|make|work|return|ask|call|read|send)\b",
@@ -86,7 +85,6 @@ _CLAUSES = _any(
     r"no matter what)\b",
     r"(?:[,;:–—-] |\b(?:and|but) )(?:please )?always (?:use|ask|keep|check|write|add|run|put|include|answer|reply|"
     r"show|tell)\b",
-    r"(?:[,;:–—-] |\b(?:and|but) )(?:please )?do not (?!have|know|want|need|think|like|see)",
 )
 _DUTIES = _any(
     # The folder must stay read-only. (That must have been fun.)
@@ -97,7 +95,6 @@ _DUTIES = _any(
     # Each report should have a date.
     r"\b(?:whole|total|everything|nothing|nobody|each|every|all)\b[^.,;()\n]{0,60}\b(?:may|should|has to|have to|"
     r"needs? to|shall)\b",
-    r"\bonly\b\W{1,6}no ",
 )
 _WISHES = _any(
     # I prefer short answers. I'd like you to call me Captain. I don't want any emojis.
@@ -174,7 +171,6 @@ _NO_PROSE = _any(
     r"^[+\s]{0,8}(?:#|//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|strong)>)|\[|\d{1,6}[:|→]|\(use )",
     r"^\s{0,8}(?:\w{1,40}(?:Error|Exception|Warning)|error|warning|fatal|failed|failure|usage|traceback|exception|"
     r"hint|tip|caveat|info)\b\s?[:\[]",
-    r"^note: (?:in|the)\b",
 )
 _FOR_NOW = _any(
     r"\b(?:just this once|this time only|for now|this time)\b",

@@ -140,7 +140,7 @@ def check(
     _restore(checked, before)
     dropped += _closed_stays_closed(checked, before, known)
     for key in ("task", "pending", "questions"):
-        checked[key] = [known.with_last_word(item) for item in checked[key]]
+        checked[key] = [known.with_last_word(item, before.get(key, ())) for item in checked[key]]
     found = standing.lines(entries, rules, budget=rule_room, quoted=quoted) if quoted.difference(known_rules) else []
     return Checked(
         {key: tuple(dict.fromkeys(items)) for key, items in checked.items() if items},
@@ -309,10 +309,14 @@ class _Evidence:
         """Whether a sentence of the user in this conversation bears on ``item``."""
         return any(role == "user" for role, _ in self._about(item, fewest=2))
 
-    def with_last_word(self, item: str) -> str:
-        """Return an open item with what was said about it last, where that is not what it was taken from."""
-        about = self._about(item)
-        if not about or flat(about[-1][1]) in item or (len(about) == 1 and _alike(item, about[0][1])):
+    def with_last_word(self, item: str, before: Sequence[str]) -> str:
+        """Return an open item with what was said about it last, where that is not what it was taken from.
+
+        ``before`` are the open items of the prior summary: nothing new about one of them leaves its last word.
+        """
+        known = next((other for other in before if _alike(item, other)), "")
+        item, about = known if _SAID_LAST in known else item, self._about(item)
+        if not about or flat(about[-1][1]) in item or (len(about) == 1 and not known):
             return item
         role, last = about[-1]
         return f"{item.partition(_SAID_LAST)[0]}{_SAID_LAST}{role.capitalize()}: {clip(last, _LAST_WORD)})"

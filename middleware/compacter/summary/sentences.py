@@ -40,7 +40,7 @@ _RECORD, _SHORTEST_VALUE, _LONG_NUMBER = 60, 3, 6
 """Characters of a record's values that are taken as one piece."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
 _END = re.compile(
-    r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]*]))(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)"
+    r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]*]))(?<!\b[eE]\.g\.)(?<!\b[iI]\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)"
     r"(?<!^\d\.)(?<!^\d\d\.)\s+(?=[\w\"'“‘(\[*`$€£¿¡-])(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)"
     r"|(?<=[。！？])\s*"
 )

@@ -23,7 +23,7 @@ from compacter.summary.sentences import ELLIPSIS, TYPED, Sentence, quote, read, 
 ARTIFACTS = "Artifacts:"
 """The heading of the lines of tools and of code."""
 
-_STORY = 0.5
+_STORY = 0.4
 """Share of the room that is the story's first; artifacts get the rest, and the story what they leave."""
 _FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
 """Shares of the room that the first sentences of the first request, and then what the user changed later, may take
