@@ -22,7 +22,10 @@ from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
 from compacter.memory.digest import conversation_digest
 from compacter.messages.format import FORMATS, Message, get_format, recognise
-from compacter.options import Detector, Fallback, Options, PlanHook, Quotes, Stop, Summarizer, validated
+from compacter.options import Detector, Fallback, Options, PlanHook, Stop, Summarizer, validated
+from compacter.recall.index import Index
+from compacter.recall.passages import Passage
+from compacter.recall.quotes import Quotes, folded, search, strip
 from compacter.result import CompactionResult
 
 F = TypeVar("F")
@@ -239,6 +242,31 @@ class Compacter:
         """
         return await self._compact(ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict)
 
+    def search(
+        self, messages: Sequence[Message], query: str, limit: int = 5, *, wire_format: str | None = None
+    ) -> list[Passage]:
+        """The passages of messages, and of what a ``History`` has folded, that bear most on a query; best first.
+
+        The option ``redact`` is applied to them.
+
+        Args:
+            messages: The messages, in any of the five formats.
+            query: Words, as a user would ask.
+            limit: Number of passages, at most.
+            wire_format: Their format, where it cannot be recognised.
+
+        Raises:
+            SearchUnavailableError: Python's SQLite lacks FTS5. A ``CompacterError``.
+            ConfigurationError: An argument is unusable.
+        """
+        held = _check_messages(messages)
+        _check_wire_format(wire_format)
+        archive = getattr(messages, "archive", None)
+        index = Index.restored(archive.index().entries if archive else (), self._state.options.redaction)
+        if held:
+            index.add(folded(held, (), get_format(wire_format or recognise(held))))
+        return search(index, query, limit)
+
     async def _compact(
         self,
         io: IO,
@@ -286,6 +314,7 @@ class Compacter:
         _check_budget(budget)
         _check_wire_format(wire_format)
         form = get_format(wire_format or recognise(held))
+        held = tuple(strip(held, form)) or held
         calibration = self._state.calibration(model)
         by_history, rules = _pinned_by(messages), (*self._state.options.rules, *getattr(messages, "rules", ()))
         return Job(

@@ -149,6 +149,19 @@ class CompactionReused(Event):
     """Number of messages after, the summary message included."""
 
 
+class PassagesRecalled(Event):
+    """A request carries quotes of what was folded."""
+
+    passages: int
+    """Number of passages."""
+    characters: int
+    """Characters of the quotes, their frame included."""
+    tokens: int
+    """Estimate of what the quotes take, calibrated by what the provider said of earlier requests."""
+    duration: float = 0.0
+    """Seconds that it took to find them; hardly any where an earlier step of the turn has brought the same."""
+
+
 class MaxTokensAdjusted(Event):
     """The output limit was lowered instead of touching the history."""
 
@@ -192,6 +205,8 @@ class Totals:
     """Compactions that took place."""
     reused: int = 0
     """Calls that went on with an earlier compaction after a token limit."""
+    recalled: int = 0
+    """Requests that carried quotes of what was folded."""
     failures: int = 0
     """Summaries that were refused or could not be had."""
     given_up: int = 0
@@ -260,6 +275,8 @@ def _added(totals: Totals, event: Event) -> Totals:
         return replace(totals, failures=totals.failures + 1)
     if isinstance(event, CompactionReused):
         return replace(totals, reused=totals.reused + 1)
+    if isinstance(event, PassagesRecalled):
+        return replace(totals, recalled=totals.recalled + 1)
     if isinstance(event, MaxTokensAdjusted):
         return replace(totals, adjusted=totals.adjusted + 1)
     if isinstance(event, RetriesExhausted):

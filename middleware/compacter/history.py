@@ -14,12 +14,15 @@ from compacter.errors import CompactionError, ConfigurationError, InvalidHistory
 from compacter.fork import Lock
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, get_format, recognise
+from compacter.recall.archive import Archive
 from compacter.result import CompactionResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compacter.compacter import Compacter
+    from compacter.recall.index import Redact
+    from compacter.recall.passages import Passage
 
 
 _CHANGES = Lock()
@@ -49,6 +52,8 @@ class History(MutableSequence[Message]):
         max_tokens: Tokens from which on it needs compaction. ``None``: the option ``trigger_tokens`` of ``compacter``,
             else 80 % of a known window.
         reserve_tokens: Tokens below that size that are to stay free.
+        archive: Whether to keep what is folded, up to some megabytes, so that calls can quote from it and ``search``
+            finds it.
 
     Raises:
         ConfigurationError: An argument is unusable.
@@ -63,6 +68,7 @@ class History(MutableSequence[Message]):
         wire_format: str | None = None,
         max_tokens: int | None = None,
         reserve_tokens: int = 0,
+        archive: bool = True,
     ) -> None:
         given: object = messages
         if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
@@ -79,6 +85,8 @@ class History(MutableSequence[Message]):
         if isinstance(messages, History):
             self._pins = list(messages.pins)
         self._rules = messages.rules if isinstance(messages, History) else ()
+        given = messages.archive if isinstance(messages, History) else None
+        self._archive = (given or Archive()).copy() if archive else None
         self._version = 0
         self._stuck = 0
         self._compacter = compacter
@@ -107,6 +115,7 @@ class History(MutableSequence[Message]):
         clone.__dict__.update(self.__dict__)
         with _CHANGES:
             clone._messages, clone._pins = list(self._messages), list(self._pins)
+            clone._archive = self._archive.copy() if self._archive is not None else None
         return clone
 
     copy = __copy__
@@ -276,25 +285,46 @@ class History(MutableSequence[Message]):
         """Counts changes; what was made of an older version is never installed."""
         return self._version
 
-    def install(self, version: int, messages: Sequence[Message]) -> bool:
+    @property
+    def archive(self) -> Archive | None:
+        """What was folded so far; ``None`` with ``archive=False``."""
+        return self._archive
+
+    def search(self, query: str, limit: int = 5) -> list[Passage]:
+        """The passages of all that was ever said here, folded or not, that bear most on a query; best first.
+
+        Args:
+            query: Words, as a user would ask.
+            limit: Number of passages, at most.
+
+        Raises:
+            SearchUnavailableError: Python's SQLite lacks FTS5.
+        """
+        return self._own().search(self, query, limit, wire_format=self._wire_format)
+
+    def install(self, version: int, messages: Sequence[Message], redact: Redact | None = None) -> bool:
         """Take over a compacted list, unless the history has changed since; returns whether it was taken over.
 
         Args:
             version: ``version`` at the time when the list was made.
             messages: The compacted list.
+            redact: Applied to what goes into the archive.
         """
         with _CHANGES:
             if version != self._version:
                 return False
             positions, _ = kept_and_discarded(self._messages, messages)
             pins = [position is not None and self._pins[position] for position in positions]
+            if self._archive is not None:
+                form = get_format(self._wire_format or recognise(self._messages))
+                self._archive.add(self._messages, messages, form, redact)
             self._set(list(messages), pins)
             return True
 
     def _installed(self, version: int, result: CompactionResult) -> CompactionResult:
         if not result.changed:
             return result
-        if not self.install(version, result.messages):
+        if not self.install(version, result.messages, self._own().options.redaction):
             self._own().tell_history_changed(result.event)
             return CompactionResult(list(self._messages))
         return result
@@ -349,6 +379,7 @@ class History(MutableSequence[Message]):
                 "pins": pins,
                 "rules": list(self._rules),
                 "summary": Conversation.of(messages, form).prior,
+                "archive": self._archive.snapshot() if self._archive else None,
             },
             default=_stored,
         )
@@ -387,6 +418,11 @@ class History(MutableSequence[Message]):
         if not all(isinstance(message, (dict, str)) for message in messages):
             raise InvalidHistoryError("the snapshot is mangled: a message is neither an object nor text")
         self._check_fold(data, messages)
+        if self._archive is not None:
+            try:
+                self._archive = Archive.restored(data.get("archive"))
+            except (ValueError, TypeError, LookupError):
+                raise InvalidHistoryError("the snapshot is mangled: its archive cannot be read") from None
         self._wire_format = data.get("wire_format") or self._wire_format
         self._rules = tuple(rules)
         self._set(messages, pins)

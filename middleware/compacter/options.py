@@ -9,7 +9,7 @@ import secrets
 import sys
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
@@ -25,16 +25,8 @@ from compacter.fork import Lock
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
-from compacter.redaction import redact_secrets
-
-
-@dataclass(frozen=True, slots=True)
-class Quotes:
-    """Several settings of recall in place of one number (option ``recall``)."""
-
-    share: float | int = 0.15
-    """Share of a known window, or a whole number of tokens, that quoted passages may take."""
-
+from compacter.recall.quotes import Quotes
+from compacter.redaction import decode_escapes, redact_secrets
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[[CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None]
@@ -95,14 +87,12 @@ def _trigger(value: object) -> object:
 
 
 def _recall(value: object) -> object:
-    share = value.share if isinstance(value, Quotes) else value
-    if value is None or (isinstance(share, int) and not isinstance(share, bool) and share >= 0):
-        return value
-    if isinstance(share, float) and 0 <= share <= 1:
-        return value
-    raise ValueError(
-        "takes a share of the window from 0 to 1 such as 0.15, a whole number of tokens, Quotes(...), or None"
-    )
+    try:
+        return value if value is None or isinstance(value, Quotes) else Quotes(share=value)  # type: ignore[arg-type]
+    except ValidationError:
+        raise ValueError(
+            "takes a share of the window between 0 and 1 such as 0.15, a whole number of tokens, Quotes(...), or None"
+        ) from None
 
 
 def _rules(value: object) -> object:
@@ -196,9 +186,9 @@ class Options(BaseModel):
     redact: Annotated[Callable[[str], str] | None, PlainValidator(_redact)] = None
     """Text to text, applied to all that goes to a summarizer, into events, memory and quotes; ``"secrets"`` for the
     built-in patterns."""
-    recall: Annotated[float | int | Quotes | None, PlainValidator(_recall)] = 0.15
-    """Share of a known window, or a whole number of tokens, that quotes of what was folded may take; ``Quotes(...)``
-    for more settings; ``None``: off."""
+    recall: Annotated[Quotes | None, PlainValidator(_recall)] = Quotes()
+    """Share of a known window (default: 0.15), or a whole number of tokens, that quotes of what was folded may take;
+    ``Quotes(...)`` for more settings; ``None``: off."""
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
     """Standing rules that every summary carries verbatim; a compaction that has no room for them is refused."""
     logger: Annotated[Any, PlainValidator(_logger)] = None  # Whatever class the program has structlog make.
@@ -238,6 +228,12 @@ class Options(BaseModel):
             return TokenLimit(limit=None, requested=None, kind="input") if found is None and answer is True else found
 
         return detect
+
+    @cached_property
+    def redaction(self) -> Callable[[str], str] | None:
+        """``redact`` as it is applied to what is kept for recall: after escapes are decoded."""
+        redact = self.redact
+        return None if redact is None else lambda text: redact(decode_escapes(text))
 
     @property
     def extractive(self) -> bool:

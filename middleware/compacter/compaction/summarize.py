@@ -82,6 +82,7 @@ def room(task: CompactionTask) -> int:
     if task.target is None:
         return smaller
     left = task.target - task.plan.tail_size - FRAME
+    left -= min(task.job.reserved, max(left, 0) // 2)
     if left < 0 and task.plan.trigger == "manual":
         left = task.target * 3 // 4
     return min(smaller, left)
