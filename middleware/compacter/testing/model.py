@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
+import itertools
 import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, cast, get_args
 
+from compacter.messages.format import Message
 from compacter.testing.errors import (
     ProviderError,
     Style,
     TokenLimitError,
     error_body,
     invalid_request_error,
+    server_error,
     style_of,
     token_limit_error,
 )
@@ -32,11 +36,6 @@ from compacter.testing.replies import (
     shaped,
 )
 from compacter.testing.rules import CharacterCount, ChatRules, Check, Count, is_list
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from compacter.messages.format import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,60 +59,6 @@ class Request:
     """What was wrong with the list of messages; empty if nothing was."""
 
 
-class Books:
-    """The requests and streams of a model, and their sums."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._requests: list[Request] = []
-        self._streams: list[ScriptedStream | AsyncScriptedStream] = []
-
-    @property
-    def requests(self) -> tuple[Request, ...]:
-        """Every request so far, the refused ones too."""
-        return tuple(self._requests)
-
-    @property
-    def rejected(self) -> int:
-        """Number of requests refused because of their length."""
-        return sum(request.refused for request in self._requests)
-
-    @property
-    def invalid(self) -> int:
-        """Number of requests refused because of their shape."""
-        return sum(bool(request.invalid) for request in self._requests)
-
-    @property
-    def tokens_sent(self) -> int:
-        """Input tokens of all requests together, the refused ones too."""
-        return sum(request.tokens for request in self._requests)
-
-    @property
-    def cached_tokens(self) -> int:
-        """The part of `tokens_sent` that a prompt cache would have held: see `Request.cached_tokens`."""
-        return sum(request.cached_tokens for request in self._requests)
-
-    @property
-    def uncached_tokens(self) -> int:
-        """The part of `tokens_sent` that had to be read anew."""
-        return self.tokens_sent - self.cached_tokens
-
-    @property
-    def streams(self) -> tuple[ScriptedStream | AsyncScriptedStream, ...]:
-        """Every stream so far; ``closed`` and ``delivered`` tell what became of it."""
-        return tuple(self._streams)
-
-    def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """The messages that the last request began with too."""
-        previous = self._requests[-1].messages if self._requests else ()
-        same = 0
-        for old, new in zip(previous, messages, strict=False):
-            if old != new:
-                break
-            same += 1
-        return messages[:same]
-
-
 OverflowAt = Literal["open", "first_event", "after_role", "error_chunk"]
 """Where a stream tells that the request is too long; see `ScriptedModel`."""
 
@@ -123,7 +68,7 @@ Completion: TypeAlias = Any
 _OUTPUT_OPTIONS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
-class ScriptedModel(Books):
+class ScriptedModel:
     """A stand-in for a provider: counts, refuses, validates, answers, and keeps the books.
 
     Call it as you would call litellm: ``model.completion(model=..., messages=..., **options)``, or the
@@ -212,21 +157,15 @@ class ScriptedModel(Books):
         self._fail_after = fail_after
         self._fail_with = fail_with
         self._chunk_size = chunk_size
-        super().__init__()
+        self._lock = threading.Lock()
+        self._requests: list[Request] = []
+        self._streams: list[ScriptedStream | AsyncScriptedStream] = []
 
     # The calls
 
-    @overload
-    def completion(
-        self, model: str, messages: Sequence[Message], *, stream: Literal[True], **options: Any
-    ) -> ScriptedStream: ...
-    @overload
     def completion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion: ...
-    def completion(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion | ScriptedStream:
+    ) -> Completion:
         """Reply, or refuse like the provider whose style it has.
 
         Args:
@@ -250,17 +189,9 @@ class ScriptedModel(Books):
             raise TypeError("replies is an async function: only acompletion can await it")
         return self._answered(reply, request, frame, ScriptedStream)
 
-    @overload
-    async def acompletion(
-        self, model: str, messages: Sequence[Message], *, stream: Literal[True], **options: Any
-    ) -> AsyncScriptedStream: ...
-    @overload
     async def acompletion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion: ...
-    async def acompletion(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion | AsyncScriptedStream:
+    ) -> Completion:
         """As ``completion``, awaited. Other tasks run before the answer, as with a network."""
         request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
         await asyncio.sleep(0)
@@ -271,21 +202,44 @@ class ScriptedModel(Books):
             reply = await reply
         return self._answered(reply, request, frame, AsyncScriptedStream)
 
-    @overload
-    def __call__(
-        self, model: str, messages: Sequence[Message], *, stream: Literal[True], **options: Any
-    ) -> ScriptedStream: ...
-    @overload
-    def __call__(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion: ...
-    def __call__(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion | ScriptedStream:
-        """As ``completion``."""
-        if stream:
-            return self.completion(model, messages, stream=True, **options)
-        return self.completion(model, messages, **options)
+    __call__ = completion
+
+    # The books
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """Every request so far, the refused ones too."""
+        return tuple(self._requests)
+
+    @property
+    def rejected(self) -> int:
+        """Number of requests refused because of their length."""
+        return sum(request.refused for request in self._requests)
+
+    @property
+    def invalid(self) -> int:
+        """Number of requests refused because of their shape."""
+        return sum(bool(request.invalid) for request in self._requests)
+
+    @property
+    def tokens_sent(self) -> int:
+        """Input tokens of all requests together, the refused ones too."""
+        return sum(request.tokens for request in self._requests)
+
+    @property
+    def cached_tokens(self) -> int:
+        """The part of `tokens_sent` that a prompt cache would have held: see `Request.cached_tokens`."""
+        return sum(request.cached_tokens for request in self._requests)
+
+    @property
+    def uncached_tokens(self) -> int:
+        """The part of `tokens_sent` that had to be read anew."""
+        return self.tokens_sent - self.cached_tokens
+
+    @property
+    def streams(self) -> tuple[ScriptedStream | AsyncScriptedStream, ...]:
+        """Every stream so far; ``closed`` and ``delivered`` tell what became of it."""
+        return tuple(self._streams)
 
     # What happens inside
 
@@ -319,6 +273,12 @@ class ScriptedModel(Books):
         if refused:
             refusal = token_limit_error(self.style, limit=self.window, input_tokens=tokens, output_tokens=output)
         return request, refusal, Frame(number, model)
+
+    def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages that the last request began with too."""
+        previous = self._requests[-1].messages if self._requests else ()
+        pairs = zip(previous, messages, strict=False)
+        return messages[: sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))]
 
     def _refused(
         self,
@@ -426,3 +386,151 @@ class ScriptedModel(Books):
 
     def _ahead(self, frame: Frame) -> Iterator[dict[str, Any]]:
         return (frame.housekeeping() for _ in range(self._housekeeping))
+
+
+# -- the summarizer ----------------------------------------------------------------------------------------------------
+
+Failure = Literal[
+    "nothing", "empty", "blank", "refusal", "filtered", "tool_call", "length", "too_large", "raises", "overflows",
+]  # fmt: skip
+"""How a summarizer fails: returns None, an empty or a blank text; declines in prose, or by a content filter;
+calls a tool; is cut by its token limit; returns more than it was given; raises a server error, or a
+token-limit error."""
+
+Failures: TypeAlias = Failure | BaseException | Sequence[Failure | BaseException | None] | None
+"""One failure for every call, or one per call (None: a good one; behind the end: good ones). An exception is
+raised."""
+
+Summary: TypeAlias = Any
+"""What a summarizer returns: text, a completion, or (a failure) None."""
+
+_BOUNDLESS = 10**12
+_CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+# The reason is always given, so that ``max_tokens`` never cuts what the test has written down.
+_BAD_ANSWERS: Mapping[str, Reply] = {
+    "nothing": {"content": None, "finish_reason": "stop"},
+    "empty": {"content": "", "finish_reason": "stop"},
+    "blank": {"content": " \n\t ", "finish_reason": "stop"},
+    "refusal": {"content": "I'm sorry, but I can't help with that.", "finish_reason": "stop"},
+    "filtered": {"content": None, "refusal": "The content was filtered.", "finish_reason": "content_filter"},
+    "tool_call": {"content": None, "tool_calls": [_CALL], "finish_reason": "tool_calls"},
+    "length": {"content": "So far the user has asked for", "finish_reason": "length"},
+}
+
+
+class ScriptedSummarizer:
+    """A summarizer for ``Compacter(summarizer=...)``; its ``acall`` where it should be asynchronous.
+
+    It keeps the books as `ScriptedModel` does.
+    """
+
+    def __init__(
+        self,
+        text: str | Callable[[tuple[Message, ...]], str] = "SUMMARY: what was said so far.",
+        *,
+        fail: Failures = None,
+        returns: Literal["text", "completion"] = "text",
+        window: int | None = None,
+        style: str | Style = "openai",
+        **options: Any,
+    ) -> None:
+        """A summarizer that answers what a test has written down.
+
+        Args:
+            text: the summary, or a function of the prompt's messages.
+            fail: what goes wrong, and when; see `Failures`.
+            returns: bare text (no usage then), or a completion.
+            window: tokens that a prompt may have; None: any number. A longer one is refused as in `style`.
+            style: as for `ScriptedModel`.
+            **options: `usage`, `reply_type`, `chars_per_token` and `count`, as for `ScriptedModel`.
+
+        Raises:
+            ValueError: A failure or a style is unknown.
+        """
+        self._text = text
+        each = not (fail is None or isinstance(fail, (str, BaseException)))
+        self._failures: tuple[Failure | BaseException | None, ...] = (
+            tuple(cast("Sequence[Failure | BaseException | None]", fail)) if each else ()
+        )
+        self._ever: Failure | BaseException | None = None if each else cast("Failure | BaseException | None", fail)
+        for failure in (*self._failures, self._ever):
+            if isinstance(failure, str) and failure not in get_args(Failure):
+                raise ValueError(f"unknown failure {failure!r}; known: {', '.join(get_args(Failure))}")
+        self._returns = returns
+        self._calls = 0
+        self._lock = threading.Lock()
+        self._style = style
+        self._model = ScriptedModel(
+            window=_BOUNDLESS if window is None else window, style=style, replies=self._reply, **options
+        )
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """Every call so far, the refused ones too."""
+        return self._model.requests
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The text of each prompt, its messages joined by blank lines."""
+        return tuple("\n\n".join(map(_text_of, request.messages)) for request in self.requests)
+
+    @property
+    def tokens(self) -> int:
+        """Input tokens of all prompts together."""
+        return self._model.tokens_sent
+
+    @property
+    def largest(self) -> int:
+        """Input tokens of the largest prompt; 0 before the first."""
+        return max((request.tokens for request in self.requests), default=0)
+
+    @property
+    def rejected(self) -> int:
+        """Number of prompts that were over the window."""
+        return self._model.rejected
+
+    def __call__(self, messages: Sequence[Message], **options: Any) -> Summary:
+        """Summarise, or fail as told."""
+        model = str(options.pop("model", None) or "summarizer")
+        return self._returned(self._model.completion(model, messages, **options))
+
+    async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
+        """As ``summarizer(messages)``, awaited."""
+        model = str(options.pop("model", None) or "summarizer")
+        return self._returned(await self._model.acompletion(model, messages, **options))
+
+    def _failure(self) -> Failure | BaseException | None:
+        with self._lock:
+            index, self._calls = self._calls, self._calls + 1
+        return self._failures[index] if index < len(self._failures) else self._ever
+
+    def _reply(self, messages: tuple[Message, ...]) -> Reply:
+        failure = self._failure()
+        if failure is None:
+            text = self._text if isinstance(self._text, str) else self._text(messages)
+            return {"content": text, "finish_reason": "stop"}
+        if isinstance(failure, BaseException):
+            return failure
+        if failure == "raises":
+            return server_error(self._style)
+        if failure == "overflows":
+            tokens = self._model.count(messages, {})
+            return token_limit_error(self._style, limit=max(1, tokens // 2), input_tokens=tokens)
+        if failure == "too_large":
+            characters = CharacterCount(1)(messages, {})
+            return {"content": "and then, " * (characters // 10 + 1), "finish_reason": "stop"}
+        return _BAD_ANSWERS[failure]
+
+    def _returned(self, completion: Completion) -> Summary:
+        """Bare text, unless the reason of the end or the calls matter."""
+        choice = completion["choices"][0] if isinstance(completion, dict) else completion.choices[0]
+        read = choice if isinstance(choice, dict) else choice.model_dump()
+        if self._returns == "completion" or read["finish_reason"] != "stop":
+            return completion
+        content: str | None = read["message"]["content"]
+        return content
+
+
+def _text_of(message: Message) -> str:
+    content = message.get("content") if isinstance(message, Mapping) else message.content
+    return content if isinstance(content, str) else "" if content is None else str(content)
