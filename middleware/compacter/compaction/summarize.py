@@ -363,9 +363,10 @@ class Summarize:
     """
 
     name: str = "summarize"
+    """Name that events carry."""
 
     def compact(self, task: CompactionTask) -> Generator[Effect[Any], Any, list[Message]]:
-        """The list with a summary message. Raises ``CompactionError`` when there is none and no fallback."""
+        """The list of ``task`` with a summary message. Raises ``CompactionError`` where none can be had."""
         if not task.plan.folded:
             return list(task.messages)
         try:

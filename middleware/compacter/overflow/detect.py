@@ -16,7 +16,7 @@ Kind = Literal["input", "input_plus_output"]
 
 @dataclass(frozen=True, slots=True)
 class TokenLimit:
-    """A token limit as the provider stated it; numbers are in tokens, None where the text is silent."""
+    """A token limit as the provider stated it; numbers are in tokens, ``None`` where the text states none."""
 
     limit: int | None = None
     """The most that the provider accepts."""
@@ -33,23 +33,32 @@ class TokenLimit:
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
-    """What ``error`` says of a token limit, or None when it is about something else. Never raises.
+    """What an exception says of a token limit, or ``None`` when it is about something else. Never raises.
+
+    Args:
+        error: The exception, of whatever class.
 
     Reads type, status, code, body and text of the exception, and of those behind it: its cause, those that it carries,
     the last of several tries, members of a group, and ``__context__`` where the newer exception merely wraps it. Rate
     limits, quotas, a too large ``max_tokens``, expired tokens, overlong fields and counts of images or tools are no
-    token limits, whatever class carries them.
+    token limits, whatever their class.
     """
     return _judge(error).limit
 
 
 def detect_text(text: str, *, status: int | None = None, code: str | None = None) -> TokenLimit | None:
-    """The same for the text of an error, with HTTP status and code where they are known. Never raises."""
+    """The same for the text of an error. Never raises.
+
+    Args:
+        text: The text.
+        status: The HTTP status that came with it, if it is known.
+        code: The error code that came with it, if it is known.
+    """
     return _judge(text, status=status, code=code).limit
 
 
 def explain(error: BaseException | str, *, status: int | None = None, code: str | None = None) -> Verdict:
-    """Why an exception, or the text of one, is a token limit or is none. Never raises.
+    """Why an exception, or the text of one, counts as a token limit or does not. Never raises.
 
     Args:
         error: an exception, or the text of an error.

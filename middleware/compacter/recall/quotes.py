@@ -68,7 +68,12 @@ class Quotes(BaseModel):
     """Orders the passages that were found, say by an embedding model, in place of their own scores."""
 
     def room(self, window: int | None, chars_per_token: float) -> int:
-        """Characters that quotes may take in a ``window`` of so many tokens; a share of an unknown one is none."""
+        """Characters that quotes may take, 0 for a share of an unknown window.
+
+        Args:
+            window: The model's context window in tokens, where it is known.
+            chars_per_token: Characters that one token stands for.
+        """
         tokens = self.share if isinstance(self.share, int) else self.share * (window or 0)
         return int(tokens * chars_per_token)
 

@@ -100,30 +100,37 @@ class ScriptedModel:
         fail_with: BaseException | None = None,
         chunk_size: int = 16,
     ) -> None:
-        """Set the scene.
+        """A model that answers what a test has written down.
 
-        window: tokens that fit. A longer request is refused (`TokenLimitError`).
-        style: whose exceptions and texts; a name from `STYLES`, or a `Style` of your own.
-        replies: one reply for all, an iterable that is used up, or a function of the messages. A refused
-            request uses none up.
-        reply_type: "dict" or "object".
-        chars_per_token, count: the tokenizer; `count` takes its place for another wire format or a real one.
-        counts_output: refuse when input and ``max_tokens`` together are over the window, as some providers
-            do. Otherwise an answer that has no room is cut, with finish_reason "length".
-        truncates: never refuse; read as much as fits and tell so only in ``usage``, as some servers do.
-        usage: report real counts, none, or the ones given. A stream sends them if ``stream_options`` ask.
-        strict: refuse broken lists (`InvalidRequestError`), by `ChatRules` with `alternate_roles`,
-            `user_first` and `refuse_blank`, or by `check`.
-        overflow_at: where a stream refuses: "open" raises from the call, "first_event" from the first chunk,
-            "after_role" behind the role-only chunk, and "error_chunk" gives a chunk with an ``error`` member.
-        overflow_in_reply: a call without stream gets a reply with an ``error`` member, not an exception.
-        housekeeping: chunks without choices that every stream starts with.
-        fail_after, fail_with: break every stream after so many chunks (a shorter one at its end), with this
-            exception (None: a token-limit error). For a single stream put an `Interrupted` into `replies`.
-        chunk_size: characters of text per chunk.
+        Args:
+            window: tokens that fit. A longer request is refused (`TokenLimitError`).
+            style: whose exceptions and texts; a name from `STYLES`, or a `Style` of your own.
+            replies: one reply for all, an iterable that is used up, or a function of the messages. A refused
+                request uses none up.
+            reply_type: "dict" or "object".
+            chars_per_token: the tokenizer: characters that count as one token.
+            count: a tokenizer in its place: `(messages, options)` to a number of tokens.
+            counts_output: refuse when input and ``max_tokens`` together are over the window, as some providers
+                do. Otherwise an answer that has no room is cut, with finish_reason "length".
+            truncates: never refuse; read as much as fits and tell so only in ``usage``, as some servers do.
+            usage: report real counts, none, or the ones given. A stream sends them if ``stream_options`` ask.
+            strict: refuse broken lists (`InvalidRequestError`), by `ChatRules` or by `check`.
+            alternate_roles: user and assistant must alternate.
+            user_first: the first message behind the system prompt must be the user's.
+            refuse_blank: a message of white space is refused.
+            check: rules of your own, in place of `ChatRules`: messages to what is wrong with them, or None.
+            overflow_at: where a stream refuses: "open" raises from the call, "first_event" from the first chunk,
+                "after_role" behind the role-only chunk, and "error_chunk" gives a chunk with an ``error`` member.
+            overflow_in_reply: a call without stream gets a reply with an ``error`` member, not an exception.
+            housekeeping: chunks without choices that every stream starts with.
+            fail_after: break every stream after so many chunks, a shorter one at its end.
+            fail_with: the exception then (None: a token-limit error). For a single stream put an `Interrupted` into
+                `replies`.
+            chunk_size: characters of text per chunk.
 
-        Raises `ValueError` for an unknown style or a number that makes no sense, `TypeError` for unusable
-        replies.
+        Raises:
+            ValueError: A style is unknown, or a number is out of range.
+            TypeError: ``replies`` is unusable.
         """
         for name, number, least in (
             ("window", window, 1),
@@ -159,9 +166,18 @@ class ScriptedModel:
     def completion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion:
-        """ParsedReply, or refuse like the provider whose style it has.
+        """Reply, or refuse like the provider whose style it has.
 
-        Raises `TokenLimitError`, `InvalidRequestError`, `ScriptExhaustedError`, and what the script says.
+        Args:
+            model: Any name; it is kept in `requests`.
+            messages: The messages, in OpenAI's shape unless `count` and `check` say otherwise.
+            stream: Whether to return a stream.
+            **options: As for litellm; `max_tokens`, `tools` and `stream_options` have an effect.
+
+        Raises:
+            TokenLimitError: The request does not fit into the window.
+            InvalidRequestError: The list of messages is broken.
+            ScriptExhaustedError: The replies are used up.
         """
         request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
         if refusal is not None:
@@ -176,7 +192,7 @@ class ScriptedModel:
     async def acompletion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion:
-        """Do as `completion` does, asynchronously. Other tasks run before the answer, as with a network."""
+        """As ``completion``, awaited. Other tasks run before the answer, as with a network."""
         request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
         await asyncio.sleep(0)
         if refusal is not None:
@@ -418,15 +434,18 @@ class ScriptedSummarizer:
         style: str | Style = "openai",
         **options: Any,
     ) -> None:
-        """Set the scene.
+        """A summarizer that answers what a test has written down.
 
-        text: the summary, or a function of the prompt's messages.
-        fail: what goes wrong, and when; see `Failures`.
-        returns: bare text (no usage then), or a completion.
-        window: tokens that a prompt may have; None: any number. A longer one is refused as in `style`.
-        options: usage, reply_type, chars_per_token and count, as for `ScriptedModel`.
+        Args:
+            text: the summary, or a function of the prompt's messages.
+            fail: what goes wrong, and when; see `Failures`.
+            returns: bare text (no usage then), or a completion.
+            window: tokens that a prompt may have; None: any number. A longer one is refused as in `style`.
+            style: as for `ScriptedModel`.
+            **options: `usage`, `reply_type`, `chars_per_token` and `count`, as for `ScriptedModel`.
 
-        Raises `ValueError` for an unknown failure, and what `ScriptedModel` raises.
+        Raises:
+            ValueError: A failure or a style is unknown.
         """
         self._text = text
         each = not (fail is None or isinstance(fail, (str, BaseException)))
@@ -476,7 +495,7 @@ class ScriptedSummarizer:
         return self._returned(self._model.completion(model, messages, **options))
 
     async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
-        """Do the same asynchronously."""
+        """As ``summarizer(messages)``, awaited."""
         model = str(options.pop("model", None) or "summarizer")
         return self._returned(await self._model.acompletion(model, messages, **options))
 
