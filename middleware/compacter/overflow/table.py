@@ -1,6 +1,6 @@
 """The table of the detector, and its first part: the words that say that a request is too long for a model.
 
-A row has a meaning, a name, a pattern, and a sample: a message that is misjudged without the row. A test takes each row
+A row has a name, a pattern, and a sample: a message that is misjudged without the row. A test takes each row
 out in turn and sees its sample misjudged, so a row that does nothing cannot stay. What meanings amount to together is
 told in ``detect`` ("a *context* and *exceeds* in one sentence") and in ``numbers`` (which number is the limit).
 
@@ -21,17 +21,16 @@ Table = Mapping[str, re.Pattern[str]]
 
 
 class Row(NamedTuple):
-    """One pattern; its name is unique."""
+    """One pattern; its name is unique and starts with its meaning."""
 
-    meaning: str
     name: str
     pattern: str
     sample: str
 
-
-def rows(meaning: str, *entries: tuple[str, str, str]) -> tuple[Row, ...]:
-    """Rows of one meaning, from (name, pattern, sample)."""
-    return tuple(Row(meaning, f"{meaning}: {name}", pattern, sample) for name, pattern, sample in entries)
+    @property
+    def meaning(self) -> str:
+        """What it says when the pattern matches."""
+        return self.name.partition(":")[0]
 
 
 def compiled(table: Iterable[Row]) -> dict[str, re.Pattern[str]]:
@@ -45,155 +44,111 @@ def compiled(table: Iterable[Row]) -> dict[str, re.Pattern[str]]:
 # fmt: off
 LIMITS: Final[tuple[Row, ...]] = (
     # A code that names the fault.
-    *rows("code",
-        ("context_length_exceeded", (r"\b(?:max_?)?(?:model_?)?(?:context|prompt|input)_?(?:window|length|size"
-            r"|tokens?|limit)_?\w{0,6}_?exceeded\b|\bcontext_?(?:window_?|length_?)?overflow\w{0,10}\b"
-            r"|\bexceeds?_(?:max_)?context\w{0,20}\b|\b(?:context|prompt|input)_?(?:window|length|size)?_?(?:limit"
-            r"|error)\b(?! ?[=:(])"), "request failed: context_length_exceeded"),
-        ("prompt_too_long", (r"\b(?:context|prompt|input|history|conversation|messages)_(?:is_)?too_(?:long"
-            r"|large)\b"), "request failed: prompt_too_long"),
-        ("tokens_limit_reached", (r"\b(?:max_)?tokens?_limit_(?:reached|exceeded)\b|\b(?:model_)?max_(?:prompt_"
-            r"|input_|context_)?\w{0,12}_exceeded\b"), "code: tokens_limit_reached"),
-    ),
+    Row("code: context_length_exceeded", (r"\b(?:(?:max_?)?(?:model_?)?(?:context|prompt|input)_?(?:window|length|size"
+        r"|tokens?|limit)_?\w{0,6}_?exceeded|context_?(?:window_?|length_?)?overflow\w{0,10}"
+        r"|exceeds?_(?:max_)?context\w{0,20})\b|\b(?:context|prompt|input)_?(?:window|length|size)?_?(?:limit"
+        r"|error)\b(?! ?[=:(])"), "request failed: context_length_exceeded"),
+    Row("code: prompt_too_long", (r"\b(?:context|prompt|input|history|conversation|messages)_(?:is_)?too_(?:long"
+        r"|large)\b"), "request failed: prompt_too_long"),
+    Row("code: tokens_limit_reached", (r"\b(?:(?:max_)?tokens?_limit_(?:reached|exceeded)|(?:model_)?max_(?:prompt_"
+        r"|input_|context_)?\w{0,12}_exceeded)\b"), "code: tokens_limit_reached"),
     # A class that claims it.
-    *rows("type",
-        ("ContextWindowExceededError", (r"context(?:window|length|size|limit)(?:limit|size)?(?:exceed|overflow"
-            r"|error)|exceed(?:s|ed|ing)?(?:max|model)?(?:context|token)|contextoverflow"
-            r"|(?:prompt|input|context|conversation)toolong|tokenlimit(?:exceed|reach|error)"),
-         "ContextWindowExceededError"),
-    ),
+    Row("type: ContextWindowExceededError", (r"context(?:window|length|size|limit)(?:limit|size)?(?:exceed|overflow"
+        r"|error)|exceed(?:s|ed|ing)?(?:max|model)?(?:context|token)|contextoverflow|(?:prompt|input|context"
+        r"|conversation)toolong|tokenlimit(?:exceed|reach|error)"), "ContextWindowExceededError"),
     # The window of a model.
-    *rows("context",
-        ("context window", (r"context[\s_-]{0,2}(?:window|length|size|len\b|limit|capacity|budget|space|maximum)s?"
-            r"|\bmodel(?:'?s)? (?:context|window)\b|\bcontext of (?:the|this|its) \w{0,12} ?model\b"
-            r"|\b(?:loaded|available|supported|configured) context\b|\btokens? (?:context|window)\b"),
-         "it does not fit the context window"),
-        ("max_model_len", (r"\b(?:n_ctx|num_ctx|ctx[_ -]?(?:len|size))\b|\bmodel_max_\w{3,12}"
-            r"|\btotal (?:sequence|context) length\b|\bmax_?(?:seq(?:uence)?|model|context|position|total|input"
-            r"|prompt)_?(?:len(?:gth)?|size|embeddings|tokens)?\b"), "larger than n_ctx"),
-        ("maximum input length", (r"\bmax(?:imum|\.)? (?:\w{3,10} ){0,2}(?:sequence|seq|context|prompt"
-            r"|input)s?(?: (?:token )?(?:length|len|size)\b)?|\b(?:sequence|prompt|input|session) (?:length|max"
-            r"|token) ?(?:limit|maximum|max|length)\b|(?:model|llm)'?s? (?:max(?:imum)?|total) (?:sequence "
-            r"|token )?(?:length|len\b)"), "It exceeds the max seq length"),
-        ("east Asian", (r"(?:上下文|文本)的?(?:最大)?(?:长度|窗口|大小|上限|限制|視窗|長度)|最大上下文|序列长度"
-            r"|コンテキストの?(?:最大)?(?:長|ウィンドウ|サイズ|上限|制限)|最大コンテキスト"
-            r"|(?:컨텍스트|문맥) ?(?:최대 )?(?:길이|윈도우|창|크기|한도|제한)"), "上下文长度超限"),
-        ("European", (r"kontext(?:fenster|lange|grosse|limit)|maximale[nrs]? (?:kontext|prompt|eingabe)\w{0,12}"
-            r"|fenetre (?:de |du )?context\w{0,2}|(?:longueur|taille|limite) (?:max\w{0,5} )?(?:de "
-            r"|du )?context\w{0,2}|ventana de contexto|(?:longitud|tamano|limite) (?:maxim[ao] )?(?:de|del) contexto"
-            r"|contexto permitido|janela de contexto|(?:comprimento|tamanho|limite) (?:maxim[ao] )?(?:de"
-            r"|do) contexto|finestra (?:di|del) contesto|(?:lunghezza|dimensione|limite) (?:massim[ao] )?(?:di"
-            r"|del) contesto|контекстн\w{1,4} окн\w{0,3}|окн\w{0,3} контекста|(?:длин\w{1,2}|размер\w{0,2}"
-            r"|лимит\w{0,2}) контекста"), "Kontextfenster überschritten"),
-    ),
+    Row("context: context window", (r"\b(?:model(?:'?s)? (?:context|window)|context of (?:the|this"
+        r"|its) \w{0,12} ?model|(?:loaded|available|supported|configured) context|tokens? (?:context|window))\b"
+        r"|context[\s_-]{0,2}(?:window|length|size|len\b|limit|capacity|budget|space|maximum)s?"),
+     "it does not fit the context window"),
+    Row("context: max_model_len", (r"\b(?:(?:n_ctx|num_ctx|ctx[_ -]?(?:len|size))|total (?:sequence|context) length"
+        r"|max_?(?:seq(?:uence)?|model|context|position|total|input|prompt)_?(?:len(?:gth)?|size|embeddings"
+        r"|tokens)?)\b|\bmodel_max_\w{3,12}"), "larger than n_ctx"),
+    Row("context: maximum input length", (r"\b(?:sequence|prompt|input|session) (?:length|max|token) ?(?:limit|maximum"
+        r"|max|length)\b|\bmax(?:imum|\.)? (?:\w{3,10} ){0,2}(?:sequence|seq|context|prompt"
+        r"|input)s?(?: (?:token )?(?:length|len|size)\b)?|(?:model|llm)'?s? (?:max(?:imum)?|total) (?:sequence "
+        r"|token )?(?:length|len\b)"), "It exceeds the max seq length"),
+    Row("context: other languages", (r"(?:上下文|文本)的?(?:最大)?(?:长度|窗口|大小|上限|限制|視窗|長度)|最大上下文"
+        r"|序列长度|コンテキストの?(?:最大)?(?:長|ウィンドウ|サイズ|上限|制限)|最大コンテキスト"
+        r"|(?:컨텍스트|문맥) ?(?:최대 )?(?:길이|윈도우|창|크기|한도|제한)|kontext(?:fenster|lange|grosse|limit)"
+        r"|maximale[nrs]? (?:kontext|prompt|eingabe)\w{0,12}|fenetre (?:de |du )?context\w{0,2}"
+        r"|(?:longueur|taille|limite) (?:max\w{0,5} )?(?:de |du )?context\w{0,2}|ventana de contexto"
+        r"|(?:longitud|tamano|limite) (?:maxim[ao] )?(?:de|del) contexto|contexto permitido|janela de contexto"
+        r"|(?:comprimento|tamanho|limite) (?:maxim[ao] )?(?:de|do) contexto|finestra (?:di|del) contesto"
+        r"|(?:lunghezza|dimensione|limite) (?:massim[ao] )?(?:di|del) contesto|контекстн\w{1,4} окн\w{0,3}"
+        r"|окн\w{0,3} контекста|(?:длин\w{1,2}|размер\w{0,2}|лимит\w{0,2}) контекста"), "上下文长度超限"),
     # What fills the window.
-    *rows("subject",
-        ("prompt", (r"\b(?:n_)?(?:input|prompt)_tokens\b|\bprompts?\b|\binputs?\b|\bcontext\b|\bsequence\b"
-            r"|\bconversation\b|\bchat\b|\bhistory\b|\bmessages\b|\bdialog(?:ue)?\b|\btranscript\b|\bthread\b"),
-         "The prompt is too long"),
-        ("east Asian", (r"输入|提示词?|上下文|对话|消息|历史|会话|輸入|訊息|歷史|對話|入力|プロンプト|コンテキスト"
-            r"|会話|メッセージ|履歴|입력|프롬프트|컨텍스트|대화|메시지|기록"), "对话过长"),
-        ("European", (r"\beingabe|\bnachrichten\b|\bkontext|\bunterhaltung\b|\bverlauf|\bgesprach|\bkonversation"
-            r"|\bentree\b|\binvite\b|\bcontexte\b|\bhistorique\b|\bentrada\b|\bcontexto\b|\bmensajes\b"
-            r"|\bconversacion\b|\bhistorial\b|\bmensagens\b|\bconversa\b|\bhistorico\b|\bcontesto\b|\bmessaggi\b"
-            r"|\bconversazione\b|\bcronologia\b|промпт|контекст|сообщени[йяе]|\bввод|входн|диалог|истори"),
-         "Die Unterhaltung ist zu lang"),
-    ),
+    Row("subject: prompt", (r"\b(?:(?:n_)?(?:input|prompt)_tokens|prompts?|inputs?|context|sequence|conversation|chat"
+        r"|history|messages|dialog(?:ue)?|transcript|thread)\b"), "The prompt is too long"),
+    Row("subject: other languages", (r"\b(?:nachrichten|unterhaltung|entree|invite|contexte|historique|entrada"
+        r"|contexto|mensajes|conversacion|historial|mensagens|conversa|historico|contesto|messaggi|conversazione"
+        r"|cronologia)\b|\b(?:eingabe|kontext|verlauf|gesprach|konversation|ввод)|输入|提示词?|上下文|对话|消息|历史"
+        r"|会话|輸入|訊息|歷史|對話|入力|プロンプト|コンテキスト|会話|メッセージ|履歴|입력|프롬프트|컨텍스트|대화"
+        r"|메시지|기록|промпт|контекст|сообщени[йяе]|входн|диалог|истори"), "对话过长"),
     # What was sent, where nothing better is said.
-    *rows("request",
-        ("request", (r"\brequest(?:ed|s)?\b|\bquery\b|\bpayload\b|\bmessage\b|\btexts?\b|\bcontent\b"),
-         "The request is too large for this model"),
-        ("east Asian", r"请求|內容|内容|文本|請求|リクエスト|テキスト|요청|텍스트", "请求过长，模型无法处理"),
-        ("European", (r"\banfrage\b|\btext\b|\brequete\b|\bdemande\b|\btexte\b|\bsolicitud\b|\bpeticion\b|\btexto\b"
-            r"|\bsolicitacao\b|\brequisicao\b|\bpedido\b|\brichiesta\b|\btesto\b|запрос|текст"),
-         "Die Anfrage ist zu lang für das Modell"),
-    ),
+    Row("request: request", (r"\b(?:request(?:ed|s)?|query|payload|message|texts?|content)\b"),
+     "The request is too large for this model"),
+    Row("request: other languages", (r"\b(?:anfrage|text|requete|demande|texte|solicitud|peticion|texto|solicitacao"
+        r"|requisicao|pedido|richiesta|testo)\b|请求|內容|内容|文本|請求|リクエスト|テキスト|요청|텍스트|запрос|текст"),
+     "请求过长，模型无法处理"),
     # Tokens.
-    *rows("token",
-        ("token", r"(?<![a-z_])tok(?:en|s?\b)", "token limit exceeded"),
-        ("east Asian", r"词元|令牌|トークン|토큰", "令牌超出上限"),
-        ("European", r"\bjetons?\b|токен", "La limite de jetons est dépassée"),
-    ),
+    Row("token: token", r"(?<![a-z_])tok(?:en|s?\b)", "token limit exceeded"),
+    Row("token: other languages", r"\bjetons?\b|词元|令牌|トークン|토큰|токен", "令牌超出上限"),
     # The model.
-    *rows("model",
-        ("model", (r"\bmodel|\bllm\b|\bendpoint\b|\bdeployment\b"),
-         "The history is more than what the model takes: it exceeds it"),
-        ("east Asian", r"模型|モデル|모델", "请求过长，模型无法读取"),
-        ("European", r"модел", "Запрос слишком велик для модели"),
-    ),
+    Row("model: model", (r"\b(?:llm|endpoint|deployment)\b|\bmodel"),
+     "The history is more than what the model takes: it exceeds it"),
+    Row("model: other languages", r"模型|モデル|모델|модел", "请求过长，模型无法读取"),
     # One thing goes over another.
-    *rows("exceed",
-        ("exceeds", (r"\bexce{1,2}d(?:s|ed|ing)?\b|\bsurpass\w{0,3}\b|\bovershoot\w{0,3}\b"
-            r"|\boverflow(?:s|ed|ing)?\b|\bexcess\b|\boutgr(?:ow|ew)\w{0,2}\b|\b(?:longer|larger|greater|bigger|more"
-            r"|higher) than\b|\bgreater or equal\b|\b(?:is|are|was|goes|went|grown|\d|tokens?) (?:over|above|beyond"
-            r"|past)\b|\bover the\b"), "It surpasses the context window"),
-        ("east Asian", (r"超过|超出|超限|大于|超過|多于|超え|上回|オーバー|超過|초과|넘었|넘습|넘어|넘는"
-            r"|보다 (?:길|깁|큽|크|많)"), "超出上下文窗口"),
-        ("European", (r"uberschr(?:eit|itt)\w{0,4}|uberst(?:eig|ieg)\w{0,4}|\b(?:langer|grosser|mehr) als\b"
-            r"|\bdepass\w{0,5}\b|\b(?:plus (?:long|grand)\w{0,2}|superieur\w{0,2}) (?:que|a)\b|\bexced\w{1,4}\b"
-            r"|\bsuper[ao]\w{0,4}\b|\bsobrepas\w{1,4}\b|\b(?:mas larg[ao]|mayor) que\b|\bultrapass\w{1,4}\b"
-            r"|\b(?:maior|mais long[ao]) (?:do )?que\b|\beccede\w{0,3}\b|\boltrepass\w{1,4}\b"
-            r"|\b(?:maggiore|piu lung[ao]) (?:di|del|della)\b|превы[шс]\w{0,6}|больше,? чем|длиннее"),
-         "Das Kontextfenster wurde überschritten"),
-    ),
+    Row("exceed: exceeds", (r"\b(?:exce{1,2}d(?:s|ed|ing)?|surpass\w{0,3}|overshoot\w{0,3}|overflow(?:s|ed|ing)?"
+        r"|excess|outgr(?:ow|ew)\w{0,2}|(?:longer|larger|greater|bigger|more|higher) than|greater or equal|(?:is|are"
+        r"|was|goes|went|grown|\d|tokens?) (?:over|above|beyond|past)|over the)\b"),
+     "It surpasses the context window"),
+    Row("exceed: other languages", (r"\b(?:(?:langer|grosser|mehr) als|depass\w{0,5}|(?:plus (?:long|grand)\w{0,2}"
+        r"|superieur\w{0,2}) (?:que|a)|exced\w{1,4}|super[ao]\w{0,4}|sobrepas\w{1,4}|(?:mas larg[ao]|mayor) que"
+        r"|ultrapass\w{1,4}|(?:maior|mais long[ao]) (?:do )?que|eccede\w{0,3}|oltrepass\w{1,4}|(?:maggiore"
+        r"|piu lung[ao]) (?:di|del|della))\b|超过|超出|超限|大于|超過|多于|超え|上回|オーバー|초과|넘었|넘습|넘어"
+        r"|넘는|보다 (?:길|깁|큽|크|많)|uberschr(?:eit|itt)\w{0,4}|uberst(?:eig|ieg)\w{0,4}|превы[шс]\w{0,6}"
+        r"|больше,? чем|длиннее"), "超出上下文窗口"),
     # Something is too long.
-    *rows("too long",
-        ("too long", (r"\btoo (?:long|large|big|lengthy)\b|\boversized?\b|\bexcessively long\b|\blonger than that\b"
-            r"|\b(?:is|are) (?:longer|larger)\b(?! than)"), "The chat is too long"),
-        ("east Asian", r"过长|太长|过大|超长|太大|過長|太長|長すぎ|大きすぎ|너무 ?(?:길|깁|긴|큽|크)", "输入过长"),
-        ("European", (r"\bzu (?:lang|gross)|\btrop (?:long|grand|volumineu)\w{0,3}"
-            r"|\b(?:demasiado|muy) (?:larg|grand|extens)\w{0,2}|\bmuito (?:long|grande)\w{0,2}"
-            r"|\b(?:longo|longa|grande)s? demais\b|\btroppo (?:lung|grand)\w{0,2}"
-            r"|слишком (?:длин|больш|велик)\w{0,4}"), "Der Prompt ist zu lang"),
-    ),
+    Row("too long: too long", (r"\b(?:too (?:long|large|big|lengthy)|oversized?|excessively long|longer than that)\b"
+        r"|\b(?:is|are) (?:longer|larger)\b(?! than)"), "The chat is too long"),
+    Row("too long: other languages", (r"\b(?:longo|longa|grande)s? demais\b|\b(?:zu (?:lang|gross)|trop (?:long|grand"
+        r"|volumineu)\w{0,3}|(?:demasiado|muy) (?:larg|grand|extens)\w{0,2}|muito (?:long|grande)\w{0,2}"
+        r"|troppo (?:lung|grand)\w{0,2})|过长|太长|过大|超长|太大|過長|太長|長すぎ|大きすぎ|너무 ?(?:길|깁|긴|큽|크)"
+        r"|слишком (?:длин|больш|велик)\w{0,4}"), "输入过长"),
     # There are too many tokens.
-    *rows("too many",
-        ("too many tokens", (r"\btoo many (?:\w{1,14} ){0,2}tokens?\b|\btokens? count (?:is )?too (?:high|large)\b"
-            r"|\btoo many (?:total )?text bytes\b"), "The prompt has too many tokens"),
-        ("east Asian", (r"(?:tokens?|令牌|词元)(?:数量?)? ?(?:过多|太多)|トークン数?が多すぎ|토큰이? 너무 많"),
-         "输入的 token 过多"),
-        ("European", (r"\bzu viele tokens?\b|\btrop de (?:tokens|jetons)\b|\bdemasiados tokens\b|\btokens demais\b"
-            r"|\bmuitos tokens\b|\btroppi token\b|слишком много токенов"), "Zu viele Tokens im Prompt"),
-    ),
+    Row("too many: too many tokens", (r"\b(?:too many (?:\w{1,14} ){0,2}tokens?|tokens? count (?:is )?too (?:high"
+        r"|large)|too many (?:total )?text bytes)\b"), "The prompt has too many tokens"),
+    Row("too many: other languages", (r"\b(?:zu viele tokens?|trop de (?:tokens|jetons)|demasiados tokens"
+        r"|tokens demais|muitos tokens|troppi token)\b|(?:tokens?|令牌|词元)(?:数量?)? ?(?:过多|太多)"
+        r"|トークン数?が多すぎ|토큰이? 너무 많|слишком много токенов"), "输入的 token 过多"),
     # No room is left.
-    *rows("full",
-        ("full", (r"\bis full\b|\bfilled up\b|\bexhausted\b|\bmaxed out\b|\b(?:limit|window|length) hit\b"
-            r"|\bout of (?:room|space|context)\b|\b(?:no|not enough|insufficient) (?:more )?(?:room|space)\b"
-            r"|(?<!be )(?<!not )\breached\b|\bno longer fits?\b|(?:\bnot|n't|\bcannot|\bunable to|n't"
-            r"|\bdoesnt) (?:\w{1,10} )?(?:fit|accommodate)\b"), "The context window is full"),
-        ("east Asian", r"已满|已达|用尽|放不下|いっぱい|達し|収まり|가득|도달", "上下文窗口已满"),
-        ("European", (r"passt nicht|\bvoll\b|\berreicht\b|\batteint|\bpleine?\b|\bne tient pas\b|\bno cabe\b"
-            r"|\balcanz|\bllen[ao]\b|\bnao cabe\b|\bating\w{1,3}\b|\bchei[ao]\b|\braggiunt|\bnon entra\b"
-            r"|\bpien[ao]\b|исчерпан|достигнут|заполнен|не помеща|переполн"), "Das Kontextfenster ist voll"),
-    ),
+    Row("full: full", (r"\b(?:is full|filled up|exhausted|maxed out|(?:limit|window|length) hit|out of (?:room|space"
+        r"|context)|(?:no|not enough|insufficient) (?:more )?(?:room|space)|no longer fits?)\b"
+        r"|(?<!be )(?<!not )\breached\b|(?:\bnot|n't|\bcannot|\bunable to|n't|\bdoesnt) (?:\w{1,10} )?(?:fit"
+        r"|accommodate)\b"), "The context window is full"),
+    Row("full: other languages", (r"\b(?:voll|erreicht|pleine?|ne tient pas|no cabe|llen[ao]|nao cabe|ating\w{1,3}"
+        r"|chei[ao]|non entra|pien[ao])\b|\b(?:atteint|alcanz|raggiunt)|已满|已达|用尽|放不下|いっぱい|達し|収まり"
+        r"|가득|도달|passt nicht|исчерпан|достигнут|заполнен|не помеща|переполн"), "上下文窗口已满"),
     # A limit.
-    *rows("limit",
-        ("limit", (r"\blimit|\bmax(?:imum)?\b|\bcapacity\b|\ballow(?:s|ed)\b|\bthreshold\b|\bcap\b|\bsupported\b"),
-         "The tokens exceed what is allowed"),
-        ("east Asian", r"上限|限制|最大|最长|最多|允许|上限|最大|制限|한도|제한|최대|허용", "token 超过限制"),
-        ("European", (r"\bgrenze\b|\bmaxim|\bhochst|\berlaubt|\bmassim|лимит|предел|максим|допустим"),
-         "Tokens überschreiten die Grenze"),
-    ),
+    Row("limit: limit", (r"\b(?:max(?:imum)?|capacity|allow(?:s|ed)|threshold|cap|supported)\b|\blimit"),
+     "The tokens exceed what is allowed"),
+    Row("limit: other languages", (r"\bgrenze\b|\b(?:maxim|hochst|erlaubt|massim)|上限|限制|最大|最长|最多|允许|制限"
+        r"|한도|제한|최대|허용|лимит|предел|максим|допустим"), "token 超过限制"),
     # A length.
-    *rows("length",
-        ("length", r"\b(?:length|size|len|long)\b", "The prompt exceeds the allowed length"),
-    ),
+    Row("length: length", r"\b(?:length|size|len|long)\b", "The prompt exceeds the allowed length"),
     # Something must be at most so long.
-    *rows("bound",
-        ("must be at most", (r"\b(?:must|should|shall|ha(?:s|ve) to|needs? to|can|may)(?: only)? (?:not )?(?:be"
-            r"|have|contain|exceed)\b.{0,30}?(?:\d|\b(?:less|fewer|most|more|greater|larger|longer|shorter|smaller"
-            r"|under|below|within|between)\b|<)|\b(?:cannot|can't) (?:be (?:more|greater|larger|longer)|have more"
-            r"|exceed)\b|\brange of\b"), "The input must have less than 8192 tokens"),
-        ("only so much", (r"\b(?:expected|accepts|takes|allows|supports|handles?|limited to)(?: only)?(?: at most"
-            r"| up to)? \d|\b(?:can|could|will) (?:only|at most) (?:\w{2,10} )(?:up to )?\d"),
-         "This input: expected at most 8192 tokens"),
-        ("east Asian", r"不能超过|不得超过|不可超过|应小于|必须小于|不超过", "输入 token 必须小于 8192"),
-    ),
+    Row("bound: must be at most", (r"\b(?:(?:cannot|can't) (?:be (?:more|greater|larger|longer)|have more|exceed)"
+        r"|range of)\b|\b(?:must|should|shall|ha(?:s|ve) to|needs? to|can|may)(?: only)? (?:not )?(?:be|have|contain"
+        r"|exceed)\b.{0,30}?(?:\d|\b(?:less|fewer|most|more|greater|larger|longer|shorter|smaller|under|below|within"
+        r"|between)\b|<)"), "The input must have less than 8192 tokens"),
+    Row("bound: only so much", (r"\b(?:(?:expected|accepts|takes|allows|supports|handles?"
+        r"|limited to)(?: only)?(?: at most| up to)? \d|(?:can|could|will) (?:only"
+        r"|at most) (?:\w{2,10} )(?:up to )?\d)"), "This input: expected at most 8192 tokens"),
+    Row("bound: east Asian", r"不能超过|不得超过|不可超过|应小于|必须小于|不超过", "输入 token 必须小于 8192"),
     # Advice to shorten it.
-    *rows("reduce",
-        ("reduce", (r"\b(?:reduc|shorten|decreas|truncat|trim|shrink|shorter|compact|drop|remov"
-            r"|summari[sz])\w{0,4}\b"), "Please reduce the length of the messages."),
-        ("east Asian", r"减少|缩短|精简|缩减|減ら|短く|줄여|줄이", "请缩短输入"),
-    ),
+    Row("reduce: reduce", (r"\b(?:reduc|shorten|decreas|truncat|trim|shrink|shorter|compact|drop|remov"
+        r"|summari[sz])\w{0,4}\b"), "Please reduce the length of the messages."),
+    Row("reduce: east Asian", r"减少|缩短|精简|缩减|減ら|短く|줄여|줄이", "请缩短输入"),
 )
 # fmt: on
