@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 from compacter.overflow.numbers import NUMBER_WORDS, TokenLimit, measure
 from compacter.overflow.signals import MAX_EXCEPTIONS, NETWORK, Signals, handled, reasons, siblings, signals_of
 from compacter.overflow.table import LIMITS, Row, Table, compiled
-from compacter.overflow.text import fold, normalise, sentences
+from compacter.overflow.text import Span, fold, normalise, sentences
 from compacter.overflow.vetoes import VETOES
 
 ROWS: Final[tuple[Row, ...]] = (*LIMITS, *VETOES, *NUMBER_WORDS)
@@ -56,10 +56,8 @@ _MEANINGS: Final = frozenset(meaning for _, _, ways in _RULES for way in ways fo
 
 _OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407))
 """Statuses that mean something else, whatever the text says."""
-
 _BUSY_STATUS: Final = frozenset((408, 409, 429, 502, 503, 504, 529))
 """Statuses of a busy server. A gateway may pass a token limit on with one: both numbers must then be stated."""
-
 _BUSY_TYPE: Final = re.compile(r"ratelimit|toomanyrequests|overloaded|unavailable")
 _OTHER_CODE: Final = re.compile(
     r"rate_?limit|quota|throttl|too_?many_?requests|authenti|authoriz|api_?key|permission|forbidden|expired|overloaded"
@@ -186,10 +184,10 @@ def judge(signals: Signals, table: Table) -> Verdict:
     verdict = NOTHING
     if decisive or (doubts and not coded):
         index = (decisive or doubts)[-1]
-        rule = read[index].rule
-        if read[index].veto:
+        rule = "" if read[index].veto else read[index].rule
+        if not rule:
             kind: Literal["other error", "nothing"] = "other error" if decisive else "nothing"
-            rule, verdict = "", Verdict(kind, read[index].veto, text[slice(*spans[index])])
+            verdict = Verdict(kind, read[index].veto, text[slice(*spans[index])])
     elif coded:
         rule = "code"
     elif telling:
@@ -253,9 +251,7 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
     return _Reading(("decides" if clear else "likely") if rule else "silent", rule, counts_output=bool(counts))
 
 
-def _stated(
-    text: str, spans: list[tuple[int, int]], read: list[_Reading], table: Table, codes: frozenset[str]
-) -> int | None:
+def _stated(text: str, spans: list[Span], read: list[_Reading], table: Table, codes: frozenset[str]) -> int | None:
     """No rule knows the phrase, but its numbers speak: one or two sentences state a limit, and that more was sent."""
     for index, (start, end) in enumerate(spans):
         if read[index].veto:
@@ -277,7 +273,6 @@ _WINDOW_FULL: Final = re.compile(r"model_length|(?:model_)?context_(?:window|len
 
 NO_ROOM: Final = "no room for output"
 """The source of a limit that is only likely: a reply cut off after a few tokens. The request has to confirm it."""
-
 _CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS"))
 _FEW_TOKENS: Final = 16
 
@@ -302,7 +297,7 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
 
 def _in_reply(reply: object) -> TokenLimit | None:
     choice = (_member(reply, "choices") or (None,))[0]
-    reason = _member(choice, "finish_reason") or _member(reply, "stop_reason") or _member(reply, "stopReason")
+    reason = _member(choice, "finish_reason") or _member(reply, "stop_reason", "stopReason")
     reason = reason or _member(_member(reply, "delta"), "stop_reason")
     if isinstance(reason, str) and _WINDOW_FULL.fullmatch(reason):
         return TokenLimit(source="stop reason")
@@ -310,24 +305,20 @@ def _in_reply(reply: object) -> TokenLimit | None:
     if not error and _member(reply, "type") in {"error", "response.failed"}:
         error = _member(_member(reply, "response"), "error") or reply
     if error:
-        message = _member(choice, "message") or _member(choice, "delta")
-        said = [_member(message, name) for name in ("content", "tool_calls")]
-        said += [_member(reply, name) for name in ("content", "output", "output_text", "candidates")]
-        return None if any(said) else judge(signals_of(error), default_table()).limit
+        message = _member(choice, "message", "delta")
+        said = _member(message, "content", "tool_calls") or _member(reply, "content", "output", "candidates")
+        return None if said else judge(signals_of(error), default_table()).limit
     if reason in _CUT_OFF:  # It ends after a few tokens where prompt and reply together fill the window.
         usage = _member(reply, "usage")
-        read, written = (
-            next((count for name in names if (count := _member(usage, name)) is not None), None)
-            for names in (
-                ("prompt_tokens", "input_tokens", "inputTokens"),
-                ("completion_tokens", "output_tokens", "outputTokens"),
-            )
-        )
+        read = _member(usage, "prompt_tokens", "input_tokens", "inputTokens")
+        written = _member(usage, "completion_tokens", "output_tokens", "outputTokens")
         if isinstance(read, int) and isinstance(written, int) and written <= _FEW_TOKENS:
             return TokenLimit(None, None, "input_plus_output", read, written, NO_ROOM)
     return None
 
 
-def _member(thing: object, name: str) -> Any:  # noqa: ANN401 - whatever a provider sends
+def _member(thing: object, *names: str) -> Any:  # noqa: ANN401 - whatever a provider sends
+    """The first of these members that says something; 0 does."""
     members = thing if isinstance(thing, dict) else getattr(thing, "__dict__", None) or {}
-    return members[name] if name in members else (getattr(thing, "__pydantic_extra__", None) or {}).get(name)
+    members = {**members, **(getattr(thing, "__pydantic_extra__", None) or {})}
+    return next((members[name] for name in names if members.get(name) not in (None, "", [])), None)

@@ -167,13 +167,10 @@ def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -
     found: list[Number] = []
     for match in _NUMBER.finditer(text):
         scale = _SCALE.get(match["scale"] or "", 1)
-        if match["fraction"]:
-            exact = float(match["body"]) * scale
-            if scale == 1 and not exact.is_integer():
-                continue
-            value = round(exact)
-        else:
-            value = int(re.sub(r"\D", "", match["body"] or match["glued"])) * scale
+        if match["fraction"] and scale == 1 and not float(match["body"]).is_integer():
+            continue
+        digits = match["body"] if match["fraction"] else re.sub(r"\D", "", match["body"] or match["glued"])
+        value = round(float(digits) * scale)
         before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
         opened = before.endswith(("[", "(", "<"))
         if table["no count after"].match(after) or _OVERSHOT.search(before) or (opened and _LOWER_BOUND.match(after)):
@@ -207,7 +204,7 @@ def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     close = left[0] >= edge
     unit = _UNIT.match(after)
     rest = after[unit.end() :] if unit else after
-    right = next((role for role in _ROLES_AFTER if table[f"{role} after"].match(rest)), None)
+    right = next((role for role in _ROLES if table[f"{role} after"].match(rest)), None)
     if right is None:
         return left[2], close
     if close and left[2] == "output" and right == "sent" and _ADDED.match(before):
@@ -241,23 +238,21 @@ def _calculate(text: str, values: dict[int, int], chosen: dict[Role, int], table
             chosen["sent"] = output_tokens + input_tokens
 
 
-_ROLES: Final[tuple[Role, ...]] = ("limit", "sent", "input", "output")
-_ROLES_AFTER: Final[tuple[Role, ...]] = ("limit", "sent", "output", "input")
+_ROLES: Final[tuple[Role, ...]] = ("limit", "sent", "output", "input")
 
-# The words beside a number that tell what it counts. In the samples the limit is 8192 and the request 9000 tokens;
-# without its row a sample's numbers are read wrongly.
+# The words before or after a number that tell what it counts ("no count": no tokens). In the samples the limit is 8192
+# and the request 9000 tokens; without its row a sample's numbers are read wrongly.
 # fmt: off
 NUMBER_WORDS: Final[tuple[Row, ...]] = (
-    # The number that follows is the limit.
     Row("limit before: maximum", (r"\bmax(?:imum|imal\w{0,2}|\.)?(?: (?:allowed|supported|permitted|number|total|input"
-        r"|prompt|context|sequence|tokens?|length|size|window|limit|count|combined|capacity|configured|model|request"
-        r"|of|is|was|for|the|this|your|has|which|that|to)){0,9}|(?:\b|_)max_(?!(?:new_|completion_"
-        r"|output_)?tokens)\w{1,24}|\b(?:n|num)_ctx\b|\btoken_limit\b|\blimit(?:s|ed|e)?\b(?: (?:of|is|was|for|the"
-        r"|this|your|our|a|an|model|has|have|which|that|to|tokens?)){0,4}"), "The prompt is too long, maximum 8192"),
-    Row("limit before: context window", (r"\bcontext[ _-](?:window|length|size|limit|len|capacity|budget)(?: holds"
-        r"| limit)?(?: (?:of|is|was|for|the|this|your|our|a|an|model|has|have|which|that|to|tokens?)){0,4}"
-        r"|\b(?:model'?s?|loaded|available|supported) (?:context|window)\b(?![ _-](?:window|length|size|limit|len|cap"
-        r"|bud))"), "Prompt too long; loaded context 8192"),
+        r"|prompt|context|sequence|tokens?|length|size|window|limit|count|combined|capacity|configured|model|request|of"
+        r"|is|was|for|the|this|your|has|which|that|to)){0,9}|(?:\b|_)max_(?!(?:new_|completion_"
+        r"|output_)?tokens)\w{1,24}|\b(?:n|num)_ctx\b|\btoken_limit\b|\blimit(?:s|ed|e)?\b(?: (?:of|is|was|for|the|this"
+        r"|your|our|a|an|model|has|have|which|that|to|tokens?)){0,4}"), "The prompt is too long, maximum 8192"),
+    Row("limit before: context window", (r"\bcontext (?:is|holds)\b|\bcontext[ _-](?:window|length|size|limit|len"
+        r"|capacity|budget)(?: holds| limit)?(?: (?:of|is|was|for|the|this|your|our|a|an|model|has|have|which|that|to"
+        r"|tokens?)){0,4}|\b(?:model'?s?|loaded|available|supported) (?:context|window)\b(?![ _-](?:window|length|size"
+        r"|limit|len|cap|bud))"), "Prompt too long; loaded context 8192"),
     Row("limit before: at most", (r"\bat most\b|\bup to\b|<=?|\bunder\b|\bbelow\b|\bwithin\b|\b(?:less|fewer"
         r"|shorter) than(?: or equal to)?|\b(?:allow(?:s|ed)?|supports?|accepts?|takes?|handles?|available|configured"
         r"|capacity|threshold|only|expected|reads?|window)\b(?: (?:at most|up to|only))?|\[[01], ?"
@@ -265,38 +260,36 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row("limit before: more than", (r"\b(?:longer|larger|greater|more|bigger|higher) than\b|\bbeyond\b|\babove\b"
         r"|\bover\b|[^-]>=?|\bexce{1,2}d(?:s|ing)?\b|\bexce{1,2}ded\b(?! ?[:,;(])|\bsurpass(?:es|ing)?\b"),
      "The prompt is longer than 8192 tokens"),
-    Row("limit before: other languages", (r"(?:最大|上限|限制|最长|最多|不能超过|不得超过|不超过|超过|超出|小于"
-        r"|窗口)(?:输入|上下文|允许|支持)?的?(?:长度|限制|上限|了|为)?|(?:最大|上限|制限)(?:入力|コンテキスト"
-        r"|トークン)?(?:長|数|サイズ)?(?:である|の|値)?|(?:최대|한도|제한)(?: ?(?:컨텍스트|입력|토큰))?(?: ?(?:길이"
-        r"|수|크기))?|\bgrenze\b(?: von)?|\bhochst\w{0,10}|kontextfenster|uberschreitet|ubersteigt"
-        r"|\b(?:langer|mehr) als\b|depasse(?: la limite)?|\baccepten?t? que\b|\bmaximale?\b(?: (?:de|du|contexte"
-        r"|est)){0,4}|excede|supera|\bmaxim[ao]\b(?: (?:de|del|contexto|este|modelo|es|permitid[ao])){0,6}|ultrapassa"
-        r"|\bmassim\w(?: (?:di|consentit\w))?|eccede|лимит\w{0,2}|максим\w{0,10}(?: (?:длин\w{1,3}|контекста"
-        r"|числ\w)){0,2}|предел\w{0,2}|превыша\w{1,3}"), "提示词过长，不超过 8192"),
-    # The number that precedes is the limit.
+    Row("limit before: other languages", (r"(?:最大|上限|限制|制限|最长|最多|不能超过|不得超过|不超过|超过|超出|小于"
+        r"|窗口)(?:输入|上下文|允许|支持|入力|コンテキスト|トークン)?的?(?:长度|限制|上限|了|为|長|数|サイズ)?(?:である"
+        r"|の|値)?|(?:최대|한도|제한)(?: ?(?:컨텍스트|입력|토큰))?(?: ?(?:길이|수|크기))?|\bgrenze\b(?: von)?"
+        r"|\bhochst\w{0,10}|kontextfenster|uberschreitet|ubersteigt|\b(?:langer|mehr) als\b|depasse(?: la limite)?"
+        r"|\baccepten?t? que\b|\bmaximale?\b(?: (?:de|du|contexte|est)){0,4}|excede|supera|\bmaxim[ao]\b(?: (?:de|del"
+        r"|contexto|este|modelo|es|permitid[ao])){0,6}|ultrapassa|\bmassim\w(?: (?:di|consentit\w))?|eccede"
+        r"|лимит\w{0,2}|максим\w{0,10}(?: (?:длин\w{1,3}|контекста|числ\w)){0,2}|предел\w{0,2}|превыша\w{1,3}"),
+     "提示词过长，不超过 8192"),
     Row("limit after: maximum", (r"(?:is |was |are |as )?(?:the |model'?s? |our |its )?(?:model |token |input |prompt "
-        r"|total )?(?:max(?:imum)?\b|limit\b|cap\b|ceiling\b|context\b(?: window| length| size| limit)?(?! \d)"
-        r"|window\b|allowed\b|supported\b)"), "The prompt is too long, 8192 cap"),
-    Row("limit after: other languages", (r"上限|限制|の?(?:上限|制限|最大)|を(?:超|上回|オーバー)"
-        r"|(?:을|를) (?:초과|넘)|(?:의 )?(?:한도|제한)|hochst|maximum|maximal|erlaubt|autorise|au maximum|permitid"
-        r"|maximo|consentit|massimo|максим|лимит|допустим"), "提示词过长，8192 限制"),
-    # The number that follows was sent.
+        r"|total )?(?:max(?:imum)?\b|limit\b|cap\b|ceiling\b|context\b(?: window| length| size| limit)?(?! \d)|window\b"
+        r"|allowed\b|supported\b)"), "The prompt is too long, 8192 cap"),
+    Row("limit after: other languages", (r"上限|限制|の?(?:上限|制限|最大)|を(?:超|上回|オーバー)|(?:을|를) (?:초과|넘)"
+        r"|(?:의 )?(?:한도|제한)|hochst|maximum|maximal|erlaubt|autorise|au maximum|permitid|maximo|consentit|massimo"
+        r"|максим|лимит|допустим"), "提示词过长，8192 限制"),
     Row("sent before: requested", (r"\brequest(?:ed|s|ing)?\b(?:[_ ]tokens?| a total| about| up to| count| size"
-        r"| length){0,2}|\b(?:contain|total|hold|use|come|amount|add|sum|need|require)(?:s|ed"
-        r"|ing)?\b(?: (?:up )?(?:of|to|tokens?))?(?: over| more than)?|\bha(?:s|d|ve)\b(?: over| more than)?"
-        r"|\bresult(?:ed|s) in\b(?: over| more than)?|\b(?:got|gave|given|received|supplied|provided|sent|submitted"
-        r"|asked for|passed)\b"), "The context window is exceeded, requested 9000"),
+        r"| length){0,2}|\b(?:contain|total|hold|use|come|amount|add|sum|need|require)(?:s|ed|ing)?\b(?: (?:up )?(?:of"
+        r"|to|tokens?))?(?: over| more than)?|\bha(?:s|d|ve)\b(?: over| more than)?|\bresult(?:ed|s) in\b(?: over"
+        r"| more than)?|\b(?:got|gave|given|received|supplied|provided|sent|submitted|asked for|passed)\b"),
+     "The context window is exceeded, requested 9000"),
     Row("sent before: current", (r"\b(?:current|actual|used|estimated|measured)(?:ly)?(?: (?:length|size|tokens?|usage"
         r"|count))?|\btoo (?:long|large|many|big)\b(?: tokens)?|\bkeep the first\b|\bcount(?: of)?\b"
         r"|\b(?:was|were|value)\b|\b(?:n|num|total)_tokens\b|\btoken_count\b|\bsequence(?: length)?(?: is| of)?\b"),
      "The context window is exceeded, currently 9000"),
     Row("sent before: other languages", (r"(?:请求|当前|实际|本次|共|总计|达到|传入|发送|您的)[了的]?总?(?:token数?"
         r"|tokens?|长度|数量|为|是)?|总长度|总数|长度|(?:リクエスト|現在|合計|要求|実際)[はの]?(?:トークン数)?"
-        r"|トークン数|(?:요청|현재|총|전송|실제)(?:된|한)?(?: ?토큰)?(?: ?수)?|토큰 수|\bange(?:fordert|fragt)\w{0,2}"
-        r"|\benthalt|\bsind\b|\baktuell\w{0,2}|\bdemande\w{0,2}|\bcontient|\bcompt\w{1,2}\b|\bcomporte\b"
-        r"|\bsolicit\w{1,5}|\bcontiene\b|\btiene\b|\benviad\w{1,2}\b|\bcontem\b|\btem\b|\bpossui\b|\brichiest\w{1,2}"
-        r"|\bha\b|запрошен\w{0,2}|содерж\w{1,3}|составля\w{1,3}|получен\w{0,2}"), "超出上下文窗口，当前 9000"),
-    # The number that precedes was sent.
+        r"|トークン数|に対し[て、]?|(?:요청|현재|총|전송|실제)(?:된|한)?(?: ?토큰)?(?: ?수)?|토큰 수"
+        r"|\bange(?:fordert|fragt)\w{0,2}|\benthalt|\bsind\b|\baktuell\w{0,2}|\bdemande\w{0,2}|\bcontient"
+        r"|\bcompt\w{1,2}\b|\bcomporte\b|\bsolicit\w{1,5}|\bcontiene\b|\btiene\b|\benviad\w{1,2}\b|\bcontem\b|\btem\b"
+        r"|\bpossui\b|\brichiest\w{1,2}|\bha\b|запрошен\w{0,2}|содерж\w{1,3}|составля\w{1,3}|получен\w{0,2}"),
+     "超出上下文窗口，当前 9000"),
     Row("sent after: exceeds", (r"(?:,? ?(?:which |that |and )?(?:is |are |was |were )?(?:>=?|exce{1,2}d(?!ed(?: by"
         r"| ?[:,;.(]|$))|surpass(?!ed)|too (?:long|large|many)|over\b|above\b|(?:longer|larger|greater|more"
         r"|bigger) than))|cannot |vs\b|/ ?\d|(?:for|out of|of|against|versus) (?:a |an |the )?(?:max|limit|\d)"),
@@ -307,34 +300,28 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
         r"|送信)|uberschr|uberst|ange(?:fordert|fragt)|(?:bei|von) (?:einem |maximal)|depass|demande"
         r"|(?:pour|sur) (?:un )?max|exced|super[ao]|solicitad|ultrapass|eccede|richiest|превыша|больше|запрош"
         r"|при максимуме"), "上下文超长：9000 大于"),
-    # The number that follows is the input.
     Row("input before: prompt", (r"\b(?:n_)?(?:prompt|input|messages?|context|text)[_ ]?(?:tokens?|length|len"
         r"|size)?(?: (?:length|count|has|is|of))?\b(?: at least)?"), "It exceeds the context window: prompt 9000"),
     Row("input before: east Asian", (r"(?:输入|提示词?|消息)的?(?:长度|tokens?|token数)?|入力(?:トークン)?(?:数|長)?"
         r"|プロンプト長?|입력(?: ?토큰)?(?: ?수)?"), "超出最大上下文，输入 9000"),
-    # The number that precedes is the input.
     Row("input after: in the messages", (r"(?:(?:in|for|from|of|as) (?:the |your )?(?:text )?)?`?'?(?:requests?\b"
         r"|messages?\b|prompts?\b|inputs?\b|conversation|text\b)"),
      "The context window is exceeded, as there are 9000 in the prompt"),
     Row("input after: European", (r"(?:im|in der|dans|en el|em|nel) (?:le )?(?:prompt|eingabe)"),
      "Fenêtre de contexte dépassée: 9000 dans le prompt"),
-    # The number that follows is asked for the answer.
-    Row("output before: max_tokens", (r"\bmax_?tokens\b|\bmax[_ ]?(?:new|completion|output)[_ ]?tokens\b"
-        r"|\bcompletion\b|\boutput(?: tokens?)?\b|\breserved\b|\bgeneration\b"),
+    Row("output before: max_tokens", (r"\bmax_?tokens\b|\bmax[_ ]?(?:new|completion|output)[_ ]?tokens\b|\bcompletion\b"
+        r"|\boutput(?: tokens?)?\b|\breserved\b|\bgeneration\b"),
      "The context window of 8192 is exceeded: messages 8000, max_tokens 1000"),
-    # The number that precedes is asked for the answer.
     Row("output after: in the completion", (r"(?:(?:in|for|from|as|of) (?:the "
         r"|your )?(?:requested )?)?`?'?(?:completion|output|response|generation|reply|answer|max_\w{0,20}tokens)"),
      "The context window of 8192 is exceeded: messages 8000, 1000 for the completion"),
-    # The number that follows counts no tokens.
     Row("no count before: status", (r"\b(?:status(?:[_ ]?code)?|error(?:[_ ]?code)?|err(?:no|code)?|code|https?|line"
         r"|port|attempts?|retr(?:y|ied)|version|v|ref|id|pid|step|index|trace|after|temperature|seed|错误码|エラー"
         r"|오류)[\"']?(?: ?[:=#] ?| \(?|\()[\"'#]?$"), "The context window is exceeded, error 8193"),
-    # The number that precedes counts no tokens.
     Row("no count after: seconds", (r"[)\]]? ?-?(?:seconds?|secs?|s\b|ms\b|min(?:ute)?s?\b|hours?|days?|秒|分钟|секунд"
         r"|sekunden|secondes|segundos)|[)\]]? ?-?(?:bytes?|[kmg]i?b\b|char(?:acter)?s?\b|字符|字节|文字|글자|zeichen"
-        r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?|pages?|messages?\b(?! (?:tokens?|limit"
-        r"|length))|times?\b|attempts?\b|requests?\b|retries|draft|% |percent|parameters?\b|gpus?\b)"),
+        r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?|pages?|messages?\b(?! (?:tokens?|limit|length))"
+        r"|times?\b|attempts?\b|requests?\b|retries|draft|% |percent|parameters?\b|gpus?\b)"),
      "The context window is exceeded, it took 950 ms"),
     Row("no count after: overshoot", (r" ?tokens? (?:over|too many|too long|longer|more than|above|beyond|past)\b"),
      "The context window is exceeded: it has 808 tokens too many"),

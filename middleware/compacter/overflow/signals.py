@@ -19,9 +19,8 @@ from compacter.overflow.text import BREAK, MAX_TEXT, text_of
 MAX_EXCEPTIONS: Final = 64
 """Exceptions of one chain that are looked at."""
 
-_MAX_NODES: Final = 300
-_MAX_DEPTH: Final = 12
-_MAX_MEMBERS: Final = 60
+_MAX_NODES, _MAX_DEPTH, _MAX_MEMBERS = 300, 12, 60
+"""Of one body."""
 
 _STATUS_NAMES: Final = "status_code http_status status code http_code httpStatusCode statusCode".split()
 _CODE_NAMES: Final = "code error_code errcode err_code type error_type status reason name grpc_status_code".split()
@@ -29,17 +28,16 @@ _TEXT_NAMES: Final = "message msg detail details description user_message error_
 _BODY_NAMES: Final = (
     "body error json_body doc response data http_body payload raw response_body responseBody content".split()
 )
+_READ: Final = ("_content", "_body", "_text")
+"""Where an HTTP response keeps a body that was read."""
 _WRAPPED_NAMES: Final = (
     "original_exception original_error orig inner_exception wrapped exc exception error last_exception last_error "
     "cause reason underlying"
 ).split()
 
 # Members of a body, in lower case.
-_CODE_KEYS: Final = frozenset(
-    "code type status reason error_code errcode err_code status_code error_type statuscode httpstatuscode "
-    "errorcode __type errortype".split()
-)
-_STATUS_KEYS: Final = frozenset("status_code statuscode httpstatuscode status code http_status raw_status_code".split())
+_STATUS_KEYS: Final = frozenset(name.lower() for name in _STATUS_NAMES)
+_CODE_KEYS: Final = frozenset((*_CODE_NAMES, *_STATUS_KEYS, "errorcode", "errortype", "__type")) - {"name"}
 # These repeat the request: what the caller's own messages say proves nothing.
 _ECHOED: Final = frozenset(
     "messages contents request request_body requestbody headers tools history kwargs traceback input prompt "
@@ -104,16 +102,14 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
             if text and text not in texts:
                 length += len(text)
                 texts[text] = None
-    for text in texts:
-        types += [name.rpartition(".")[2] for name in _CLASS_NAME.findall(text)]
-    named = (each.value if isinstance(each, Enum) else each for each in codes)
-    plain_codes = (
-        text_of(each).lower() for each in named if isinstance(each, str | int) and not isinstance(each, bool)
-    )
+    text = f" {BREAK} ".join(texts)
+    types += [name.rpartition(".")[2] for name in _CLASS_NAME.findall(text)]
+    codes = [each.value if isinstance(each, Enum) else each for each in codes]
+    words = [text_of(each).lower() for each in codes if isinstance(each, str | int) and not isinstance(each, bool)]
     return Signals(
-        f" {BREAK} ".join(_CLASS_NAME.sub(" ", text) for text in texts),
+        _CLASS_NAME.sub(" ", text),
         next((int(text) for each in (*statuses, *stated) if _STATUS.fullmatch(text := text_of(each))), None),
-        frozenset(each for each in plain_codes if _CODE.fullmatch(each)),
+        frozenset(word for word in words if _CODE.fullmatch(word)),
         tuple(types),
     )
 
@@ -136,25 +132,19 @@ def _leaves(body: object) -> Iterator[tuple[str, object]]:
         if isinstance(value, list | tuple | set | frozenset):
             inner = [(key, member) for member in list(value)[:_MAX_MEMBERS]]
         elif value is not None and not callable(value):
-            members: Mapping[object, object] = value if isinstance(value, Mapping) else {}
-            if not isinstance(value, Mapping):
+            members = value
+            if not isinstance(members, Mapping):
                 own, extra = _attribute(value, "__dict__"), _attribute(value, "__pydantic_extra__")
                 members = {**(own if isinstance(own, dict) else {}), **(extra if isinstance(extra, dict) else {})}
-                read = [
-                    members[name]
-                    for name in ("_content", "_body", "_text")
-                    if isinstance(members.get(name), str | bytes)
-                ]
-                if read:
-                    inner, members = [("", read[0])], {}
+                if read := [text for name in _READ if isinstance(text := members.get(name), str | bytes)]:
+                    members = {"": read[0]}
                 elif members.keys() & {"headers", "_headers", "_request", "request"}:
                     members = {}  # An HTTP response that was not read: asking it for its text would be I/O.
+                members = {name: member for name, member in members.items() if not str(name).startswith("_")}
             numbers = []
             for name, member in list(members.items())[:_MAX_MEMBERS]:
                 key = text_of(name).lower()
                 if key in _ECHOED and not (isinstance(member, str) and len(member) <= 1_000):
-                    continue
-                if not isinstance(value, Mapping) and key.startswith("_"):
                     continue
                 if isinstance(member, int | float) and key not in _CODE_KEYS and not isinstance(member, bool):
                     numbers.append(f"{key}: {member}")
@@ -181,15 +171,13 @@ def reasons(error: BaseException) -> Iterator[BaseException]:
     if error.__cause__ is not None:
         yield error.__cause__
     attempt = _attribute(error, "last_attempt")
+    carried: list[object] = [_attribute(error, name) for name in _WRAPPED_NAMES]
     if isinstance(attempt, Future) and attempt.done() and not attempt.cancelled():
-        outcome = attempt.exception(timeout=0)
-        if outcome is not None:
-            yield outcome
-    carried = (*(_attribute(error, name) for name in _WRAPPED_NAMES), *error.args[:20])
+        carried.insert(0, attempt.exception(timeout=0))
+    carried += error.args[:20]
     yield from (value for value in carried if isinstance(value, BaseException))
-    members = _members(error)
-    if members and not siblings(error):
-        yield members[-1]  # of several tries the last one decides
+    if not siblings(error):
+        yield from _members(error)[-1:]  # Of several tries the last one decides.
 
 
 def siblings(error: BaseException) -> tuple[BaseException, ...]:
@@ -202,10 +190,9 @@ def siblings(error: BaseException) -> tuple[BaseException, ...]:
 def _members(error: BaseException) -> tuple[BaseException, ...]:
     for name in ("errors", "exceptions", "attempts", "failures"):
         value = _attribute(error, name)
-        if isinstance(value, list | tuple):
-            found = tuple(item for item in value[-MAX_EXCEPTIONS:] if isinstance(item, BaseException))
-            if found:
-                return found
+        members = value[-MAX_EXCEPTIONS:] if isinstance(value, list | tuple) else ()
+        if found := tuple(item for item in members if isinstance(item, BaseException)):
+            return found
     return ()
 
 
@@ -223,11 +210,9 @@ def handled(error: BaseException) -> BaseException | None:
     if any(NETWORK.search(name) for name in bases) or isinstance(error, OSError):
         return None
     wraps = _WRAPPING_TYPE.search(kind.__name__) is not None
-    if kind not in {Exception, RuntimeError} and not wraps:
-        if getattr(builtins, kind.__name__, None) is kind:
-            return None
-        if isinstance(error, ArithmeticError | LookupError | TypeError | AssertionError | ValueError):
-            return None
+    has_meaning = isinstance(error, ArithmeticError | LookupError | TypeError | AssertionError | ValueError)
+    if kind not in {Exception, RuntimeError} and not wraps and (has_meaning or hasattr(builtins, kind.__name__)):
+        return None
     text = text_of(error).strip()
     same = not text or text == text_of(old).strip()
     return old if same or wraps or _FAILED.search(text) else None

@@ -25,6 +25,9 @@ MAX_SENTENCE: Final = 1_500
 MAX_SENTENCES: Final = 200
 """Sentences that are read: of more than these, the first and the last half."""
 
+Span = tuple[int, int]
+"""Where a piece of a text starts and ends, in characters."""
+
 _HALF: Final = MAX_TEXT // 2
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
@@ -131,9 +134,9 @@ def _mended(match: re.Match[str]) -> str:
     return match[1] if _MENDED.fullmatch(match[1] + match[3]) else match.group()
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
+def sentences(text: str) -> list[Span]:
     """Where the sentences of a text in its plain form start and end; long ones in pieces."""
-    found: list[tuple[int, int]] = []
+    found: list[Span] = []
     start = 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
         while start < end:

@@ -30,43 +30,41 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|browser) context\b|\bprompt cach\w{1,4}\b|\bcontext cach\w{1,4}\b|\bcached? content\b"),
      "ssl context: record too long"),
     # Another kind of error, with a cure of its own.
-    Row("other error: rate limit", (r"\b(?:limit rate|[rt]p[mds]|itpm|otpm|recently|burst|too many requests"
-        r"|please wait|slow down|back off|(?:usage|concurrency|spend\w{0,3}|concurrent)[- _]?(?:limits?|requests"
-        r"|tokens))\b|\b(?:rate[-_ ]?limit|(?:in|for|within) the (?:last|past|current) (?:\d|min|hour|day|sec)"
-        r"|tokens (?:in|within|every) \d{1,4} ?[smh]|throttl\w{1,6})|(?:\b|_)per[ _-](?:min(?:ute)?|sec(?:ond)?|hour"
-        r"|day|week|month)s?\b|/ ?(?:min|minute|hour|day)\b"), "Token rate limit exceeded"),
+    Row("other error: rate limit", (r"\b(?:limit rate|[rt]p[mds]|itpm|otpm|recently|burst|too many requests|please wait"
+        r"|slow down|back off|(?:usage|concurrency|spend\w{0,3}|concurrent)[- _]?(?:limits?|requests|tokens))\b"
+        r"|\b(?:rate[-_ ]?limit|(?:in|for|within) the (?:last|past|current) (?:\d|min|hour|day|sec)|tokens (?:in|within"
+        r"|every) \d{1,4} ?[smh]|throttl\w{1,6})|(?:\b|_)per[ _-](?:min(?:ute)?|sec(?:ond)?|hour|day|week|month)s?\b"
+        r"|/ ?(?:min|minute|hour|day)\b"), "Token rate limit exceeded"),
     Row("other error: quota", (r"\b(?:quotas?|resource (?:has been )?exhausted|credits?|billing|balance|afford|payment"
-        r"|prepaid|wallet|spend|costs?|remaining tokens|tokens (?:remaining|left)|token (?:allowance|allotment"
-        r"|balance|budget))\b|\$ ?\d"), "Prompt tokens exceed the quota"),
+        r"|prepaid|wallet|spend|costs?|remaining tokens|tokens (?:remaining|left)|token (?:allowance|allotment|balance"
+        r"|budget))\b|\$ ?\d"), "Prompt tokens exceed the quota"),
     Row("other error: limit of a plan", (r"\b(?:(?:daily|weekly|monthly|hourly|free[- ]tier|trial|account"
-        r"|organi[sz]ation|workspace|subscription|plan|tier|team|user|key|project)(?:'s)? (?:\w{1,8} )?(?:tokens?"
-        r"|limit|allowance|allotment|cap|budget)|(?:today|this (?:week|month|minute|hour)|for (?:your"
+        r"|organi[sz]ation|workspace|subscription|plan|tier|team|user|key|project)(?:'s)? (?:\w{1,8} )?(?:tokens?|limit"
+        r"|allowance|allotment|cap|budget)|(?:today|this (?:week|month|minute|hour)|for (?:your"
         r"|the) (?:\w{1,8} )?(?:account|plan|tier|key|day|project))|your plan|upgrade (?:your|to continue))\b"),
      "Monthly token limit exceeded"),
     Row("other error: access token", (r"\b(?:tokens? (?:is |has |have |was )?(?:been )?(?:expired|invalid|revoked"
         r"|malformed|missing)|(?:expired|invalid|revoked|missing|bad) (?:\w{1,14} )?tokens?|(?:access|refresh|bearer"
-        r"|security|session|auth\w{0,12}|id|api|csrf|jwt|bot|verification|reset)[-_ ]tokens?|jwt"
-        r"|tokens? (?:registered|issued)|token (?:validation|verification|lifetime)|unexpected token"
-        r"|maximum (?:lifetime|age)|(?:provided|supplied|given) token|api[-_ ]?keys?|unauthori[sz]ed|unauthenticated"
-        r"|permission denied|forbidden)\b"), "Invalid token: the input exceeds the maximum of the model"),
-    Row("other error: other languages", (r"\b(?:pro (?:minute|tag|stunde)|par (?:minute|jour|heure)|solde"
-        r"|por (?:minuto|dia|hora)|cuota|cota|saldo|al (?:minuto|giorno)|credito|expire)\b|\bквот|频繁|限流|限速"
-        r"|每分钟|每秒|每天|速率|并发|稍后再?试|[rt]pm ?超|配额|额度|余额|欠费|账户|套餐|毎分|分あたり|レート制限"
-        r"|しばらくして|頻繁|クォータ|残高|利用枠|분당|속도 제한|잠시 후|요청이 너무 많|할당량|잔액|크레딧"
-        r"|令牌(?:已)?(?:过期|失效|无效)|鉴权|认证失败|有効期限|만료|유효하지|ratenlimit|zu viele anfragen|kontingent"
-        r"|guthaben|limite de (?:debit|taux)|trop de requetes|limite de (?:tasa|velocidad)"
-        r"|demasiadas (?:solicitudes|peticiones)|limite de taxa|muitas (?:solicitacoes|requisicoes)"
-        r"|limite di frequenza|troppe richieste|в (?:минуту|час|день|сутки)|слишком много запросов|лимит запросов"
-        r"|баланс|срок действия токена|недействител"), "每分钟 token 超过上限"),
+        r"|security|session|auth\w{0,12}|id|api|csrf|jwt|bot|verification|reset)[-_ ]tokens?|jwt|tokens? (?:registered"
+        r"|issued)|token (?:validation|verification|lifetime)|unexpected token|maximum (?:lifetime|age)|(?:provided"
+        r"|supplied|given) token|api[-_ ]?keys?|unauthori[sz]ed|unauthenticated|permission denied|forbidden)\b"),
+     "Invalid token: the input exceeds the maximum of the model"),
+    Row("other error: other languages", (r"\b(?:pro (?:minute|tag|stunde)|par (?:minute|jour|heure)|solde|por (?:minuto"
+        r"|dia|hora)|cuota|cota|saldo|al (?:minuto|giorno)|credito|expire)\b|\bквот|频繁|限流|限速|每分钟|每秒|每天"
+        r"|速率|并发|稍后再?试|[rt]pm ?超|配额|额度|余额|欠费|账户|套餐|毎分|分あたり|レート制限|しばらくして|頻繁"
+        r"|クォータ|残高|利用枠|분당|속도 제한|잠시 후|요청이 너무 많|할당량|잔액|크레딧|令牌(?:已)?(?:过期|失效|无效)"
+        r"|鉴权|认证失败|有効期限|만료|유효하지|ratenlimit|zu viele anfragen|kontingent|guthaben|limite de (?:debit"
+        r"|taux)|trop de requetes|limite de (?:tasa|velocidad)|demasiadas (?:solicitudes|peticiones)|limite de taxa"
+        r"|muitas (?:solicitacoes|requisicoes)|limite di frequenza|troppe richieste|в (?:минуту|час|день|сутки)"
+        r"|слишком много запросов|лимит запросов|баланс|срок действия токена|недействител"), "每分钟 token 超过上限"),
     # The sentence is about something else.
-    Row("other thing: string too long", (r"\b(?:string|array) with (?:a )?(?:max\w{0,4} )?length\b"
-        r"|\b(?:string[_ ](?:is )?(?:too[_ ]long|above[_ ]max)|array[_ ](?:is )?(?:too[_ ]long|above[_ ]max))"),
+    Row("other thing: string too long", (r"\b(?:string|array) with (?:a )?(?:max\w{0,4} )?length\b|\b(?:(?:string"
+        r"|array)[_ ](?:is )?(?:too[_ ]long|above[_ ]max)(?! for (?:the |this )?(?:context|model)))"),
      "String too long in the messages"),
     Row("other thing: field", (r"\b(?:description|names?|title|field|label|metadata|user_?name|password|filename"
-        r"|ur[il]s?|headers?|cookies?|identifier|property|schema|enum|pattern|path|suffix|sql|query string"
-        r"|certificate|prompt_cache_key|index|chunk|voice"
-        r"|key)['\"`)\]]{0,3} (?:\(.{0,30}\) ?)?(?:\w{1,10} ){0,2}(?:too (?:long|large)|exceed\w{0,3}|longer|must"
-        r"|at most|should)\b"), "The input description is too long"),
+        r"|ur[il]s?|headers?|cookies?|identifier|property|schema|enum|pattern|path|suffix|sql|query string|certificate"
+        r"|prompt_cache_key|index|chunk|voice|key)['\"`)\]]{0,3} (?:\(.{0,30}\) ?)?(?:\w{1,10} ){0,2}(?:too (?:long"
+        r"|large)|exceed\w{0,3}|longer|must|at most|should)\b"), "The input description is too long"),
     Row("other thing: tool definition", (r"\b(?:tool[ _](?:name|description|schema|argument)s?|input_schema|(?:stop"
         r"|banned|special|bias|suppress\w{0,3})[ _]tokens?|bad_words|logit_bias|stop sequences?)\b"
         r"|\b(?:tools?[\[.]\d|functions?[\[.]\d)"), "The tool schema in the input is too large"),
@@ -79,19 +77,19 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|generation)\b.{0,60}\b(?:truncated|cut off|incomplete|stopped|ended)|could not finish|while generating"
         r"|unterminated|(?:output|response|reply|answer|embedding)s? (?:\w{1,6} )?(?:exceed\w{0,3}|too (?:long"
         r"|large)))\b"), "The model's answer to the messages was cut off: limit reached"),
-    Row("other thing: too small", (r"\b(?:too (?:small|short|low|few)|minimum|must be (?:positive|at least)|(?:num_ctx"
-        r"|n_ctx|n_batch|ctx-size|top_k|offset) (?:must|should|cannot|exceeds)|n_ctx_train|n_ctx_per_seq"
-        r"|context[ _](?:window|length|size) (?:must|should))\b"),
-     "The context window is too small for the history, it exceeds it"),
+    Row("other thing: too small", (r"\b(?:too (?:small|short|low|few)(?! for (?:the|this|your)|: (?:the |your )?prompt)"
+        r"|minimum|must be (?:positive|at least)|(?:num_ctx|n_ctx|n_batch|ctx-size|top_k|offset) (?:must|should|cannot"
+        r"|exceeds)|n_ctx_train|n_ctx_per_seq|context[ _](?:window|length|size) (?:must|should))\b"),
+     "The minimum of messages exceeds what the model has"),
     Row("other thing: engine start", (r"\b(?:out of memory|when initiali[sz]ing|(?:unable|failed) to (?:load|allocate)"
         r"|[gm]i?b of|rope|(?:could not|failed to) start|max_model_len (?:\S{1,12} )?is (?:larger|greater)"
-        r"|trained (?:with|on))\b|\b(?:gpu_memory|derived max|kv cache (?:\(|is |memory|of )|in (?:the )?kv cache"
-        r"|max_num_batched|memory\b(?! slot)|training (?:context|example|file|data)|fine-?tun)"),
+        r"|trained (?:with|on))\b|\b(?:gpu_memory|derived max|kv cache (?:\(|is |memory|of )(?!.{0,30}max_kv_size)"
+        r"|in (?:the )?kv cache|max_num_batched|memory\b(?! slot)|training (?:context|example|file|data)|fine-?tun)"),
      "The model's max seq len is larger than what is stored in KV cache"),
     Row("other thing: server", (r"\b(?:overloaded|at capacity|queue|(?:took|taking|takes?|waited|waiting"
-        r"|ran) (?:for )?(?:\w{1,8} )?too long|too long to (?:respond|process|complete|finish|load|generate|answer"
-        r"|run|start)|time(?:d)?[ -]?out|certificate|segmentation fault|unknown flag)\b"
-        r"|\b(?:(?:try|retry)(?:ing)? (?:again )?(?:later|after|in \d)|connection (?:refused|reset|error|closed))"),
+        r"|ran) (?:for )?(?:\w{1,8} )?too long|too long to (?:respond|process|complete|finish|load|generate|answer|run"
+        r"|start)|time(?:d)?[ -]?out|certificate|segmentation fault|unknown flag)\b|\b(?:(?:try"
+        r"|retry)(?:ing)? (?:again )?(?:later|after|in \d)|connection (?:refused|reset|error|closed))"),
      "Input tokens exceed the capacity, try again later"),
     Row("other thing: denied", (r"\b(?:(?:does|do|did|has|have|is|are|was|were) ?(?:not"
         r"|n't) (?:\w{1,10} )?(?:exceed\w{0,3}|too (?:long|large)|longer|larger)|approaching|but acceptable|to avoid"
@@ -100,10 +98,8 @@ VETOES: Final[tuple[Row, ...]] = (
     Row("other thing: not available", (r"\b(?:not (?:yet )?available|deprecated|does not exist|billed at"
         r"|content[_ -](?:filter\w{0,4}|policy|management)|flagged|moderat\w{2,3})\b"),
      "Prompts of more than 200000 tokens are not available, over the limit"),
-    Row("other thing: other model or index", (r"\b(?:(?:image|speech|voice|audio) (?:model|generation|synthesis)|clip"
-        r"|per (?:chunk|item|row|document)|(?:search|vector) index)\b"),
-     "Prompt too long for this image model (max 77 tokens)"),
-    Row("other thing: limit of another thing", (r"\b(?:(?:prompt|context|conversation|history|chat|message"
+    Row("other thing: limit of another thing", (r"\b(?:(?:image|speech|voice|audio) (?:model|generation|synthesis)|clip"
+        r"|per (?:chunk|item|row|document)|(?:search|vector) index|(?:prompt|context|conversation|history|chat|message"
         r"|token)s?[ _](?:depth|nesting|retention|template|id)|(?:recursion|iteration|call stack|turn|nesting"
         r"|stack) (?:limit|size|depth)s?|concurrent)\b"), "maximum context depth exceeded in parser"),
     Row("other thing: east Asian", (r"(?:名称|描述|标题|字段|用户名|密码|文件名|参数名)(?:长度)?(?:过长|太长|超过|超出"
@@ -111,8 +107,8 @@ VETOES: Final[tuple[Row, ...]] = (
     # Something else is counted, unless tokens or a context are named too.
     Row("other unit: things", (r"\b(?:too many|at most|up to|more than|limit of|takes|has|contains|(?:number|count"
         r"|amount) of|max(?:imum)?(?: number)?(?: of)?) (?:\d{1,6} )?(?:\w{1,14} ){0,2}(?:image|document|tool|function"
-        r"|file|attachment|item|element|request|choice|stop sequence|message|turn|step|block|page|video|label"
-        r"|propertie|input|text|row|key|section|breakpoint|word|device)s\b(?! tokens?)"),
+        r"|file|attachment|item|element|request|choice|stop sequence|message|turn|step|block|page|video|label|propertie"
+        r"|input|text|row|key|section|breakpoint|word|device)s\b(?! tokens?)"),
      "There are too many tools: the messages are too large for the model"),
     Row("other unit: media", (r"\b(?:batch|embedding)\b|\b(?:images?|audio|video|speech|voice|file|attachment|pdf"
         r"|document)s?\b.{0,40}(?:\btoo (?:large|long|big)|\bexceed)"), "The batch of inputs is too large"),
@@ -120,7 +116,7 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|octets|seconds|minutes|hours|days|pages)\b|\d[kmg]i?b\b"),
      "The input exceeds the maximum of the model: 5000 characters"),
     Row("other unit: other languages", (r"\b(?:zeichen|bild(?:er)?|caracteres|fichiers?|arquivos?|caratter\w)\b"
-        r"|\b(?:datei|файл)|(?:图片|图像|文件|工具|函数|轮次)(?:数量|个数|数|太多|过多|过大)|\d ?(?:张|个文件|轮)"
-        r"|字符|个字|字节|\d ?枚|画像|ファイル|文字|이미지|파일|글자|바이트|символ\w{0,3}"), "输入图片过大"),
+        r"|\b(?:datei|файл)|(?:图片|图像|文件|工具|函数|轮次)(?:数量|个数|数|太多|过多|过大)|\d ?(?:张|个文件|轮)|字符"
+        r"|个字|字节|\d ?枚|画像|ファイル|文字|이미지|파일|글자|바이트|символ\w{0,3}"), "输入图片过大"),
 )
 # fmt: on
