@@ -59,8 +59,8 @@ LIMITS: Final[tuple[Row, ...]] = (
     # The window of a model.
     Row("context: context window", (r"\b(?:model(?:'?s)? (?:context|window)|context of (?:the|this|its) \w{0,12} ?model"
         r"|(?:loaded|available|supported|configured) context|tokens? (?:context|window))\b|\bcontext (?:is "
-        r"|was )?(?:full|exhausted|overflow)|context[\s_-]{0,2}(?:window|length|size|len\b|limit|capacity|budget|space"
-        r"|maximum)s?"), "it does not fit the context window"),
+        r"|was )?(?:full(?! of)|exhausted|overflow)|context[\s_-]{0,2}(?:window|length|size|len\b|limit|capacity|budget"
+        r"|space|maximum)s?"), "it does not fit the context window"),
     Row("context: max_model_len", (r"\b(?:(?:n_ctx|num_ctx|ctx[_ -]?(?:len|size))|total (?:sequence|context) length"
         r"|max_?(?:seq(?:uence)?|model|context|position|total|input|prompt)_?(?:len(?:gth)?|size|embeddings|tokens)?)\b"
         r"|\bmodel_max_\w{3,12}"), "larger than n_ctx"),
