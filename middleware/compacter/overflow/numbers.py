@@ -204,7 +204,7 @@ def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     close = left[0] >= edge
     unit = _UNIT.match(after)
     rest = after[unit.end() :] if unit else after
-    right = next((role for role in _ROLES if table[f"{role} after"].match(rest)), None)
+    right: Role | None = next((role for role in _ROLES if table[f"{role} after"].match(rest)), None)
     if right is None:
         return left[2], close
     if close and left[2] == "output" and right == "sent" and _ADDED.match(before):
