@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.overflow import TokenLimit, detect_token_limit
+    from compacter.recall.passages import Passage
+    from compacter.recall.quotes import Quotes
 
 __all__ = [
     "Chain",
@@ -37,6 +39,8 @@ __all__ = [
     "History",
     "InProcessMemory",
     "InvalidHistoryError",
+    "Passage",
+    "Quotes",
     "RedisMemory",
     "SQLiteMemory",
     "Shorten",
@@ -61,6 +65,8 @@ _HOMES = {
     "RedisMemory": "compacter.memory.redis",
     "TokenLimit": "compacter.overflow",
     "detect_token_limit": "compacter.overflow",
+    "Passage": "compacter.recall.passages",
+    "Quotes": "compacter.recall.quotes",
     "CompactionResult": "compacter.compacter",
     "CompactionStrategy": "compacter.compaction.task",
     "Summarize": "compacter.compaction.summarize",

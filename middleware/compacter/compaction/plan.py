@@ -91,6 +91,8 @@ class Job:
     """What names the conversation in events."""
     target: int | None = None
     """What the messages may weigh afterwards."""
+    reserved: int = 0
+    """Of the target, what is left free for quotes; half of what there is at most."""
     found: TokenLimit | None = None
     summary: str | None = None
     """A summary that the caller has made; it replaces the model's."""
@@ -179,19 +181,18 @@ def _cut(options: Options, job: Job, conversation: Conversation) -> int:
     free, need, by_hand = conversation.free, 0, job.trigger == "manual"
     if job.target is not None:
         room = max(job.target - (conversation.size - free), 0)
+        room -= min(job.reserved, room // 2)
         wanted = reserve(options, job.calibration.window, free, job.calibration.chars_per_token)
         most = max(int(room * _SUMMARY_SHARE), summary_message.FRAME)
         if options.summarizer == "extractive" and by_hand:
             wanted = most
         elif (
-            job.summary is None
-            and options.ledger_share
-            and by_hand
-            and any(isinstance(link, Summarize) for link in links_of(options.strategy))
+            job.summary is None and by_hand and any(isinstance(link, Summarize) for link in links_of(options.strategy))
         ):
             wanted = min(wanted, most)
         else:
-            wanted = min(wanted, max(room // 2, summary_message.FRAME))
+            declared = sum(len(line) + 1 for line in summary_message.rule_lines(job.conversation.rules))
+            wanted = min(wanted + declared, max(room // 2, summary_message.FRAME + declared))
         need = max(0, free - room + wanted)
     worth = min(max(need, _WORTH_FOLDING), free)
     return choose_cut(

@@ -23,14 +23,15 @@ class Truncate:
     """Replaces the head by a note that says how many messages are gone. A prior summary stays, below that note."""
 
     name: str = "truncate"
+    """Name that events carry."""
 
     def compact(self, task: CompactionTask) -> list[Message]:
-        """The list without its head."""
+        """The list of ``task`` without its head."""
         return self.noted(task, task.prior() or Summary())
 
     @staticmethod
     def noted(task: CompactionTask, summary: Summary) -> list[Message]:
-        """The list without its head; ``summary``, which is what was known before, stands below the note."""
+        """The list of ``task`` without its head; ``summary``, what was known before, is put below the note."""
         dropped = len(task.plan.folded) - (task.plan.prior is not None)
         if not dropped:
             return list(task.messages)
@@ -48,15 +49,25 @@ _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
 @dataclass(frozen=True, slots=True, init=False)
 class ClearToolResults:
-    """Puts a receipt in place of each tool result larger than ``min_size`` characters, calls and pairs untouched.
+    """Replaces each old, large tool result by a receipt with its size; calls and pairs stay.
 
-    The ``keep_recent`` newest result messages stay, and so do the results of the tools named in ``exclude``.
+    Args:
+        keep_recent: Number of the newest result messages that stay as they are.
+        min_size: Characters from which on a result is large.
+        exclude: Names of tools whose results stay.
+
+    Raises:
+        ConfigurationError: An argument is unusable.
     """
 
     keep_recent: int
+    """Number of the newest result messages that stay."""
     min_size: int
+    """Characters from which on a result is large."""
     exclude: frozenset[str]
+    """Names of tools whose results stay."""
     name: str
+    """``clear_tool_results``."""
     edits: ClassVar[bool] = True
     """Its results hold changed copies of messages, one for one."""
 
@@ -71,7 +82,7 @@ class ClearToolResults:
         object.__setattr__(self, "name", "clear_tool_results")
 
     def compact(self, task: CompactionTask) -> list[Message]:
-        """The list with receipts; messages that carried no large result are the identical objects."""
+        """The list of ``task`` with receipts; messages that carry no large result are the identical objects."""
         form, kinds = task.conversation.format, task.conversation.kinds
         names = form.tool_names(task.messages)
         carriers = [
@@ -92,13 +103,21 @@ class ClearToolResults:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Shorten:
-    """Shortens the largest messages until the request fits, never below ``min_size`` characters each.
+    """Shortens the largest messages until the request fits: their beginning and end stay, with a receipt between.
 
-    A system prompt, a pinned message and the last user message are never touched, nor are a call's arguments.
+    A system prompt, a pinned message and the last user message are never changed, nor are a call's arguments.
+
+    Args:
+        min_size: Characters that each message keeps at least, from 100 on.
+
+    Raises:
+        ConfigurationError: ``min_size`` is unusable.
     """
 
     min_size: int
+    """Characters that each message keeps at least."""
     name: str
+    """``shorten``."""
     edits: ClassVar[bool] = True
     """Its results hold changed copies of messages, one for one."""
 
@@ -108,7 +127,7 @@ class Shorten:
         object.__setattr__(self, "name", "shorten")
 
     def compact(self, task: CompactionTask) -> list[Message]:
-        """The list with its largest messages shortened, the largest first, no more than needed."""
+        """The list of ``task`` with its largest messages shortened, the largest first, no more than needed."""
         sizes = task.conversation.sizes
         goal = task.target if task.target is not None else int(sum(sizes) * 0.5)
         ceiling = self._ceiling(sizes, task.protected, goal)

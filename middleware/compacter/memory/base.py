@@ -82,7 +82,7 @@ class Memory(Protocol):
         ...
 
     def save(self, record: Record) -> None:
-        """Keep a record.
+        """Keep ``record``.
 
         * One with the same ``record.id`` is replaced.
         * Found by the next ``find`` of this process; by other processes when they can see it.
@@ -125,15 +125,15 @@ class BaseMemory:
         self._lock = Lock()
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """As :meth:`Memory.find`."""
+        """All records under any of these ``keys``, as :meth:`Memory.find`."""
         raise NotImplementedError
 
     def save(self, record: Record) -> None:
-        """As :meth:`Memory.save`."""
+        """Keep ``record``, as :meth:`Memory.save`."""
         raise NotImplementedError
 
     def claim(self, key: str, seconds: float) -> Claim | None:
-        """As :meth:`Memory.claim`."""
+        """The right to make the summary named by ``key`` for ``seconds``, as :meth:`Memory.claim`."""
         raise NotImplementedError
 
     async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
@@ -149,14 +149,19 @@ class BaseMemory:
         raise NotImplementedError
 
     def empty(self) -> bool:
-        """Whether there is certainly no record, told without waiting. A call does nothing for an empty memory."""
+        """Whether there is certainly no record, known without waiting. A call does nothing for an empty memory."""
         return False
 
     def attach(self, key: str, value: object, size: int) -> None:
         """Keep an object beside the records, in this process only: something that is quicker found than made again.
 
-        ``size`` is what it keeps alive, in bytes. The least recently used are dropped where all of them together would
-        take more than the memory's bytes; one that is too large by itself is not kept. ``key`` replaces what it named.
+        The least recently used are dropped where all of them together would take more than the memory's bytes; one that
+        is too large by itself is not kept.
+
+        Args:
+            key: Name by which it is found; what it named before is replaced.
+            value: The object.
+            size: Bytes that it keeps alive.
         """
         with self._lock:
             self._attached.pop(key, None)
@@ -165,7 +170,7 @@ class BaseMemory:
                 self._fit()
 
     def attached(self, key: str) -> object | None:
-        """What was attached under this key; ``None`` when it was dropped, or never was."""
+        """What was attached under this ``key``; ``None`` where it was dropped, or never was."""
         with self._lock:
             found = self._attached.get(key)
             return found[0] if found is not None else None

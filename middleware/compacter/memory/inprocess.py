@@ -15,10 +15,16 @@ _MEGABYTE = 1 << 20
 class InProcessMemory(BaseMemory):
     """Keeps the most recently used records of this process.
 
-    ``max_entries`` bounds their number, ``max_bytes`` all that the memory keeps alive, in bytes: the records and, in
-    the room that they leave, what recognises a long history quickly. Thread-safe; may be shared by several
-    ``Compacter``; a forked child goes on with a copy of its own. Raises ``ConfigurationError`` for a bound that is no
-    whole number from 1 on. Its methods raise nothing.
+    Thread-safe; may be shared by several ``Compacter``; a forked child goes on with a copy of its own. Its methods
+    raise nothing.
+
+    Args:
+        max_entries: Number of records, from 1 on.
+        max_bytes: Bytes that the memory keeps alive, from 1 on: the records and, in the room that they leave, what
+            recognises a long history quickly.
+
+    Raises:
+        ConfigurationError: A bound is not a whole number from 1 on.
     """
 
     blocking = False
@@ -41,12 +47,12 @@ class InProcessMemory(BaseMemory):
         return f"InProcessMemory(max_entries={self.max_entries}, max_bytes={self.max_bytes})"
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these keys."""
+        """All records under any of these ``keys``."""
         with self._lock:
             return [self._records[name] for key in keys for name in self._ids.get(key, ())]
 
     def save(self, record: Record) -> None:
-        """Keep a record, and drop the least recently used where there are too many.
+        """Keep ``record``, and drop the least recently used where there are too many.
 
         One that is larger than ``max_bytes`` is not kept.
         """
@@ -65,7 +71,7 @@ class InProcessMemory(BaseMemory):
             self._fit()
 
     def claim(self, key: str, seconds: float) -> Granted:  # noqa: ARG002
-        """Always granted: threads and tasks of this process wait for each other by ``flights``."""
+        """Always granted, whatever ``key`` and ``seconds``: threads and tasks wait for each other by ``flights``."""
         return Granted()
 
     def clear(self) -> None:

@@ -163,6 +163,13 @@ def _joins(layout: Layout, form: MessageFormat, messages: Sequence[Message], fir
     return not (alternate and following == ends_with != ended_with and following in ("user", "assistant"))
 
 
+class View(list[Message]):
+    """A view of a history, and the record that it follows from."""
+
+    record = ""
+    """The ``id`` of that record."""
+
+
 class Matcher:
     """A memory as calls use it: by conversation instead of by key. Thread-safe.
 
@@ -186,28 +193,32 @@ class Matcher:
         self.nothing_known = self.memory.empty
         """Whether a call need not look: there is certainly no record."""
 
-    def view(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> list[Message] | None:
+    def view(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
         """The messages with their longest remembered prefix compacted, or ``None``."""
         history = self._history(scope, form, messages)
         return self._chosen(history, self.memory.find(history.keys)) if history else None
 
-    async def aview(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> list[Message] | None:
+    async def aview(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
         """As ``view``, awaited."""
         history = self._history(scope, form, messages)
         return self._chosen(history, await self.memory.afind(history.keys)) if history else None
 
-    def remember(self, scope: str, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> None:
-        """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``."""
+    def remember(self, scope: str, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> str:
+        """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``.
+
+        Returns the ``id`` of the record; empty where there can be none.
+        """
         record = self._record(scope, form, before, after)
         if record is not None:
             try:
                 self.memory.save(record)
             except Unencodable as error:
                 self._unencodable(error)
+        return "" if record is None else record.id
 
     async def aremember(
         self, scope: str, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]
-    ) -> None:
+    ) -> str:
         """As ``remember``, awaited."""
         record = self._record(scope, form, before, after)
         if record is not None:
@@ -215,6 +226,7 @@ class Matcher:
                 await self.memory.asave(record)
             except Unencodable as error:
                 self._unencodable(error)
+        return "" if record is None else record.id
 
     def _history(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> Sent | None:
         if not messages or self.nothing_known():
@@ -227,7 +239,7 @@ class Matcher:
             return None
         return history if history.keys else None
 
-    def _chosen(self, history: Sent, found: Sequence[object]) -> list[Message] | None:
+    def _chosen(self, history: Sent, found: Sequence[object]) -> View | None:
         records = [
             record for record in found if isinstance(record, Record) and record.key in history.keys and record.sound()
         ]
@@ -239,8 +251,10 @@ class Matcher:
             try:
                 layout = self._layout(record, history)
                 if layout is not None:
-                    view = view_of(layout, form, history.messages, history.first, alternate=alternate)
-                    if view is not None:
+                    laid = view_of(layout, form, history.messages, history.first, alternate=alternate)
+                    if laid is not None:
+                        view = View(laid)
+                        view.record = record.id
                         return view
             except Exception as error:  # noqa: BLE001 - as above; another record may be of what comes before it
                 self._unencodable(error)

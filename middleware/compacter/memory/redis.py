@@ -31,20 +31,25 @@ _SCHEMES = ("redis", "rediss", "unix")
 
 
 class RedisMemory(BaseMemory, ForkAware):
-    """Keeps records in a Redis, under keys that begin with ``namespace``.
+    """Keeps records in a Redis server.
 
-    ``url`` is ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
-    retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, what ``Sentinel.master_for`` returns, or their
-    ``redis.asyncio`` counterparts. An asyncio client is awaited in the event loop it belongs to, and serves async calls
-    only. A client of your own is not closed here.
+    Thread-safe, and safe among processes and machines. Nothing is connected before the first use. What goes wrong
+    raises ``redis.RedisError`` or ``MemoryUnavailable`` from a method; a call then goes on without the memory, and the
+    server is left alone for five seconds. The server holds the text of summaries: whoever can write to it can change
+    what models read.
 
-    A record that nobody used for ``ttl`` seconds is forgotten. Thread-safe, and safe among processes and machines.
-    Nothing is connected before the first use. An operation that takes longer than ``deadline`` seconds raises
-    ``MemoryUnavailable``, which costs a call nothing but the memory; after a failure the server is left alone for five
-    seconds. ``redis.RedisError`` passes.
+    Args:
+        url: ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
+            retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, what ``Sentinel.master_for`` returns, or
+            their ``redis.asyncio`` counterparts. An asyncio client is awaited in its event loop, and serves async calls
+            only. A client of your own is not closed here.
+        ttl: Seconds after which a record that nobody used is forgotten.
+        namespace: Text that all keys begin with.
+        deadline: Seconds that one operation may take, however slowly the server answers.
 
-    Raises ``ImportError`` without the ``redis`` package, ``ConfigurationError`` for a bad argument. The server holds
-    the text of summaries: whoever can write to it can change what models are told.
+    Raises:
+        ImportError: The package ``redis`` is not installed.
+        ConfigurationError: An argument is unusable.
     """
 
     def __init__(
@@ -78,7 +83,7 @@ class RedisMemory(BaseMemory, ForkAware):
         return f"RedisMemory(ttl={self.ttl}, namespace={self.namespace!r})"
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these keys; what was altered since it was saved is left out."""
+        """All records under any of these ``keys``; what was altered since it was saved is left out."""
         return self._run(self._find(keys))
 
     async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
@@ -86,7 +91,7 @@ class RedisMemory(BaseMemory, ForkAware):
         return await self._arun(self._find(keys))
 
     def save(self, record: Record) -> None:
-        """Keep a record; one with the same ``id`` is replaced."""
+        """Keep ``record``; one with the same ``id`` is replaced."""
         self._run(self._save(record, record.to_json()))
 
     async def asave(self, record: Record) -> None:
@@ -96,7 +101,7 @@ class RedisMemory(BaseMemory, ForkAware):
     def claim(self, key: str, seconds: float) -> Lease | None:
         """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
 
-        It is renewed every half second; that of a process that has died runs out after two.
+        For ``seconds`` at most. It is renewed every half second; that of a process that has died runs out after two.
         """
         lock = self._lock_named(key, seconds)
         if not self._run(_step(lock.acquire)):
