@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as member
-from functools import cached_property
 from typing import Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.effects import Reply
+from compacter.fork import kept
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
 from compacter.recall.archive import Archive
@@ -58,7 +58,7 @@ class Request:
     quotes: str = ""
     """Quotes that are sent with the messages, and are none of them."""
 
-    @cached_property
+    @kept
     def conversation(self) -> Conversation:
         """What is sent, read once."""
         if self.read is not None:
