@@ -63,7 +63,8 @@ _ISSUERS = re.compile(
 # Labels: what a value is called.
 _PASSWORDS = (
     r"pass(?:word|wd|phrase|code)|(?<![a-z])pass|pwd|(?<![a-z])pw|identified by|hasło|contraseña|"
-    r"mots? de passe|passwort|kennwort|wachtwoord|senha|code secret|clave secreta|пароль|密码|密碼|口令|パスワード|暗証番号|비밀번호"
+    r"mots? de passe|passwort|kennwort|wachtwoord|senha|code secret|clave secreta|"
+    r"пароль|密码|密碼|口令|パスワード|暗証番号|비밀번호"
 )
 _KEYS = (
     r"(?:client|consumer|app|shared)?[ _-]?secret(?:[ _-]?(?:access[ _-]?)?key)?|credentials?|webhook[_-]?url|apikey|"
