@@ -6,6 +6,7 @@ ever. See https://docs.python.org/3/library/os.html#os.register_at_fork.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -51,6 +52,17 @@ def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``, which it 
     name = id(lock)
     _locks[name] = weakref.ref(lock, lambda _: _locks.pop(name, None))
     return lock
+
+
+class cached_property(functools.cached_property[T]):  # noqa: N801 - as the one in ``functools``
+    """A ``functools.cached_property`` for what a forked child uses.
+
+    Until Python 3.12 it computes under a lock, one for all objects of the class, that a child may inherit locked.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        super().__init__(compute)
+        self.lock = Lock()
 
 
 def _forget_unfinished_imports() -> None:

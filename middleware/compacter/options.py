@@ -10,7 +10,7 @@ import sys
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
@@ -21,7 +21,7 @@ from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionStrategy, as_strategy
 from compacter.errors import ConfigurationError
-from compacter.fork import Lock
+from compacter.fork import Lock, cached_property
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
@@ -143,7 +143,13 @@ class Options(BaseModel):
     What can be given in several forms is held in one: sequences as tuples, a single hook as a tuple of one.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True)
+    model_config = ConfigDict(
+        ignored_types=(cached_property,),
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        validate_default=True,
+    )
 
     compact_ratio: float = Field(default=0.7, gt=0, le=1)
     max_retries: Annotated[int | Stop, PlainValidator(_retries)] = 3

@@ -139,7 +139,7 @@ class Failing(InProcessMemory):
             raise OSError("the disk is gone")
 
         if method == "release":
-            self.claim = lambda key, seconds: SimpleNamespace(release=fail)  # type: ignore[method-assign, method-assign, return-value]
+            self.claim = lambda key, seconds: SimpleNamespace(release=fail)  # type: ignore[method-assign]
         else:
             setattr(self, method, fail)
 

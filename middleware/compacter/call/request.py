@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as member
-from functools import cached_property
 from typing import Any
 
 from compacter.compaction.conversation import Conversation
@@ -46,13 +45,16 @@ class Request:
     read: Conversation | None = None
     """``messages``, where they were read already."""
 
-    @cached_property
+    @property
     def conversation(self) -> Conversation:
         """What is sent, read once."""
-        if self.read is not None:
-            return self.read
-        pins = pinned(self.pin, self.messages, self.pinned_by_history)
-        return Conversation.of(self.messages, self.format, pinned=pins)
+        read = self.read
+        if read is None:
+            # Not a ``functools.cached_property``: until Python 3.12 it has a lock, which a fork may copy locked.
+            pins = pinned(self.pin, self.messages, self.pinned_by_history)
+            read = Conversation.of(self.messages, self.format, pinned=pins)
+            object.__setattr__(self, "read", read)
+        return read
 
     @property
     def size(self) -> int:

@@ -6,12 +6,12 @@ import copy
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 
 from pydantic import BaseModel
 
 from compacter.compaction.check import kept_and_discarded
+from compacter.fork import cached_property
 from compacter.memory.base import Memory, base_memory
 from compacter.memory.record import Record, StoredMessage, chain, footprint, lookup_keys, message_digest, record_key
 from compacter.messages.fields import Json, Unencodable
