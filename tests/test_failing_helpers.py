@@ -56,7 +56,7 @@ class TestSummarizersThatFail:
         assert history == before
         (event,) = [event for event in events if isinstance(event, CompactionEvent)]
         assert event.fallback
-        assert event.strategy == "truncate"
+        assert event.strategy == "extractive"
         kept = [message for message in model.requests[-1].messages if message in history]
         assert list(event.discarded) == [message for message in history if message not in kept]
         assert any(type(event).__name__ == "CompactionFailed" for event in events)

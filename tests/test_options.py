@@ -15,7 +15,8 @@ import pytest
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.compacter import CompacterOptions
 from compacter.errors import ConfigurationError
-from compacter.options import Options, Quotes
+from compacter.options import Options
+from compacter.recall.quotes import Quotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,11 +66,15 @@ class TestOneList:
 
 
 class TestNewOptions:
-    @pytest.mark.parametrize("recall", [0.0, 0.15, 1.0, 0, 4_000, None, Quotes(0.05), Quotes(800)])
-    def test_recall_takes_a_share_tokens_quotes_or_none(self, recall: Any) -> None:
+    @pytest.mark.parametrize("recall", [0.15, 4_000])
+    def test_recall_takes_a_share_or_tokens(self, recall: Any) -> None:
+        assert Options(recall=recall).recall == Quotes(share=recall)
+
+    @pytest.mark.parametrize("recall", [None, Quotes(share=0.05), Quotes(share=800)])
+    def test_recall_takes_quotes_or_none(self, recall: Quotes | None) -> None:
         assert Options(recall=recall).recall == recall
 
-    @pytest.mark.parametrize("recall", [1.5, -0.1, -1, True, "much", Quotes(2.0), float("nan")])
+    @pytest.mark.parametrize("recall", [1.5, -0.1, -1, 0, 1.0, True, "much", float("nan")])
     def test_another_recall_is_refused_with_the_remedy(self, recall: Any) -> None:
         with pytest.raises(ConfigurationError, match=r"recall: takes a share of the window"):
             Compacter(recall=recall)

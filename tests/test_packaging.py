@@ -61,7 +61,7 @@ PUBLIC = (
     *("TokenLimit", "detect_token_limit", "History"),
     *("CompactionStrategy", "Summarize", "Truncate", "ClearToolResults", "Shorten", "Chain"),
     *("InProcessMemory", "SQLiteMemory", "RedisMemory"),
-    *("CompacterError", "CompactionError", "InvalidHistoryError"),
+    *("CompacterError", "CompactionError", "InvalidHistoryError", "Passage", "Quotes"),
 )
 
 

@@ -63,7 +63,6 @@ def test_nothing_redacted_reaches_summarizer_event_log_or_memory(
         summarizer=asked,
         redact=redact,
         fallback="extractive",
-        extractors=lambda text: [text[:80]],
         memory=SQLiteMemory(path),
         on_event=told.append,
     ).wrap(model.completion)

@@ -44,7 +44,6 @@ class Demo:
         # size writes a poor one: half of the room goes to the rules and facts that are kept word for word.
         self.compacter = Compacter(
             max_summary_tokens=300,
-            ledger_share=0.5,
             summary_prompt=PROMPT,
             fallback="extractive",
             on_event=self.saw,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.overflow import TokenLimit, detect_token_limit
+    from compacter.recall.passages import Passage
+    from compacter.recall.quotes import Quotes
     from compacter.result import CompactionResult
 
 __all__ = [
@@ -41,6 +43,8 @@ __all__ = [
     "History",
     "InProcessMemory",
     "InvalidHistoryError",
+    "Passage",
+    "Quotes",
     "RedisMemory",
     "SQLiteMemory",
     "Shorten",
@@ -65,6 +69,8 @@ _HOMES = {
     "RedisMemory": "compacter.memory.redis",
     "TokenLimit": "compacter.overflow",
     "detect_token_limit": "compacter.overflow",
+    "Passage": "compacter.recall.passages",
+    "Quotes": "compacter.recall.quotes",
     "CompactionResult": "compacter.result",
     "CompactionStrategy": "compacter.compaction.task",
     "Summarize": "compacter.compaction.summarize",

@@ -22,7 +22,10 @@ from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import FORMATS, Message, get_format, recognise
-from compacter.options import Detector, Fallback, Options, PlanHook, Quotes, Stop, Summarizer, validated
+from compacter.options import Detector, Fallback, Options, PlanHook, Stop, Summarizer, validated
+from compacter.recall.index import Index
+from compacter.recall.passages import Passage
+from compacter.recall.quotes import Quotes, folded, search, strip
 from compacter.result import CompactionResult
 
 F = TypeVar("F")
@@ -30,7 +33,7 @@ EventHook = TypeVar("EventHook", bound=Callable[..., object])
 
 
 class CompacterOptions(TypedDict, total=False):
-    """Every option of ``Compacter``; the manual's page "Options" tells each one's meaning and default."""
+    """The options of ``Compacter``; ``compacter.options.Options`` says what each one means, with units and defaults."""
 
     compact_ratio: float
     max_retries: int | Stop
@@ -55,8 +58,6 @@ class CompacterOptions(TypedDict, total=False):
     recall: float | int | Quotes | None
     rules: Sequence[str]
     logger: Any
-    ledger_share: float
-    extractors: Callable[[str], object] | Sequence[Callable[[str], object]]
     summary_request: Literal["transcript", "native"]
     token_counter: Callable[[Sequence[Message]], int] | None
 
@@ -64,8 +65,14 @@ class CompacterOptions(TypedDict, total=False):
 class Compacter:
     """Wraps completion calls so that a token limit is answered by compacting the history and calling again.
 
-    All options are keyword-only (see ``CompacterOptions``). Raises ``ConfigurationError`` (a ``ValueError``) that names
-    each unusable one. Thread-safe, and shared between sync and async calls.
+    Thread-safe, and shared between sync and async calls. One object for a whole program is best: it remembers what it
+    has compacted, and what it has learnt of each model.
+
+    Args:
+        **options: The options, all keyword-only; see "Options".
+
+    Raises:
+        ConfigurationError: An option is unknown or unusable; each is named. Also a ``ValueError``.
     """
 
     def __init__(self, **options: Unpack[CompacterOptions]) -> None:
@@ -76,11 +83,18 @@ class Compacter:
     @overload
     def wrap(self, target: F, *, messages_param: str | None = ..., wire_format: str | None = ...) -> F: ...
     def wrap(self, target: F, *, messages_param: str | None = None, wire_format: str | None = None) -> F:
-        """The same function or client, compacting.
+        """The same function or client, compacting. What is passed in is not changed; a client is copied.
 
-        ``messages_param`` names the argument that holds the messages where it is not ``messages``, ``input`` or
-        ``contents``; ``wire_format`` is one of ``openai``, ``anthropic``, ``responses``, ``gemini``, ``bedrock`` where
-        it cannot be recognised. Raises ``TypeError`` for what cannot be wrapped.
+        Args:
+            target: A completion function or method, sync or async, or a client.
+            messages_param: Name of the argument that holds the messages, where it is not ``messages``, ``input`` or
+                ``contents``.
+            wire_format: ``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``, where the format cannot be
+                recognised.
+
+        Raises:
+            TypeError: ``target`` cannot be wrapped; the message says what can.
+            ConfigurationError: ``wire_format`` is unknown.
         """
         from compacter.clients.wrapping import wrap
 
@@ -92,13 +106,27 @@ class Compacter:
         return self.wrap(function)
 
     def on_compaction(self, hook: EventHook) -> EventHook:
-        """Decorator: call ``hook`` with each ``CompactionEvent``, after the compaction and before the retry."""
+        """Decorator: call ``hook`` with each ``CompactionEvent``, after the compaction and before the retry.
+
+        Args:
+            hook: Function of the event, sync or async. What it raises is logged.
+
+        Raises:
+            ConfigurationError: ``hook`` cannot be called.
+        """
         _check_hook(hook)
         self._state.compaction_hooks.append(hook)
         return hook
 
     def on_event(self, hook: EventHook) -> EventHook:
-        """Decorator: call ``hook`` with every event."""
+        """Decorator: call ``hook`` with every event.
+
+        Args:
+            hook: Function of the event, sync or async. What it raises is logged.
+
+        Raises:
+            ConfigurationError: ``hook`` cannot be called.
+        """
         _check_hook(hook)
         self._state.event_hooks.append(hook)
         return hook
@@ -116,13 +144,23 @@ class Compacter:
         return self._state.options
 
     def window(self, model: str | None) -> int | None:
-        """The context window of this model in tokens: learnt from an error, else from litellm's table; or ``None``."""
+        """The context window of a model in tokens: learnt from an error, else from litellm's table; or ``None``.
+
+        Args:
+            model: Its name as calls pass it; ``None`` stands for calls without a name.
+        """
         return self._state.calibration(model).window
 
     def estimate_tokens(
         self, messages: Sequence[Message], *, model: str | None = None, wire_format: str | None = None
     ) -> int:
-        """Size of these messages in tokens: what ``token_counter`` says, else an estimate calibrated by replies."""
+        """Size of messages in tokens: what ``token_counter`` says, else an estimate calibrated by replies.
+
+        Args:
+            messages: The messages.
+            model: The model whose characters per token are used.
+            wire_format: Their format, where it cannot be recognised.
+        """
         counter = self._state.options.token_counter
         if counter is not None:
             return counter(list(messages))
@@ -130,7 +168,11 @@ class Compacter:
         return self._state.calibration(model).tokens(sum(map(size, messages)))
 
     def tell_history_changed(self, event: CompactionEvent | None) -> None:
-        """Tell the hooks that a compaction was not installed, because its ``History`` had changed meanwhile."""
+        """Report to the hooks that a compaction was not installed, because its ``History`` had changed meanwhile.
+
+        Args:
+            event: The event of that compaction.
+        """
         self._state.history_changed(event)
 
     # -- by hand ---------------------------------------------------------------------------------------------
@@ -143,7 +185,17 @@ class Compacter:
         wire_format: str | None = None,
         budget: int | None = None,
     ) -> CompactionPlan:
-        """What ``compact`` would fold: no model is asked, nothing changed. A cut of 0 means nothing can be folded."""
+        """What ``compact`` would fold: no model is asked, nothing is changed. A cut of 0: nothing can be folded.
+
+        Args:
+            messages: The messages, in any of the five formats.
+            model: The model whose window is used.
+            wire_format: Their format, where it cannot be recognised.
+            budget: Characters that the result may have, the summary included.
+
+        Raises:
+            ConfigurationError: An argument is unusable, or the messages are in no known format.
+        """
         return plan(self._state.options, self._job(messages, model, wire_format, budget))
 
     def compact(
@@ -156,12 +208,21 @@ class Compacter:
         summary: str | None = None,
         strict: bool = False,
     ) -> CompactionResult:
-        """Compact now.
+        """Compact now. The list that is passed is not changed.
 
-        ``model`` is the litellm model that summarises where ``summarizer`` is not set. ``budget`` is the data size that
-        the result may have, in characters, the summary included. ``summary`` is a summary of your own, instead of a
-        model's. With ``strict`` half a tool pair raises ``InvalidHistoryError``; otherwise it is passed through, never
-        made worse. Raises ``CompactionError`` when no summary can be had and ``fallback=None``.
+        Args:
+            messages: The messages, in any of the five formats.
+            model: The litellm model that writes the summary where the option ``summarizer`` is not set.
+            wire_format: Their format, where it cannot be recognised.
+            budget: Characters that the result may have, the summary included; ``fits`` of the result says whether that
+                sufficed. ``None``: the option ``compact_ratio`` decides.
+            summary: A summary of your own, in place of a model's.
+            strict: Whether half a tool pair is an error. Otherwise it is passed through, never made worse.
+
+        Raises:
+            CompactionError: No summary can be had, and ``fallback`` is ``None``.
+            InvalidHistoryError: ``strict`` is set, and a call or a result lacks its partner.
+            ConfigurationError: An argument is unusable, the format is unknown, or nobody can write a summary.
         """
         return run(self._compact(SYNC, messages, model, wire_format, budget, summary=summary, strict=strict))
 
@@ -175,8 +236,36 @@ class Compacter:
         summary: str | None = None,
         strict: bool = False,
     ) -> CompactionResult:
-        """As ``compact``, without blocking the event loop."""
+        """As ``compact``, without blocking the event loop.
+
+        ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and what is raised are the same.
+        """
         return await self._compact(ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict)
+
+    def search(
+        self, messages: Sequence[Message], query: str, limit: int = 5, *, wire_format: str | None = None
+    ) -> list[Passage]:
+        """The passages of messages, and of what a ``History`` has folded, that bear most on a query; best first.
+
+        The option ``redact`` is applied to them.
+
+        Args:
+            messages: The messages, in any of the five formats.
+            query: Words, as a user would ask.
+            limit: Number of passages, at most.
+            wire_format: Their format, where it cannot be recognised.
+
+        Raises:
+            SearchUnavailableError: Python's SQLite lacks FTS5. A ``CompacterError``.
+            ConfigurationError: An argument is unusable.
+        """
+        held = _check_messages(messages)
+        _check_wire_format(wire_format)
+        archive = getattr(messages, "archive", None)
+        index = Index.restored(archive.index().entries if archive else (), self._state.options.redaction)
+        if held:
+            index.add(folded(held, (), get_format(wire_format or recognise(held))))
+        return search(index, query, limit)
 
     async def _compact(
         self,
@@ -225,10 +314,13 @@ class Compacter:
         _check_budget(budget)
         _check_wire_format(wire_format)
         form = get_format(wire_format or recognise(held))
+        held = tuple(strip(held, form)) or held
         calibration = self._state.calibration(model)
-        by_history = _pinned_by(messages)
+        by_history, rules = _pinned_by(messages), (*self._state.options.rules, *getattr(messages, "rules", ()))
         return Job(
-            conversation=Conversation.of(held, form, pinned=pinned(self._state.options.pin, held, by_history)),
+            conversation=Conversation.of(
+                held, form, pinned=pinned(self._state.options.pin, held, by_history), rules=rules
+            ),
             trigger="manual",
             calibration=calibration,
             model=model,
@@ -261,7 +353,7 @@ def _check_messages(messages: object) -> tuple[Message, ...]:
     for kind in set(map(type, held)):
         if issubclass(kind, (type(None), int, float, bytes)):
             index = next(index for index, message in enumerate(held) if type(message) is kind)
-            raise ConfigurationError(f"messages[{index}] is no message but {held[index]!r}")
+            raise ConfigurationError(f"messages[{index}] is not a message: {held[index]!r}")
     return held
 
 
@@ -289,7 +381,15 @@ def compacted(function: F, /) -> F: ...
 @overload
 def compacted(**options: Unpack[CompacterOptions]) -> _Decorator: ...
 def compacted(function: Any = None, /, **options: Any) -> Any:
-    """Decorator with a Compacter of its own: ``@compacted`` or ``@compacted(compact_ratio=0.5)``."""
+    """Decorator with a ``Compacter`` of its own: ``@compacted`` or ``@compacted(compact_ratio=0.5)``.
+
+    Args:
+        function: The function, where the decorator stands without parentheses.
+        **options: The options of ``Compacter``, all keyword-only.
+
+    Raises:
+        ConfigurationError: An option is unknown or unusable.
+    """
     if function is None:
         return Compacter(**options)
     return Compacter(**options)(function)

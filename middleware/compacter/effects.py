@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit
+
+if TYPE_CHECKING:
+    from compacter.compaction.conversation import Conversation
+    from compacter.recall.archive import Archive
 
 T = TypeVar("T")
 
@@ -100,6 +104,22 @@ class Remember(Effect[None]):
 
     before: Sequence[Message]
     after: Sequence[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Quote(Effect[str]):
+    """The quotes of what was folded that the newest user message of a request brings; empty where it brings none."""
+
+    original: Sequence[Message]
+    """The caller's own messages."""
+    conversation: Conversation
+    """What is sent."""
+    room: int
+    """Characters that the quotes may take."""
+    archive: Archive | None
+    """What was folded of a ``History`` before."""
+    digest: str
+    """What names the conversation in events."""
 
 
 @dataclass(frozen=True, slots=True)

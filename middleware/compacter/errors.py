@@ -20,11 +20,17 @@ class ConfigurationError(CompacterError, ValueError):
 
 
 class CompactionError(CompacterError):
-    """No summary could be had; ``__cause__`` tells why."""
+    """No summary could be had; ``__cause__`` is the reason."""
 
 
 class InvalidHistoryError(CompacterError, ValueError):
-    """A history holds half a tool pair."""
+    """A history has a tool call without its result or a result without its call, or a snapshot cannot be read.
+
+    Args:
+        message: What is wrong.
+        call_id: Id of the call or result that lacks its partner.
+        index: Position of its message in the list; -1 where that has no meaning.
+    """
 
     def __init__(self, message: str, *, call_id: str = "", index: int = -1) -> None:
         super().__init__(message)

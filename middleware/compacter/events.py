@@ -26,7 +26,7 @@ class Event(BaseModel):
     """Digest of the conversation's first message: the same for every call of one conversation."""
 
     def model_dump_json(self, **options: Any) -> str:
-        """The event as JSON text; the arguments are pydantic's.
+        """The event as JSON text; ``options`` are those of pydantic's method.
 
         Half a surrogate pair, as a reply that was cut may end with, has no UTF-8 form: it becomes ``U+FFFD``.
         """
@@ -48,16 +48,19 @@ class CompactionEvent(Event):
     """A compaction took place. Sizes are data sizes in characters."""
 
     original_data_size: int
+    """Characters of the messages before."""
     compacted_data_size: int
+    """Characters of the messages after, the summary included."""
     input_tokens: int = 0
     """Tokens the summarizer read, as its replies state them."""
     output_tokens: int = 0
     """Tokens the summarizer wrote, as its replies state them."""
     summary: str = ""
-    """What stands for the head: a model's words, or the lines quoted from it (empty where a strategy makes none)."""
+    """Text that replaces the head: a model's words, or the lines quoted from it; empty where a strategy makes none."""
     ledger: str = ""
     """What the summary message says besides: rules of the user, notes and quoted lines."""
     trigger: Trigger
+    """``token_limit`` (the provider refused), ``threshold`` (``trigger_tokens``) or ``manual``."""
     strategy: str
     """Name of the strategy whose result is used; names joined by ``+`` where several took part."""
     fallback: bool = False
@@ -65,16 +68,19 @@ class CompactionEvent(Event):
     ratio: float
     """Share of the compactable size that was folded."""
     messages_before: int
+    """Number of messages before."""
     messages_after: int
+    """Number of messages after, the summary message included."""
     original_tokens: int
-    """Estimate, calibrated by what the provider said of earlier requests."""
+    """Tokens before: an estimate, calibrated by what the provider said of earlier requests."""
     compacted_tokens: int
-    """Estimate, as ``original_tokens``."""
+    """Tokens after: an estimate of the same kind."""
     limit: int | None = None
     """The provider's limit in tokens, as its error stated it."""
     requested: int | None = None
     """The size of the refused request in tokens, as its error stated it."""
     summarizer_calls: int = 0
+    """Requests for a summary, refused ones included."""
     cost: float | None = None
     """USD for the summarizer's calls, or None where the price is not known."""
     duration: float = 0.0
@@ -89,28 +95,39 @@ class CompactionStarted(Event):
     """A compaction is about to begin."""
 
     trigger: Trigger
+    """``token_limit``, ``threshold`` or ``manual``."""
     original_data_size: int
+    """Characters of all messages."""
     head_size: int
+    """Characters of the messages that are to be folded."""
     limit: int | None = None
+    """The provider's limit in tokens, as its error stated it."""
     requested: int | None = None
+    """The size of the refused request in tokens, as its error stated it."""
 
 
 class CompactionFailed(Event):
-    """A summary was refused or could not be had."""
+    """A summary was refused or could not be had, or a strategy failed."""
 
     trigger: Trigger
+    """``token_limit``, ``threshold`` or ``manual``."""
     reason: str
+    """Why, in words; never a piece of a message."""
     error: str = ""
     """Type name of the exception, if one was raised."""
     input_tokens: int = 0
+    """Tokens that the summarizer has read so far."""
     output_tokens: int = 0
+    """Tokens that the summarizer has written so far."""
     cost: float | None = None
+    """USD for that, or ``None`` where the price is not known."""
 
 
 class CompactionSkipped(Event):
     """A compaction was due and did not take place."""
 
     trigger: Trigger
+    """``token_limit``, ``threshold`` or ``manual``."""
     reason: Literal[
         "nothing_to_fold",
         "vetoed",
@@ -119,42 +136,68 @@ class CompactionSkipped(Event):
         "unknown_window",
         "history_changed",
     ]
+    """Nothing that may be folded; forbidden by ``before_compaction``; too soon after the last one; the last one did not
+    help; a share of the window was asked for and no window is known; the ``History`` was changed meanwhile."""
 
 
 class CompactionReused(Event):
-    """An earlier compaction was used again; nothing was summarised."""
+    """Another call had just made the same compaction; it is used, and nothing is summarised."""
 
     messages_before: int
+    """Number of messages before."""
     messages_after: int
+    """Number of messages after, the summary message included."""
+
+
+class PassagesRecalled(Event):
+    """A request carries quotes of what was folded."""
+
+    passages: int
+    """Number of passages."""
+    characters: int
+    """Characters of the quotes, their frame included."""
+    tokens: int
+    """Estimate of what the quotes take, calibrated by what the provider said of earlier requests."""
+    duration: float = 0.0
+    """Seconds that it took to find them; hardly any where an earlier step of the turn has brought the same."""
 
 
 class MaxTokensAdjusted(Event):
     """The output limit was lowered instead of touching the history."""
 
     before: int
+    """Output tokens that the caller asked for."""
     after: int
+    """Output tokens that are asked for now."""
     limit: int | None = None
+    """The provider's limit in tokens, as its error stated it."""
 
 
 class SilentTruncation(Event):
     """The reply's usage shows fewer prompt tokens than the request can have had: the server cut the prompt."""
 
     expected_tokens: int
+    """Estimate of the tokens that were sent."""
     prompt_tokens: int
+    """Tokens that the server has read, as its usage states them."""
 
 
 class RetriesExhausted(Event):
     """The call is given up; the provider's own exception follows."""
 
     rounds: int
+    """Rounds that were made."""
     reason: str
+    """Why no further one is made, in words."""
     limit: int | None = None
+    """The provider's limit in tokens, as its last error stated it."""
     requested: int | None = None
+    """The size of the last refused request in tokens, as the error stated it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A snapshot; tokens and cost are the summarizer's alone."""
+    """Counts since the ``Compacter`` was made, as of one moment; tokens and cost are the summarizer's alone."""
 
     calls: int = 0
     """Wrapped calls that were made."""
@@ -162,17 +205,24 @@ class Totals:
     """Compactions that took place."""
     reused: int = 0
     """Calls that went on with an earlier compaction after a token limit."""
+    recalled: int = 0
+    """Requests that carried quotes of what was folded."""
     failures: int = 0
     """Summaries that were refused or could not be had."""
     given_up: int = 0
+    """Calls that ended with the provider's own exception after a token limit."""
     adjusted: int = 0
     """Calls whose output limit was lowered."""
     summarizer_calls: int = 0
+    """Requests for a summary."""
     input_tokens: int = 0
+    """Tokens the summarizer read."""
     output_tokens: int = 0
+    """Tokens the summarizer wrote."""
     cost: float = 0.0
     """USD, as far as prices are known."""
     characters_saved: int = 0
+    """Characters before less characters after, of all compactions."""
 
 
 class RunningTotals:
@@ -225,6 +275,8 @@ def _added(totals: Totals, event: Event) -> Totals:
         return replace(totals, failures=totals.failures + 1)
     if isinstance(event, CompactionReused):
         return replace(totals, reused=totals.reused + 1)
+    if isinstance(event, PassagesRecalled):
+        return replace(totals, recalled=totals.recalled + 1)
     if isinstance(event, MaxTokensAdjusted):
         return replace(totals, adjusted=totals.adjusted + 1)
     if isinstance(event, RetriesExhausted):

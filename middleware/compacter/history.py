@@ -14,12 +14,15 @@ from compacter.errors import CompactionError, ConfigurationError, InvalidHistory
 from compacter.fork import Lock
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, get_format, recognise
+from compacter.recall.archive import Archive
 from compacter.result import CompactionResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compacter.compacter import Compacter
+    from compacter.recall.index import Redact
+    from compacter.recall.passages import Passage
 
 
 _CHANGES = Lock()
@@ -41,9 +44,19 @@ class History(MutableSequence[Message]):
     that gets a History keeps it up to date: what the call's compactions made of it is installed when the
     call has succeeded, and a call that fails, or a stream that is not read to its end, leaves it as it was.
 
-    ``compacter`` and ``model`` (a litellm model, for ``summarizer=None``) are used by ``compact`` and
-    ``compact_if_needed``. ``max_tokens`` is the size at which it needs compaction, ``reserve_tokens`` what
-    is to stay free below that.
+    Args:
+        messages: What it begins with; the pins of another ``History`` are taken over.
+        compacter: The ``Compacter`` that ``compact`` and ``compact_if_needed`` use; one with defaults otherwise.
+        model: A litellm model: its window is used, and it writes summaries where ``compacter`` has no ``summarizer``.
+        wire_format: The messages' format, where it cannot be recognised.
+        max_tokens: Tokens from which on it needs compaction. ``None``: the option ``trigger_tokens`` of ``compacter``,
+            else 80 % of a known window.
+        reserve_tokens: Tokens below that size that are to stay free.
+        archive: Whether to keep what is folded, up to some megabytes, so that calls can quote from it and ``search``
+            finds it.
+
+    Raises:
+        ConfigurationError: An argument is unusable.
     """
 
     def __init__(
@@ -55,6 +68,7 @@ class History(MutableSequence[Message]):
         wire_format: str | None = None,
         max_tokens: int | None = None,
         reserve_tokens: int = 0,
+        archive: bool = True,
     ) -> None:
         given: object = messages
         if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
@@ -70,6 +84,9 @@ class History(MutableSequence[Message]):
         self._pins = [False] * len(self._messages)
         if isinstance(messages, History):
             self._pins = list(messages.pins)
+        self._rules = messages.rules if isinstance(messages, History) else ()
+        given = messages.archive if isinstance(messages, History) else None
+        self._archive = (given or Archive()).copy() if archive else None
         self._version = 0
         self._stuck = 0
         self._compacter = compacter
@@ -98,6 +115,7 @@ class History(MutableSequence[Message]):
         clone.__dict__.update(self.__dict__)
         with _CHANGES:
             clone._messages, clone._pins = list(self._messages), list(self._pins)
+            clone._archive = self._archive.copy() if self._archive is not None else None
         return clone
 
     copy = __copy__
@@ -142,26 +160,51 @@ class History(MutableSequence[Message]):
             self._set(self._messages[::-1], self._pins[::-1])
 
     def insert(self, index: int, value: Message, *, pinned: bool = False) -> None:
-        """Insert before ``index``."""
+        """Insert before ``index``.
+
+        Args:
+            index: Position of the message that comes next, as of ``list.insert``.
+            value: The message.
+            pinned: Whether it survives every compaction verbatim.
+        """
         with _CHANGES:
             self._messages.insert(index, value)
             self._pins.insert(index, bool(pinned))
             self._version += 1
 
-    def append(self, value: Message, *, pinned: bool = False) -> None:
-        """Append at the end."""
+    def append(self, value: Message, *, pinned: bool = False, rule: bool = False) -> None:
+        """Append at the end.
+
+        Args:
+            value: The message.
+            pinned: Whether it survives every compaction verbatim.
+            rule: Whether its text stands as a rule in every summary from then on.
+
+        Raises:
+            ConfigurationError: ``rule`` is set, and the message has no text.
+        """
+        if rule:
+            text = get_format(self._wire_format or recognise([value])).plain_text(value)
+            if not (text and text.strip()):
+                raise ConfigurationError("rule=True takes a message of text")
+            self._rules = (*self._rules, text)
         self.insert(len(self), value, pinned=pinned)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The texts that were appended as rules, oldest first."""
+        return self._rules
 
     # -- pins ------------------------------------------------------------------------------------------------
 
     def pin(self, index: int) -> None:
-        """Let a message survive every compaction. Raises ``IndexError``."""
+        """Let the message at ``index`` survive every compaction verbatim. Raises ``IndexError``."""
         with _CHANGES:
             self._pins[index] = True
             self._version += 1
 
     def unpin(self, index: int) -> None:
-        """Take a pin away. Raises ``IndexError``."""
+        """Remove the pin of the message at ``index``. Raises ``IndexError``."""
         with _CHANGES:
             self._pins[index] = False
             self._version += 1
@@ -172,7 +215,7 @@ class History(MutableSequence[Message]):
         return tuple(self._pins)
 
     def pinned_ids(self) -> frozenset[int]:
-        """``id`` of each pinned message object: how a compaction tells them."""
+        """``id`` of each pinned message object, by which a compaction recognises them."""
         with _CHANGES:
             return frozenset(id(message) for message, pinned in zip(self._messages, self._pins, strict=True) if pinned)
 
@@ -192,10 +235,10 @@ class History(MutableSequence[Message]):
         return threshold is not None and bool(self._messages) and self.tokens() >= threshold
 
     def compact_if_needed(self) -> CompactionResult:
-        """Compact to below the threshold when it has been reached; the result tells (``changed``, ``fits``).
+        """Compact to below the threshold when it has been reached; the result says so (``changed``, ``fits``).
 
-        What must stay, stays, though it be too much; such a history is tried again when it has grown by a
-        quarter.
+        What must stay is kept, even where it is too much; such a history is tried again when it has grown by a quarter.
+        Raises ``CompactionError`` where no summary can be had and the option ``fallback`` is ``None``.
         """
         budget, version = self._budget(), self._version
         if budget is None:
@@ -204,7 +247,7 @@ class History(MutableSequence[Message]):
         return self._settled(self._installed(version, result))
 
     async def acompact_if_needed(self) -> CompactionResult:
-        """As ``compact_if_needed``."""
+        """As ``compact_if_needed``, without blocking the event loop."""
         budget, version = self._budget(), self._version
         if budget is None:
             return CompactionResult(list(self._messages), fits=not self.needs_compaction())
@@ -212,9 +255,16 @@ class History(MutableSequence[Message]):
         return self._settled(self._installed(version, result))
 
     def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
-        """Compact now, needed or not (see ``Compacter.compact``).
+        """Compact now, even where it is not needed (see ``Compacter.compact``).
 
-        Raises ``CompactionError``, and changes nothing, when there is nothing that could be folded.
+        Args:
+            budget: Characters that the history may have afterwards, the summary included.
+            summary: A summary of your own, in place of a model's.
+
+        Raises:
+            CompactionError: Nothing can be folded, or no summary can be had and ``fallback`` is ``None``. Nothing is
+                changed then.
+            ConfigurationError: An argument is unusable, or nobody can write a summary.
         """
         version = self._version
         result = self._own().compact(
@@ -223,7 +273,7 @@ class History(MutableSequence[Message]):
         return self._installed(version, result if budget is not None and result.fits else _forced(result))
 
     async def acompact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
-        """As ``compact``."""
+        """As ``compact``, without blocking the event loop; ``budget`` and ``summary`` are the same."""
         version = self._version
         result = await self._own().acompact(
             self, model=self._model, wire_format=self._wire_format, budget=budget, summary=summary
@@ -235,20 +285,46 @@ class History(MutableSequence[Message]):
         """Counts changes; what was made of an older version is never installed."""
         return self._version
 
-    def install(self, version: int, messages: Sequence[Message]) -> bool:
-        """Take over a list made of ``version``; False, and nothing changed, when the history has changed since."""
+    @property
+    def archive(self) -> Archive | None:
+        """What was folded so far; ``None`` with ``archive=False``."""
+        return self._archive
+
+    def search(self, query: str, limit: int = 5) -> list[Passage]:
+        """The passages of all that was ever said here, folded or not, that bear most on a query; best first.
+
+        Args:
+            query: Words, as a user would ask.
+            limit: Number of passages, at most.
+
+        Raises:
+            SearchUnavailableError: Python's SQLite lacks FTS5.
+        """
+        return self._own().search(self, query, limit, wire_format=self._wire_format)
+
+    def install(self, version: int, messages: Sequence[Message], redact: Redact | None = None) -> bool:
+        """Take over a compacted list, unless the history has changed since; returns whether it was taken over.
+
+        Args:
+            version: ``version`` at the time when the list was made.
+            messages: The compacted list.
+            redact: Applied to what goes into the archive.
+        """
         with _CHANGES:
             if version != self._version:
                 return False
             positions, _ = kept_and_discarded(self._messages, messages)
             pins = [position is not None and self._pins[position] for position in positions]
+            if self._archive is not None:
+                form = get_format(self._wire_format or recognise(self._messages))
+                self._archive.add(self._messages, messages, form, redact)
             self._set(list(messages), pins)
             return True
 
     def _installed(self, version: int, result: CompactionResult) -> CompactionResult:
         if not result.changed:
             return result
-        if not self.install(version, result.messages):
+        if not self.install(version, result.messages, self._own().options.redaction):
             self._own().tell_history_changed(result.event)
             return CompactionResult(list(self._messages))
         return result
@@ -301,13 +377,22 @@ class History(MutableSequence[Message]):
                 "wire_format": self._wire_format,
                 "messages": [plain(message) for message in messages],
                 "pins": pins,
+                "rules": list(self._rules),
                 "summary": Conversation.of(messages, form).prior,
+                "archive": self._archive.snapshot() if self._archive else None,
             },
             default=_stored,
         )
 
     def restore(self, snapshot: str | bytes) -> None:
-        """Become what ``snapshot()`` gave. Raises ``InvalidHistoryError`` for anything else, and changes nothing."""
+        """Replace the messages, pins and rules by those of a snapshot.
+
+        Args:
+            snapshot: Text that ``snapshot()`` has returned.
+
+        Raises:
+            InvalidHistoryError: It is no snapshot, a damaged one, or one of another version. Nothing is changed then.
+        """
         try:
             data = json.loads(snapshot, object_hook=_restored)
         except (ValueError, TypeError, RecursionError) as error:
@@ -327,10 +412,19 @@ class History(MutableSequence[Message]):
             raise InvalidHistoryError("the snapshot is mangled: messages and pins must be lists")
         if len(messages) != len(pins):
             raise InvalidHistoryError(f"the snapshot is mangled: {len(messages)} messages but {len(pins)} pins")
+        rules = data.get("rules", [])
+        if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
+            raise InvalidHistoryError("the snapshot is mangled: rules must be texts")
         if not all(isinstance(message, (dict, str)) for message in messages):
             raise InvalidHistoryError("the snapshot is mangled: a message is neither an object nor text")
         self._check_fold(data, messages)
+        if self._archive is not None:
+            try:
+                self._archive = Archive.restored(data.get("archive"))
+            except (ValueError, TypeError, LookupError):
+                raise InvalidHistoryError("the snapshot is mangled: its archive cannot be read") from None
         self._wire_format = data.get("wire_format") or self._wire_format
+        self._rules = tuple(rules)
         self._set(messages, pins)
 
     def _check_fold(self, data: dict[str, Any], messages: list[Message]) -> None:

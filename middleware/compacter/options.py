@@ -9,7 +9,7 @@ import secrets
 import sys
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -25,16 +25,8 @@ from compacter.fork import Lock, cached_property
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
-from compacter.redaction import redact_secrets
-
-
-@dataclass(frozen=True, slots=True)
-class Quotes:
-    """Several settings of recall in place of one number (option ``recall``)."""
-
-    share: float | int = 0.15
-    """Share of a known window, or a whole number of tokens, that quoted passages may take."""
-
+from compacter.recall.quotes import Quotes
+from compacter.redaction import decode_escapes, redact_secrets
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[[CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None]
@@ -95,14 +87,12 @@ def _trigger(value: object) -> object:
 
 
 def _recall(value: object) -> object:
-    share = value.share if isinstance(value, Quotes) else value
-    if value is None or (isinstance(share, int) and not isinstance(share, bool) and share >= 0):
-        return value
-    if isinstance(share, float) and 0 <= share <= 1:
-        return value
-    raise ValueError(
-        "takes a share of the window from 0 to 1 such as 0.15, a whole number of tokens, Quotes(...), or None"
-    )
+    try:
+        return value if value is None or isinstance(value, Quotes) else Quotes(share=value)  # type: ignore[arg-type]
+    except ValidationError:
+        raise ValueError(
+            "takes a share of the window between 0 and 1 such as 0.15, a whole number of tokens, Quotes(...), or None"
+        ) from None
 
 
 def _rules(value: object) -> object:
@@ -152,34 +142,70 @@ class Options(BaseModel):
     )
 
     compact_ratio: float = Field(default=0.7, gt=0, le=1)
+    """Share of the size of what may be folded, oldest first: more than 0, at most 1. More is taken where the provider
+    stated its numbers and that is needed to fit in one round."""
     max_retries: Annotated[int | Stop, PlainValidator(_retries)] = 3
+    """Compactions per call, so at most ``1 + max_retries`` requests; 0 only reports. A tenacity stop, such as
+    ``stop_after_delay(30)`` (seconds), does as well."""
     summarizer: Annotated[Summarizer, PlainValidator(_summarizer)] = None
+    """Who writes summaries: ``None`` for the wrapped call itself, a litellm model's name, a function ``(messages,
+    **options)`` that returns text or a completion (sync or async), or ``"extractive"`` for no model."""
     summary_prompt: str | None = None
+    """Instruction in place of the built-in one; ``{history}`` or ``%s`` marks where the transcript goes, else it goes
+    last."""
     max_summary_tokens: int = Field(default=4096, ge=16)
+    """Tokens that a summary may have, at least 16; capped to a quarter of a known window and to what it replaces."""
     strategy: Annotated[tuple[CompactionStrategy, ...], PlainValidator(_strategy)] = Field(
         default_factory=lambda: (Summarize(),)
     )
-    fallback: Annotated[tuple[Fallback, ...], PlainValidator(_fallback)] = ("truncate",)
+    """What becomes of the old part: one strategy, or several that are tried in order until the request fits."""
+    fallback: Annotated[tuple[Fallback, ...], PlainValidator(_fallback)] = ("extractive", "truncate")
+    """What is done when no summary can be had: ``"extractive"``, ``"truncate"``, or both in order; ``None`` raises
+    ``CompactionError``."""
     preserve_recent_turns: int = Field(default=0, ge=0)
+    """Newest turns that stay verbatim as long as the result still fits."""
     pin: Callable[[Message], object] | None = None
+    """Predicate on a message: where it is true, the message survives verbatim, in its order, with its tool
+    partner."""
     trigger_tokens: Annotated[int | float | None, PlainValidator(_trigger)] = None
+    """Size at which a call compacts first: an int for tokens, or a share of the model's window such as ``0.8``."""
     min_calls_between: int = Field(default=3, ge=0)
+    """Calls of one conversation for which the trigger rests after it fired or tried to. A token limit does not
+    wait."""
     alternate_roles: bool | None = None
+    """Whether user and assistant must alternate strictly; ``None`` for what the message format needs."""
     adjust_max_tokens: bool = True
+    """Whether a too large output limit is lowered, in place of folding, where the input alone fits."""
     memory: Annotated[Memory | None, PlainValidator(_memory)] = Field(default_factory=InProcessMemory)
+    """Where compactions are remembered; ``None`` turns it off."""
     timeout: float | None = Field(default=None, gt=0)
+    """Seconds for making the summaries of one call; then ``fallback`` takes over. ``None``: no limit."""
     detect: Detector | None = None
+    """Detector that is asked first: ``exception -> TokenLimit``, True, False, or ``None`` for no opinion."""
     on_compaction: Annotated[tuple[Hook, ...], PlainValidator(_functions)] = ()
+    """Function or functions, sync or async, called with each ``CompactionEvent``."""
     on_event: Annotated[tuple[Hook, ...], PlainValidator(_functions)] = ()
+    """The same, called with every event."""
     before_compaction: PlanHook | None = None
+    """Called with each ``CompactionPlan``: returns a changed one, False to forbid the compaction, or anything else to
+    allow it."""
     redact: Annotated[Callable[[str], str] | None, PlainValidator(_redact)] = None
-    recall: Annotated[float | int | Quotes | None, PlainValidator(_recall)] = 0.15
+    """Text to text, applied to all that goes to a summarizer, into events, memory and quotes; ``"secrets"`` for the
+    built-in patterns."""
+    recall: Annotated[Quotes | None, PlainValidator(_recall)] = Quotes()
+    """Share of a known window (default: 0.15), or a whole number of tokens, that quotes of what was folded may take;
+    ``Quotes(...)`` for more settings; ``None``: off."""
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
+    """Standing rules that every summary carries verbatim; a compaction that has no room for them is refused."""
     logger: Annotated[Any, PlainValidator(_logger)] = None  # Whatever class the program has structlog make.
-    ledger_share: float = Field(default=0.25, ge=0, le=0.5)
-    extractors: Annotated[tuple[Callable[[str], Any], ...], PlainValidator(_functions)] = ()
+    """Logger with structlog's methods; sizes and counts only, never a message's text. ``None``: structlog where the
+    program has configured it, else the standard library's logger ``compacter``."""
     summary_request: Literal["transcript", "native"] = "transcript"
+    """``"transcript"``: the summarizer reads a fenced transcript. ``"native"``: it gets the messages themselves, so
+    that the provider's prompt cache pays for most of them; only with ``summarizer=None`` and without ``redact``."""
     token_counter: Callable[[Sequence[Message]], int] | None = None
+    """Your own count for the trigger and for ``History``: ``messages -> tokens``. ``None``: usage of replies, and
+    estimates."""
 
     @cached_property
     def retrying(self) -> Retrying:
@@ -208,6 +234,12 @@ class Options(BaseModel):
             return TokenLimit(limit=None, requested=None, kind="input") if found is None and answer is True else found
 
         return detect
+
+    @cached_property
+    def redaction(self) -> Callable[[str], str] | None:
+        """``redact`` as it is applied to what is kept for recall: after escapes are decoded."""
+        redact = self.redact
+        return None if redact is None else lambda text: redact(decode_escapes(text))
 
     @property
     def extractive(self) -> bool:
@@ -240,8 +272,6 @@ class Options(BaseModel):
             "before_compaction",
             "redact",
             "rules",
-            "ledger_share",
-            "extractors",
             "summary_request",
         )
         known = {name: _known_as(getattr(self, name)) for name in names}

@@ -266,8 +266,8 @@ def redact_secrets(text: str) -> str:
 
     Covers private keys, passwords in connection strings, command lines, markup and assignments, one-time codes and PINs
     by their label, cookies, JWT and bearer tokens, signatures in addresses, API keys of well-known shapes, AWS key ids,
-    payment cards and IBANs (by check digit) and e-mail addresses. Phone numbers, names and the like have no shape that
-    tells them: a function of your own may call this one and go on. Applying it twice changes nothing more.
+    payment cards and IBANs (by check digit) and e-mail addresses. Phone numbers, names and the like have no fixed
+    shape: a function of your own may call this one first. Applying it twice changes nothing more.
     """
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)

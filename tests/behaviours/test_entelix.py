@@ -147,7 +147,7 @@ def test_e5_one_that_breaks_a_promise_is_caught_before_anything_is_sent(
     assert scene.ask(talk.errand(8, size=250)) == "ok"
 
     (event,) = scene.compactions
-    assert (event.strategy, event.fallback) == ("truncate", True)
+    assert (event.strategy, event.fallback) == ("extractive", True)
     assert scene.model.invalid == 0
     assert scene.sent[0]["role"] == "system"
 

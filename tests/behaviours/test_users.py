@@ -124,7 +124,6 @@ def test_p6_a_token_limit_is_known_by_its_words(text: str, talk: type[Talk]) -> 
     assert calls == 2
 
 
-@pytest.mark.xfail(reason="what a model's summary leaves of its share is not filled from the timeline yet")
 def test_p7_the_first_task_and_standing_rules_are_not_lost(talk: type[Talk], summaries_in: SummariesIn) -> None:
     history = talk.turns(0)[:1]
     history.append(talk.user("Port the billing service to Rust. Never touch the file legacy/ledger.py."))

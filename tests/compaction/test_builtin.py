@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter.compaction.excerpt import shorten
 from compacter.errors import ConfigurationError
-from compacter.summaries.excerpt import shorten
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

@@ -165,7 +165,7 @@ def test_what_breaks_a_promise_is_caught_and_the_fallback_used(what: str) -> Non
     result = compacter.compact(history)
     assert history == talk()
     assert result.event is not None
-    assert (result.event.strategy, result.event.fallback) == ("truncate", True)
+    assert (result.event.strategy, result.event.fallback) == ("extractive", True)
     assert get_format("openai").outline(result.messages).broken == ()
     (failed,) = [event for event in told if isinstance(event, CompactionFailed)]
     assert "says" in failed.reason
@@ -209,7 +209,7 @@ def test_edits_that_are_announced_are_taken_one_for_one() -> None:
 
     strangers = [{"role": "user", "content": "a"}] * 3
     stuffed = Terse(lambda task: [*first_words(task)[:-1], *strangers, task.messages[-1]])
-    assert run(stuffed)[0].event.strategy == "truncate"
+    assert run(stuffed)[0].event.strategy == "extractive"
 
 
 @pytest.mark.parametrize("strategy", [Summarize, "summarize", None, [], [Truncate], object()])

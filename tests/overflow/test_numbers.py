@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from compacter.overflow import TokenLimit, detect_text
+from compacter.overflow.detect import default_table
 from compacter.overflow.numbers import measure, token_counts
-from compacter.overflow.rules import TABLE
 from compacter.overflow.text import normalise
+
+TABLE = default_table()
 
 
 def counts(text: str, codes: frozenset[str] = frozenset()) -> list[int]:
@@ -166,16 +168,16 @@ def test_where_the_output_is_counted_without_a_number_the_input_is_the_total() -
 def test_a_number_in_the_deciding_sentences_comes_before_another() -> None:
     text = "limit 8192 tokens. elsewhere a limit 4096 tokens"
 
-    assert measure(text, TABLE, near=[(0, 18)]).limit == 8192
-    assert measure(text, TABLE, near=[(19, len(text))]).limit == 4096
+    assert measure(text, TABLE, near=(0, 18)).limit == 8192
+    assert measure(text, TABLE, near=(19, len(text))).limit == 4096
     assert measure(text, TABLE).limit == 4096
 
 
 def test_a_loose_number_outside_the_deciding_sentences_is_not_taken() -> None:
     text = "limit 8192. and later 9000"
 
-    assert measure(text, TABLE, near=[(0, 10)]).requested is None
-    assert measure(text, TABLE, near=[(0, len(text))]).requested == 9000
+    assert measure(text, TABLE, near=(0, 10)).requested is None
+    assert measure(text, TABLE, near=(0, len(text))).requested == 9000
 
 
 def test_a_word_beside_its_number_comes_before_a_distant_one() -> None:

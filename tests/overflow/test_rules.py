@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compacter.overflow import TokenLimit, detect_text, detect_token_limit, explain
-from compacter.overflow.rules import MAX_SENTENCE, MAX_SENTENCES, TABLE, judge, judge_error
+from compacter.overflow.detect import default_table, judge
 from compacter.overflow.signals import Signals
+from compacter.overflow.text import MAX_SENTENCE, MAX_SENTENCES
 
 CLEAR = "The prompt exceeds the context window."
 LIKELY = "The prompt is too long."
@@ -120,7 +121,7 @@ def test_a_class_is_known_by_its_name_and_not_by_its_module() -> None:
 
 @pytest.mark.parametrize(("text", "kind"), [("", "token limit"), (THING, "nothing"), (RATE, "other error")])
 def test_a_class_that_claims_a_token_limit_is_believed_unless_the_text_doubts_it(text: str, kind: str) -> None:
-    assert judge_error(named("ContextWindowExceededError", text)).kind == kind
+    assert explain(named("ContextWindowExceededError", text)).kind == kind
 
 
 def test_a_class_that_claims_a_token_limit_has_its_numbers_read() -> None:
@@ -151,8 +152,8 @@ def test_a_group_speaks_with_its_last_token_limit_or_else_its_last_error() -> No
     group = ExceptionGroup("two", [*limits, ValueError(RATE), KeyError("x")])
     other = ExceptionGroup("two", [KeyError("x"), ValueError(RATE)])
 
-    assert (judge_error(group).limit or TokenLimit()).limit == 8192
-    assert judge_error(other).kind == "other error"
+    assert (explain(group).limit or TokenLimit()).limit == 8192
+    assert explain(other).kind == "other error"
 
 
 @pytest.mark.parametrize(
@@ -225,5 +226,5 @@ def test_of_very_many_sentences_the_first_and_the_last_are_read() -> None:
 
 
 def test_nothing_but_exceptions_is_judged() -> None:
-    assert judge_error(KeyboardInterrupt(CLEAR)).kind == "nothing"
-    assert judge(Signals(), TABLE).kind == "nothing"
+    assert explain(KeyboardInterrupt(CLEAR)).kind == "nothing"
+    assert judge(Signals(), default_table()).kind == "nothing"

@@ -10,7 +10,7 @@ import pytest
 
 from compacter.messages.parts import Part
 from compacter.redaction import decode_escapes, redact_secrets
-from compacter.summary import checks, chunks, message, prompt, sections
+from compacter.summary import checks, message, prompt, sections
 
 TALK = [
     Part("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
@@ -299,7 +299,7 @@ HOSTILE = [
 READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
     "line": lambda text: prompt.line(Part("tool", "result", text, text)),
-    "chunks": lambda text: chunks.split([Part("user", "text", text)], 4_000),
+    "chunks": lambda text: prompt.chunks([Part("user", "text", text)], 4_000),
     "fault": lambda text: checks.fault(text, entries=TALK, limit=10**9),
     "fault of a talk": lambda text: checks.fault("A job.", entries=[Part("user", "text", text), *TALK], limit=10**9),
     "copies": lambda text: checks.copies(text, text, TALK),
@@ -342,3 +342,29 @@ def work(reader: Callable[[str], object], text: str) -> float:
         reader(text)
         least = min(least, time.process_time() - started)
     return least
+
+
+TALE = (
+    "The user asked a friend called Smola for advice about holidays, who replied that options such as swimming and "
+    "reading were pleasant, and promised to answer again whenever somebody would continue asking other questions."
+)
+
+
+REPORT = (
+    "The user wants the roof of the boathouse mended before winter, compares firms from Tannhof and Brandt, and asks "
+    "for prices below 4,000 euros, offers in writing, and slate tiles like those of the church."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "invented"),
+    [
+        (TALE, True),
+        ("They talked about boats.", False),
+        (REPORT, False),
+    ],
+)
+def test_a_tale_that_has_hardly_a_word_of_the_conversation_is_known(text: str, *, invented: bool) -> None:
+    told = ["I want the roof of the boathouse mended before winter. Which firms are there? Compare Tannhof and Brandt.",
+            "Slate tiles like those of the church, below 4,000 euros. Ask for written offers and prices."]  # fmt: skip
+    assert checks.is_invented(text, told) is invented

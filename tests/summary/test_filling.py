@@ -63,3 +63,26 @@ def test_without_a_budget_a_summary_is_as_short_as_the_model_makes_it() -> None:
     result = Compacter(summarizer=ScriptedSummarizer(PROSE)).compact(talk())
     assert result.event is not None
     assert result.event.summary == PROSE
+
+
+@pytest.mark.parametrize("turns", [90, 160])
+@pytest.mark.parametrize("name", ["model", "none"])
+def test_a_larger_budget_never_buys_less(turns: int, name: str) -> None:
+    """Within 3 % of the length and 15 % of the user's statements: where the cut lies moves in whole messages."""
+    history: list[dict[str, Any]] = []
+    for turn in range(turns):
+        history.append(
+            {"role": "user", "content": f"I need lamp {turn * 7} in hall {turn}. " + "Look well. " * (turn % 4)}
+        )
+        history.append({"role": "assistant", "content": f"Oller-{turn * 37} sells it, shelf {turn}. " * (1 + turn % 5)})
+    history.append({"role": "user", "content": "And now?"})
+    longest = most = 0
+    for budget in range(1_000, 20_001, 500):
+        summarizer: Any = ScriptedSummarizer(PROSE) if name == "model" else "extractive"
+        kept = Compacter(summarizer=summarizer, memory=None).compact(history, budget=budget).messages
+        size = sum(len(message["content"]) for message in kept)
+        told = sum(f"I need lamp {turn * 7} in hall {turn}." in str(kept) for turn in range(turns))
+        assert size <= budget
+        assert size >= 0.97 * longest
+        assert told >= 0.85 * most - 1
+        longest, most = max(size, longest), max(told, most)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compacter.messages.parts import Part
-from compacter.summary import chunks, prompt
+from compacter.summary import prompt
 
 ENTRIES = [Part("user", "text", "Fix the parser."), Part("assistant", "text", "Done.")]
 RECORD = prompt.render(ENTRIES)
@@ -107,7 +107,7 @@ def test_chunks_fit_and_leave_nothing_out(budget: int) -> None:
         Part("tool", "result", "漢字かな " * 300, "look"),
         *ENTRIES,
     ]
-    pieces = chunks.split(entries, budget)
+    pieces = prompt.chunks(entries, budget)
     assert all(len(prompt.render(piece)) <= budget for piece in pieces)
     said = "".join(entry.text.partition(") ")[2] or entry.text for piece in pieces for entry in piece)
     assert said == "".join(entry.text for entry in entries)
@@ -115,10 +115,10 @@ def test_chunks_fit_and_leave_nothing_out(budget: int) -> None:
 
 def test_a_call_stays_with_its_results_where_both_fit() -> None:
     group = [Part("assistant", "call", "{}", "look"), Part("tool", "result", "seen " * 20, "look")]
-    pieces = chunks.split([*group * 6], 400)
+    pieces = prompt.chunks([*group * 6], 400)
     assert all(piece[0].kind == "call" and piece[-1].kind == "result" for piece in pieces)
 
 
 def test_a_budget_that_holds_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 256"):
-        chunks.split(ENTRIES, 255)
+        prompt.chunks(ENTRIES, 255)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from compacter.messages.parts import Part
@@ -105,8 +107,21 @@ def test_code_in_a_message_states_no_rule() -> None:
 
 
 def test_people_who_talk_to_one_another_set_no_rules() -> None:
-    talk = [f"{name}: Never forget to call your mother on day {day}." for day in range(3) for name in ("Ann", "Bo")]
-    assert rules.lines(user(*talk)) == []
+    talk = [
+        Part(role, "text", f"{name}: Never forget to call your mother on day {day}.")
+        for day in range(3)
+        for role, name in (("user", "Ann"), ("assistant", "Bo"))
+    ]
+    assert rules.lines(talk) == []
+
+
+@pytest.mark.parametrize("label", ["Day {}", "Task", "Bug {}", "Ann", "Frage", "Step {}", "Request", "PS"])
+def test_a_label_before_what_the_user_says_hides_no_rule(label: str) -> None:
+    said = [f"{label.format(number)}: Never close gate {number}. Is gate {number} open?" for number in range(6)]
+    talk = [
+        part for text in said for part in (Part("user", "text", text), Part("assistant", "text", "Yes, it is open."))
+    ]
+    assert len(rules.lines(talk)) == 6
 
 
 def test_a_rule_said_again_stands_once_and_as_the_newest() -> None:
@@ -156,11 +171,17 @@ def idle(fold: int) -> list[Part]:
     return [part for pair in zip(asked, told, strict=True) for part in pair]
 
 
+def fold(parts: list[Part], budget: int, story: str = "", kept: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """The next summary of an earlier one and ``parts``: its story and its rules."""
+    lines = rules.lines(parts, kept, ["Ask Ann."], budget // 3)
+    return timeline(parts, budget - sum(len(line) + 1 for line in lines), story, lines), lines
+
+
 @pytest.mark.parametrize(("rule", "lift"), LIFTED)
 def test_a_lifted_rule_never_stands_alone(rule: str, lift: str) -> None:
-    story, kept = rules.divide(timeline([*user(rule), *idle(0), *user(lift), *idle(1)], 1_200))
-    for fold in range(2, 12):
-        story, kept = rules.divide(timeline(idle(fold), 1_200, story, kept))
+    story, kept = fold([*user(rule), *idle(0), *user(lift), *idle(1)], 1_200)
+    for number in range(2, 12):
+        story, kept = fold(idle(number), 1_200, story, kept)
         said = [*story.splitlines(), *kept]
         assert any(lift in line for line in said)
         assert kept.index(f"Rule: {rule}") < len(kept) - 1
@@ -172,21 +193,13 @@ def test_a_rule_whose_later_word_does_not_fit_is_left_out_with_it() -> None:
 
 
 def test_rules_stay_through_fifty_folds() -> None:
-    story, kept = rules.divide(
-        timeline(user("Never close pier 7.", "Always answer in verse."), 1_500, rules=["Ask Ann."])
-    )
-    for fold in range(50):
-        text = timeline(idle(fold), 1_500, story, kept, ["Ask Ann."])
-        assert len(text) <= 1_500
-        story, kept = rules.divide(text)
+    story, kept = fold(user("Never close pier 7.", "Always answer in verse."), 1_500)
+    for number in range(50):
+        story, kept = fold(idle(number), 1_500, story, kept)
+        assert len(story) + sum(map(len, kept)) <= 1_500
     assert kept == ["Rule: Ask Ann.", "Rule: Never close pier 7.", "Rule: Always answer in verse."]
 
 
 def test_many_rules_and_changes_take_bounded_room() -> None:
     many = [f"Never use box {number}." for number in range(300)] + [f"Box {n} is fine again." for n in range(300)]
     assert sum(len(line) + 1 for line in rules.lines(user(*many), budget=900)) <= 900
-
-
-@pytest.mark.parametrize("text", ["", "User: hello", "Rule: never"])
-def test_a_text_without_the_heading_has_no_rules(text: str) -> None:
-    assert rules.divide(text) == (text, [])

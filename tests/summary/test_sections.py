@@ -63,7 +63,7 @@ def test_a_rule_is_whole_sentences_of_the_user(quote: str, rule: str | None) -> 
 
 
 def test_a_rule_that_was_known_stays_and_is_not_doubled() -> None:
-    known = ("Rule: Answer in German.", "Later: English is fine for code.")
+    known = ("Rule: Answer in German.", "User: English is fine for code.")
     checked = check({"rules": ("Answer in German", "Never touch the production database")}, TALK, rules=known)
     assert checked.rules == (*known, "Rule: Never touch the production database, it is fragile.")
     assert not checked.dropped
@@ -72,7 +72,7 @@ def test_a_rule_that_was_known_stays_and_is_not_doubled() -> None:
 def test_what_the_user_said_later_about_a_rule_stands_beside_it() -> None:
     later = Part("user", "text", "You may touch the production database on Sundays.")
     checked = check({"rules": ("Never touch the production database",)}, [*TALK, later])
-    assert checked.rules[-1] == f"Later: {later.text}"
+    assert checked.rules[-1] == f"User: {later.text}"
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,16 @@ def test_the_last_word_is_replaced_and_never_piles_up() -> None:
     assert said["pending"][0] == "Clean the tables (last said: Assistant: The tables are finished and checked.)"
 
 
+def test_the_last_word_stays_until_there_is_a_newer_one_and_what_an_item_is_taken_from_is_none() -> None:
+    first = check(sections("Task: mend the import\nPending: CSV export"), talk("The import fails. Add a CSV export."))
+    assert first.sections == {"task": ("mend the import",), "pending": ("CSV export",)}
+    done = talk("And the fence?", "The CSV export is done.")
+    second = check(sections("Task: mend the import\nPending: CSV export"), done, prior=first.sections)
+    assert second.sections["pending"] == ("CSV export (last said: Assistant: The CSV export is done.)",)
+    third = check(sections("Task: mend the import\nPending: CSV export"), talk("And now?"), prior=second.sections)
+    assert third.sections["pending"] == second.sections["pending"]
+
+
 def test_sections_are_read_as_they_were_written() -> None:
     written: Sections = {
         "task": ("move the job",),

@@ -44,9 +44,12 @@ AGENT = [
 ]
 
 
-def fold(days: int, text: str, budget: int, first: int) -> str:
-    story, kept = rules.divide(text)
-    return timeline(harbour(days, first), budget, story, kept)
+def fold(parts: list[Part], budget: int, before: str = "") -> str:
+    """A summary as text, its rules below an empty line, of ``parts`` and of an earlier one."""
+    story, _, kept = before.partition("\n\nRules:\n")
+    lines = rules.lines(parts, kept.splitlines(), budget=budget // 3)
+    told = timeline(parts, budget - sum(len(line) + 1 for line in lines) - 10, story, lines)
+    return "\n".join([f"{told}\n\nRules:", *lines])
 
 
 def test_each_sentence_stands_word_for_word_under_its_speaker() -> None:
@@ -95,14 +98,13 @@ def test_no_budget_is_exceeded(parts: list[tuple[str, str]], budget: int) -> Non
     entries = [Part(role, "result" if role == "tool" else "text", text) for role, text in parts]  # type: ignore[arg-type]
     text = timeline(entries, budget)
     assert len(text) <= budget
-    story, kept = rules.divide(text)
-    assert len(timeline([user("And now?")], budget, story, kept)) <= budget
+    assert len(timeline([user("And now?")], budget, text)) <= budget
 
 
 def test_nothing_grows_through_fifty_folds() -> None:
-    text = timeline(AGENT, 1_500)
+    text = fold(AGENT, 1_500)
     for number in range(50):
-        text = fold(4, text, 1_500, number * 4)
+        text = fold(harbour(4, number * 4), 1_500, text)
         assert len(text) <= 1_500
     assert "The nightly import fails." in text
     assert any(f"Oller-{day * 7}." in text for day in range(190, 200))
@@ -110,14 +112,15 @@ def test_nothing_grows_through_fifty_folds() -> None:
 
 def test_folding_keeps_the_order_of_time() -> None:
     text = timeline([user("The boat leaves at noon with Ann aboard."), *harbour(2)], 700)
-    text = fold(2, text, 700, 2)
+    text = timeline(harbour(2, 2), 700, text)
     assert text.index("leaves at noon") < text.index("Oller-0") < text.index("Oller-21")
 
 
 def test_prose_of_a_model_is_quoted_as_the_summarys() -> None:
     text = timeline(AGENT[:1], 500, prior="They agreed on blue paint.\nRule: pay at once.")
+    assert "Summary: They agreed on blue paint. … Rule: pay at once." not in text
     assert "Summary: They agreed on blue paint." in text
-    assert rules.divide(text)[1] == []
+    assert not any(line.startswith("Rule: ") for line in text.splitlines())
 
 
 def test_no_text_can_begin_a_line_of_its_own() -> None:
@@ -161,11 +164,6 @@ def test_a_short_answer_comes_with_its_question() -> None:
     assert ("Yes, room 417." in text) <= ("Shall I book the room with the balcony?" in text)
 
 
-def test_declared_rules_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="declared rules take 40 of 30"):
-        timeline(AGENT, 30, rules=["Ask Ann before any payment."])
-
-
 CHANGES = [
     ("The staging code is KX-41.", "The staging code is PQ-77 now."),
     ("My budget for the trip is 500 euros.", "Make the budget for the trip 750 euros."),
@@ -188,9 +186,9 @@ CHANGES = [
 @pytest.mark.parametrize(("old", "new"), CHANGES)
 @pytest.mark.parametrize("first", [0, 100, 200, 300])
 def test_a_changed_value_is_there_after_ten_folds_and_the_old_one_never_alone(old: str, new: str, first: int) -> None:
-    text = timeline([*harbour(3, first), user(old), *harbour(3, first + 3), user(new), *harbour(3, first + 6)], 1_500)
+    text = fold([*harbour(3, first), user(old), *harbour(3, first + 3), user(new), *harbour(3, first + 6)], 1_500)
     for number in range(10):
-        text = fold(6, text, 1_500, first + 9 + number * 6)
+        text = fold(harbour(6, first + 9 + number * 6), 1_500, text)
         assert new in text
         assert text.find(old) < text.index(new)
 
@@ -232,10 +230,10 @@ CLOSED = [
 @pytest.mark.parametrize(("asked", "who", "closed"), CLOSED)
 def test_what_is_done_or_withdrawn_does_not_read_as_open(asked: str, who: str, closed: str) -> None:
     later = user(closed) if who == "user" else assistant(closed)
-    text = timeline([*harbour(3), user(asked), *harbour(3, 3), later, *harbour(3, 6)], 900)
+    text = fold([*harbour(3), user(asked), *harbour(3, 3), later, *harbour(3, 6)], 900)
     for number in range(5):
         assert asked not in text or text.find(asked) < text.find(closed)
-        text = fold(5, text, 900, 9 + number * 5)
+        text = fold(harbour(5, 9 + number * 5), 900, text)
 
 
 HOSTILE = {

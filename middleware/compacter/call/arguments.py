@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import characters, plain
@@ -20,15 +20,8 @@ from compacter.messages.format import FILLERS, Message, MessageFormat
 MESSAGE_PARAMS = ("messages", "input", "contents")
 OUTPUT_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
 BESIDE = (
-    "tools",
-    "functions",
-    "system",
-    "instructions",
-    "response_format",
-    "system_instruction",
-    "prompt",
-    "text_format",
-)
+    "tools", "functions", "system", "instructions", "response_format", "system_instruction", "prompt", "text_format",
+)  # fmt: skip
 """Options whose content the provider reads too."""
 
 CARRIED = frozenset({
@@ -83,7 +76,13 @@ NOT_FOR_NATIVE = frozenset({
 _PLACES = ("base_url", "api_base", "api_version", "custom_llm_provider", "region_name", "aws_region_name")
 """Options of a call that choose another server than the client's."""
 
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+RAW_RESPONSE_HEADER = "x-stainless-raw-response"
+
+Args: TypeAlias = tuple[Any, ...]
+Options: TypeAlias = Mapping[str, Any]
+Prompt: TypeAlias = Sequence[Mapping[str, str]]
+"""OpenAI-style messages that ask for a summary."""
+Arguments: TypeAlias = tuple[Args, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,6 @@ class Binding:
     wire_format: str | None = None
     """``None``: recognised call by call, from the messages."""
     messages_param: str = "messages"
-    messages_position: int | None = None
-    model_position: int | None = None
     accepts: frozenset[str] | None = None
     """Names of the function's parameters; ``None`` where it takes any keyword."""
     positional: tuple[str, ...] = ()
@@ -115,47 +112,42 @@ class Binding:
 
     # -- reading a call ------------------------------------------------------------------------------------------------
 
-    def messages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def messages(self, args: Args, kwargs: Options) -> Any:
         """The messages argument as it was passed, or ``None``."""
-        found = kwargs.get(self.messages_param)
-        if found is None and self.messages_position is not None and self.messages_position < len(args):
-            found = args[self.messages_position]
+        return self._given(self.messages_param, args, kwargs)
+
+    def _given(self, name: str, args: Args, kwargs: Options) -> Any:
+        """An argument by its parameter's name, however it was passed; ``None`` where it was not."""
+        found = kwargs.get(name)
+        if found is None and name in self.positional[: len(args)]:
+            found = args[self.positional.index(name)]
         return found
 
-    def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - some bindings can tell
+    def held_elsewhere(self, kwargs: Options) -> str | None:  # noqa: ARG002 - some bindings can tell
         """Why the history is not in this call, in words for the user; ``None`` where it is."""
         return None
 
-    def has_history(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        """Whether a ``History`` was passed, which is kept up to date by the call."""
-        return hasattr(self.messages(args, kwargs), "pinned_ids")
-
-    def needs_list(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    def needs_list(self, args: Args, kwargs: Options) -> bool:
         """Whether the messages are no plain list: a ``History``, or an iterable that may be readable only once."""
         found = self.messages(args, kwargs)
         return type(found) is not list and (hasattr(found, "pinned_ids") or is_mere_iterable(found))
 
-    def read_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    def read_once(self, args: Args, kwargs: dict[str, Any]) -> Arguments:
         """The same call with a list in place of a mere iterable, which the SDKs take too and which can end."""
         found = self.messages(args, kwargs)
         return self.replace(args, kwargs, list(found), {}) if is_mere_iterable(found) else (args, kwargs)
 
-    def as_list(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        """The same call with a plain list in place of a ``History``."""
-        return (
-            self.replace(args, kwargs, list(self.messages(args, kwargs)), {})
-            if self.has_history(args, kwargs)
-            else (args, kwargs)
-        )
+    def as_list(self, args: Args, kwargs: dict[str, Any]) -> Arguments:
+        """The same call with a plain list in place of a ``History``, which the call keeps up to date."""
+        found = self.messages(args, kwargs)
+        return self.replace(args, kwargs, list(found), {}) if hasattr(found, "pinned_ids") else (args, kwargs)
 
-    def model(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    def model(self, args: Args, kwargs: Options) -> str | None:
         """The model's name, where the call says it."""
-        found = kwargs.get("model", kwargs.get("model_id", kwargs.get("modelId")))
-        if found is None and self.model_position is not None and self.model_position < len(args):
-            found = args[self.model_position]
+        found = kwargs.get("model", kwargs.get("model_id", kwargs.get("modelId"))) or self._given("model", args, kwargs)
         return found if isinstance(found, str) else None
 
-    def endpoint(self, kwargs: Mapping[str, Any]) -> str:
+    def endpoint(self, kwargs: Options) -> str:
         """The kind of client and its base URL, with what the call itself says of the place; "" where neither is known.
 
         Part of the memory's scope: a summary that was made for one server is not sent to another one.
@@ -163,7 +155,7 @@ class Binding:
         places = [f"{name}={kwargs[name]}" for name in _PLACES if kwargs.get(name)]
         return " ".join([self.server(), *places] if self.server is not None else places)
 
-    def output_limit(self, kwargs: Mapping[str, Any]) -> tuple[str, int | None]:
+    def output_limit(self, kwargs: Options) -> tuple[str, int | None]:
         """Name of the option that limits the output, and its value in tokens."""
         for name in OUTPUT_PARAMS:
             value = kwargs.get(name)
@@ -171,40 +163,21 @@ class Binding:
                 return name, value
         return self.output_param, None
 
-    def overhead(self, kwargs: Mapping[str, Any]) -> int:
+    def overhead(self, kwargs: Options) -> int:
         """Size of what is sent beside the messages, in characters."""
         return sum(characters_sent(kwargs.get(name)) for name in BESIDE)
 
     # -- changing a call -----------------------------------------------------------------------------------------------
 
-    def replace(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        messages: Sequence[Message],
-        options: Mapping[str, object],
-    ) -> Arguments:
+    def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
         """The same call with other messages and some other options."""
-        changed = {**kwargs, **options}
-        if (
-            self.messages_param not in kwargs
-            and self.messages_position is not None
-            and self.messages_position < len(args)
-        ):
-            at = self.messages_position
-            return (*args[:at], messages, *args[at + 1 :]), changed
-        changed[self.messages_param] = messages
-        return args, changed
+        if self.messages_param not in kwargs and self.messages_param in self.positional[: len(args)]:
+            at = self.positional.index(self.messages_param)
+            return (*args[:at], messages, *args[at + 1 :]), {**kwargs, **options}
+        return args, {**kwargs, **options, self.messages_param: messages}
 
-    def summary_call(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        wire: MessageFormat,
-        prompt: Sequence[Mapping[str, str]],
-        max_tokens: int,
-    ) -> Arguments:
-        """The arguments of a request for a summary to the same model, of at most ``max_tokens`` tokens.
+    def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
+        """The arguments of a request for a summary to the same model, of at most ``limit`` tokens.
 
         It is built from what it needs (``CARRIED``). A function of the user's own also keeps arguments whose names no
         vendor has; a parameter that is left out gets its default, or ``None`` where it has none.
@@ -216,21 +189,18 @@ class Binding:
             value if self._carries(param, value) or param in {"", self.messages_param} else self._absent(param)
             for param, value in zip(names, args, strict=False)
         )
-        options = {param: value for param, value in kwargs.items() if self._carries(param, value)}
-        if isinstance(options.get("extra_headers"), Mapping):
-            options["extra_headers"] = parsed_reply(options["extra_headers"])
+        options = {param: value for param, value in parsed(kwargs).items() if self._carries(param, value)}
         if not self.vendors:
             passed = {*self.positional[: len(args)], *options}
             absent = (param for param in kwargs if param in self.declared or param == "stream")
             options |= {param: self._absent(param) for param in absent if param in LEFT_OUT and param not in passed}
             if self.declared.get("stream") and "stream" not in passed:
                 options["stream"] = False
-        extra = {
-            key: value
-            for key, value in {**extra, name: max_tokens}.items()
-            if self.accepts is None or key in self.accepts
-        }
+        extra = {key: value for key, value in {**extra, name: limit}.items() if self._accepts(key)}
         return self.replace(kept, options, messages, extra)
+
+    def _accepts(self, name: str) -> bool:
+        return self.accepts is None or name in self.accepts
 
     def _carries(self, name: str, value: object) -> bool:
         """Whether a request for a summary takes an option over."""
@@ -244,13 +214,7 @@ class Binding:
         return False if name == "stream" else self.declared.get(name)
 
     def native_call(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        max_tokens: int,
+        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
         """The call itself with another end: the same system prompt, tools and messages, then the instruction.
 
@@ -261,19 +225,18 @@ class Binding:
             messages.append(wire.say("assistant", FILLERS["assistant"]))
         messages.append(wire.say("user", instruction))
         options = {
-            key: value for key, value in kwargs.items() if key not in NOT_FOR_NATIVE or is_off_switch(key, value)
+            key: value
+            for key, value in parsed(kwargs).items()
+            if key not in NOT_FOR_NATIVE or is_off_switch(key, value)
         }
         if forces_call(options.get("tool_choice")):
             del options["tool_choice"]
-        if isinstance(options.get("extra_headers"), Mapping):
-            options["extra_headers"] = parsed_reply(options["extra_headers"])
-        stream = {"stream": False} if "stream" in kwargs else {}
-        name, _ = self.output_limit(kwargs)
+        if "stream" in kwargs:
+            options["stream"] = False
         # Thinking comes out of the output limit, and Anthropic refuses a limit that its budget does not fit into.
-        budget = member(options.get("thinking"), "budget_tokens")
-        max_tokens += budget if isinstance(budget, int) else 0
-        takes = self.accepts is None or name in self.accepts or name in kwargs
-        return self.replace(args, {**options, **stream}, messages, {name: max_tokens} if takes else {})
+        limit += whole(member(options.get("thinking"), "budget_tokens"))
+        name, _ = self.output_limit(kwargs)
+        return self.replace(args, options, messages, {name: limit} if self._accepts(name) or name in kwargs else {})
 
 
 def bind(
@@ -288,29 +251,25 @@ def bind(
     except (ValueError, TypeError):
         parameters = {}
     open_ended = not parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    positional = tuple(
-        name
-        for name, parameter in parameters.items()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    )
-    if messages_param is not None:
-        if messages_param not in parameters and not open_ended:
-            raise ConfigurationError(
-                f"messages_param={messages_param!r} is no parameter of {_name(function)}; "
-                f"it has: {', '.join(parameters)}"
-            )
-        name = messages_param
-    else:
+    if messages_param is None:
         name = next((known for known in MESSAGE_PARAMS if known in parameters), "messages" if open_ended else "")
         if not name:
             return None
+    elif messages_param in parameters or open_ended:
+        name = messages_param
+    else:
+        known = ", ".join(parameters)
+        own = getattr(function, "__qualname__", type(function).__qualname__)
+        raise ConfigurationError(f"messages_param={messages_param!r} is no parameter of {own}; it has: {known}")
     return Binding(
         wire_format=wire_format,
         messages_param=name,
-        messages_position=positional.index(name) if name in positional else None,
-        model_position=positional.index("model") if "model" in positional else None,
         accepts=None if open_ended else frozenset(parameters),
-        positional=positional,
+        positional=tuple(
+            name
+            for name, parameter in parameters.items()
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ),
         declared={
             name: None if parameter.default is parameter.empty else parameter.default
             for name, parameter in parameters.items()
@@ -348,33 +307,28 @@ def edited_by_provider(reply: object) -> bool:
     Such a reply is a success. Its usage counts fewer tokens than the request had, which is no silent truncation, and
     says nothing of the request's characters per token. Signs of it: ``context_management.applied_edits`` (Anthropic,
     https://platform.claude.com/docs/en/build-with-claude/context-editing), steps in ``usage.iterations``, a
-    ``compaction`` block or item, and the stop reason ``compaction``.
+    ``compaction`` block or item, and the stop reason ``compaction``; litellm has them in ``provider_specific_fields``.
     """
+    if reply is None or isinstance(reply, (str, bytes)):
+        return False
     try:
-        return _edited(reply)
+        choices = member(reply, "choices")
+        first = member(choices[0], "message") if isinstance(choices, (list, tuple)) and choices else None
+        places = [reply, *(member(one, "provider_specific_fields") for one in (reply, first))]
+        items = [item for name in ("output", "content") for item in _members(member(reply, name))]
+        return bool(
+            any(member(member(place, "context_management"), "applied_edits") for place in places)
+            or member(member(reply, "usage"), "iterations")
+            or member(reply, "stop_reason") == "compaction"
+            or any(member(item, "type") == "compaction" for item in items)
+            or member(places[-1], "compaction_blocks")
+        )
     except Exception:  # noqa: BLE001 - an unknown type; a reply that cannot be read is a reply
         return False
 
 
-def _edited(reply: object) -> bool:
-    if reply is None or isinstance(reply, (str, bytes)):
-        return False
-    extra = member(reply, "provider_specific_fields")
-    if any(member(member(one, "context_management"), "applied_edits") for one in (reply, extra)):
-        return True
-    if member(member(reply, "usage"), "iterations") or member(reply, "stop_reason") == "compaction":
-        return True
-    for name in ("output", "content"):
-        items = member(reply, name)
-        if isinstance(items, (list, tuple)) and any(member(item, "type") == "compaction" for item in items):
-            return True
-    choices = member(reply, "choices")
-    if not isinstance(choices, (list, tuple)) or not choices:
-        return False
-    said = member(member(choices[0], "message"), "provider_specific_fields")
-    return bool(
-        member(said, "compaction_blocks") or member(member(said, "context_management"), "applied_edits")
-    )  # litellm's form of the same
+def _members(value: object) -> Sequence[object]:
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def forces_call(choice: object) -> bool:
@@ -393,13 +347,15 @@ def characters_sent(value: object) -> int:
     return characters(value if isinstance(value, str) else plain(value))
 
 
-def parsed_reply(headers: Mapping[str, Any]) -> dict[str, Any]:
-    """Headers without the one by which ``with_raw_response`` tells the SDK to hand out the reply unread."""
-    return {name: value for name, value in headers.items() if str(name).lower() != RAW_RESPONSE_HEADER}
+def parsed(options: Options) -> Options:
+    """Options without the header by which ``with_raw_response`` tells the SDK to hand out the reply unread."""
+    headers = options.get("extra_headers")
+    if not isinstance(headers, Mapping):
+        return options
+    kept = {name: value for name, value in headers.items() if str(name).lower() != RAW_RESPONSE_HEADER}
+    return {**options, "extra_headers": kept}
 
 
-RAW_RESPONSE_HEADER = "x-stainless-raw-response"
-
-
-def _name(function: object) -> str:
-    return getattr(function, "__qualname__", None) or type(function).__qualname__
+def whole(value: object) -> int:
+    """A number of tokens; 0 for anything else, and for what is below 0."""
+    return max(value, 0) if isinstance(value, int) else 0

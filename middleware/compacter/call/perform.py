@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import is_
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -20,9 +21,10 @@ from compacter.call.io import IO, beside, on_trio, run
 from compacter.call.request import model_of, read_reply, usage_of
 from compacter.call.state import State
 from compacter.compaction.cut import CompactionPlan
-from compacter.effects import AskSummarizer, Call, Effect, Flow, Remember, Remembered, Reply, Sleep, Tell
-from compacter.events import CompactionEvent, CompactionStarted, Event, RetriesExhausted
+from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Sleep, Tell
+from compacter.events import CompactionEvent, CompactionStarted, Event, PassagesRecalled, RetriesExhausted
 from compacter.memory.base import BaseMemory
+from compacter.memory.match import View
 from compacter.memory.record import flight_key
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
 from compacter.messages.format import Message, MessageFormat, get_format
@@ -115,6 +117,8 @@ class Performer:
         self._started = time.monotonic()
         self._spent = 0.0
         """Seconds that compacting has taken so far; the provider's own time is not among them."""
+        self._views: list[tuple[Sequence[Message], str]] = []
+        """The views that this call got or made, each with the id of its record."""
         self._held: list[Callable[[], object]] = []
         """What gives back what this call holds: its flight and its claim."""
         self._closed = False
@@ -139,11 +143,11 @@ class Performer:
             case Tell():
                 return await self._told(effect.what)
             case Remembered():
-                if effect.head:
-                    await self._lead(effect.head)
-                return await self._viewed(effect.messages)
+                return await self._remembered(effect)
             case Remember():
                 await self._remember(effect)
+            case Quote():
+                return await self._quoted(effect)
             case Sleep():
                 await self.io.sleep(effect.seconds)
             case _:
@@ -253,7 +257,15 @@ class Performer:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    async def _viewed(self, messages: Sequence[Message]) -> Sequence[Message] | None:
+    async def _remembered(self, effect: Remembered) -> View | None:
+        if effect.head:
+            await self._lead(effect.head)
+        view = await self._viewed(effect.messages)
+        if view is not None:
+            self._views.append((view, view.record))
+        return view
+
+    async def _viewed(self, messages: Sequence[Message]) -> View | None:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None:
             return None
@@ -263,7 +275,30 @@ class Performer:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None or self._state.holds_secrets(self._format, effect.before, effect.after):
             return
-        await self._use(memory, lambda: matcher.remember(self._scope, self._format, effect.before, effect.after))
+        record = await self._use(
+            memory, lambda: matcher.remember(self._scope, self._format, effect.before, effect.after)
+        )
+        if record:
+            self._views.append((effect.after, record))
+
+    async def _quoted(self, effect: Quote) -> str:
+        view, started = effect.conversation.messages, time.monotonic()
+        same = (record for seen, record in self._views if len(seen) == len(view) and all(map(is_, seen, view)))
+        find = partial(self._state.quotation, effect, next(same, ""))
+        found = await self.io.thread(find) if self.large else find()
+        if found is None:
+            return ""
+        await self._told(
+            PassagesRecalled(
+                model=self._model,
+                conversation=effect.digest,
+                passages=len(found.passages),
+                characters=len(found.text),
+                tokens=self._state.calibration(self._model).tokens(len(found.text)),
+                duration=time.monotonic() - started,
+            )
+        )
+        return found.text
 
     async def _lead(self, head: Sequence[Message]) -> None:
         """Become the call that folds this head, or wait for the one that does."""

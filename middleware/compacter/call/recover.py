@@ -12,7 +12,7 @@ from compacter.compaction.calibration import Calibration, most_tokens
 from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.plan import MARGIN, Job, plan, target_characters
 from compacter.compaction.run import compact
-from compacter.effects import Call, Flow, Remembered, Reply, Sleep, Tell
+from compacter.effects import Call, Flow, Quote, Remembered, Reply, Sleep, Tell
 from compacter.errors import CompactionError
 from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted, Trigger
 from compacter.options import Options
@@ -24,6 +24,10 @@ _DENSE = 2.5
 """Characters per token from which on a stated size is believed without a look at the text."""
 _FULL = 0.98
 """Share of the window that prompt and reply fill when there is no room left: servers keep a few tokens back."""
+_MOST_RESERVED = 0.5
+"""Share of the window that an output limit may take from quotes; many are set to all of it."""
+_FEWEST_QUOTED = 300
+"""Characters that quotes need to say anything, their frame included."""
 _OUTPUT_MARGIN = 8
 """Tokens left free beside a lowered output limit, for what a chat template adds."""
 
@@ -34,7 +38,7 @@ Completed = tuple[object, Request]
 def called(options: Options, request: Request, calibration: Calibration) -> Flow[Reply]:
     """Make the call. A token limit is in the reply; any other error is raised."""
     try:
-        reply = yield from Call(request.messages, request.options)
+        reply = yield from Call(request.sent, request.options)
     except Exception as error:
         found = options.detector(error)
         if found is None:
@@ -45,6 +49,21 @@ def called(options: Options, request: Request, calibration: Calibration) -> Flow
     if reply.token_limit is not None and not confirmed(request, calibration, reply.token_limit):
         return replace(reply, token_limit=None)
     return reply
+
+
+def quoted(request: Request, calibration: Calibration) -> Flow[Request]:
+    """The request with the quotes that its question brings, where something was folded and there is room for them."""
+    if request.recall is None or (request.messages is request.original and not request.archive):
+        return request
+    room = request.recall.room(calibration.window, calibration.chars_per_token)
+    if calibration.window is not None:
+        output = min(request.output_tokens or 0, int(calibration.window * _MOST_RESERVED))
+        free = int((calibration.window - output) * MARGIN * calibration.chars_per_token) - request.size
+        room = min(room, free)
+    if room < _FEWEST_QUOTED or request.conversation.last_user is None:
+        return request
+    text = yield from Quote(request.original, request.conversation, room, request.archive, request.digest)
+    return replace(request, quotes=text, read=request.conversation) if text else request
 
 
 def recover(options: Options, request: Request, calibration: Calibration, refused: Reply) -> Flow[Completed]:
@@ -71,7 +90,7 @@ def recover(options: Options, request: Request, calibration: Calibration, refuse
             raise error from error.__cause__ or refused.error
         if smaller is None:
             return (yield from _give_up(request, refused, tried, "nothing more can be reduced"))
-        request = smaller
+        request = yield from quoted(smaller, calibration)
         refused = yield from called(options, request, calibration)
     return refused.raw, request
 
@@ -116,6 +135,12 @@ def _reduced(
 ) -> Flow[Request | None]:
     """The request made smaller, or ``None``; what was done is added to ``tried``."""
     attempt = len(tried) + 1
+    if request.quotes:
+        request = replace(request, quotes="", recall=None, read=request.conversation)
+        target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
+        if target is not None and target >= request.conversation.size:
+            tried.append("quotes left out")
+            return request
     lowered = lower_output(options, request, found)
     if lowered is not None:
         tried.append(f"{request.output_option} lowered from {request.output_tokens} to {lowered.output_tokens}")
@@ -185,8 +210,10 @@ def job_of(
     if target is not None and target >= size:
         # By its characters it fits, the provider says that it does not: then only the proportion of its numbers counts.
         target = _in_proportion(request, found, size)
+    recall, window = request.recall, calibration.window
     return Job(
         conversation=request.conversation,
+        reserved=recall.room(window, calibration.chars_per_token) if recall and trigger == "token_limit" else 0,
         trigger=trigger,
         calibration=calibration,
         model=request.model,

@@ -11,6 +11,8 @@ from compacter.compaction.conversation import Conversation
 from compacter.effects import Reply
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
+from compacter.recall.archive import Archive
+from compacter.recall.quotes import Quotes, place
 
 _LARGE = 200_000
 """Characters of a history from which on an event loop does not wait for what is worked out about it."""
@@ -42,8 +44,18 @@ class Request:
     """``id`` of messages that a ``History`` has pinned."""
     watched: bool = True
     """Whether somebody listens to events, or there is a trigger: then every reply's usage is looked at."""
+    rules: tuple[str, ...] = ()
+    """Declared rules: of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
     """``messages``, where they were read already."""
+    recall: Quotes | None = None
+    """The option ``recall``; ``None`` also where quotes were refused."""
+    archive: Archive | None = None
+    """What was folded of the ``History`` that was passed."""
+    alternate: bool | None = None
+    """The option ``alternate_roles``."""
+    quotes: str = ""
+    """Quotes that are sent with the messages, and are none of them."""
 
     @property
     def conversation(self) -> Conversation:
@@ -52,14 +64,22 @@ class Request:
         if read is None:
             # Not a ``functools.cached_property``: until Python 3.12 it has a lock, which a fork may copy locked.
             pins = pinned(self.pin, self.messages, self.pinned_by_history)
-            read = Conversation.of(self.messages, self.format, pinned=pins)
+            read = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
             object.__setattr__(self, "read", read)
         return read
 
     @property
     def size(self) -> int:
-        """Size of what is sent, the overhead included."""
-        return self.conversation.size + self.overhead
+        """Size of what is sent, the overhead and quotes included."""
+        return self.conversation.size + self.overhead + len(self.quotes)
+
+    @property
+    def sent(self) -> Sequence[Message]:
+        """The messages, and the quotes right before the last user message."""
+        if not self.quotes:
+            return self.messages
+        at = self.conversation.last_user
+        return place(self.messages, self.format, self.quotes, at=at, alternate=self.alternate)
 
 
 def pinned(

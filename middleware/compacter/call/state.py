@@ -7,8 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from compacter.call.recall import Recall
 from compacter.call.trigger import ConversationState
 from compacter.compaction.calibration import Calibration
+from compacter.effects import Quote
 from compacter.events import CompactionEvent, CompactionSkipped, Event, RunningTotals
 from compacter.fork import Lock
 from compacter.memory.base import BaseMemory, base_memory
@@ -18,6 +20,7 @@ from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.models import window
 from compacter.options import Options
+from compacter.recall.quotes import Quotation
 from compacter.summary import message as summary_message
 
 T = TypeVar("T")
@@ -40,6 +43,7 @@ class State:
         self.matcher: Matcher | None = None
         if self.memory is not None:
             self.matcher = Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._log_unencodable)
+        self._recall = Recall(options)
         self.grants: bool | None = None
         """Whether the memory was seen to grant a claim; ``None`` before it was asked for one."""
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
@@ -110,6 +114,18 @@ class State:
             except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
                 return True
         return False
+
+    # -- recall --------------------------------------------------------------------------------------------------------
+
+    def quotation(self, asked: Quote, record: str) -> Quotation | None:
+        """The quotes that a request brings. What fails here is logged once and fails no call."""
+        try:
+            return self._recall.quotation(asked, record)
+        except Exception as error:  # noqa: BLE001 - a ranker or a redaction of the user's, or SQLite
+            if not self._recall.complained:
+                self._recall.complained = True
+                self.complain("recall_failed", error)
+            return None
 
     # -- telling -------------------------------------------------------------------------------------------------------
 

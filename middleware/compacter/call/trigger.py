@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compacter.call.recover import Completed, called, job_of, keeps_pins, recover, reuse
+from compacter.call.recover import Completed, called, job_of, keeps_pins, quoted, recover, reuse
 from compacter.call.request import Request
 from compacter.compaction.calibration import Calibration
 from compacter.compaction.plan import plan
@@ -53,6 +53,7 @@ def complete(options: Options, request: Request, calibration: Calibration, state
             request = replace(request, messages=tuple(view), read=None)
     if options.trigger_tokens is not None:
         request = yield from _ahead(options, request, calibration, state)
+    request = yield from quoted(request, calibration)
     reply = yield from called(options, request, calibration)
     if reply.token_limit is not None:
         state.tried = state.calls
@@ -188,15 +189,17 @@ def _checked(
     size = request.size  # Once: with a long history it is most of what such a call costs.
     truncated = silently_cut(request, size, calibration, tokens)
     if truncated is None:
-        _learn(calibration, state, size, tokens)
+        _learn(calibration, state, request, tokens)
         return reply.raw, request
     yield from truncated
     if options.trigger_tokens is None:
         return reply.raw, request
     target = max(1, int(tokens * _TARGET_SHARE * calibration.chars_per_token) - request.overhead)
-    smaller = yield from _compacted(options, request, calibration, state, target)
-    if smaller is request:
+    bare = replace(request, quotes="", read=request.conversation)
+    smaller = yield from _compacted(options, bare, calibration, state, target)
+    if smaller is bare:
         return reply.raw, request
+    smaller = yield from quoted(smaller, calibration)
     try:
         again = yield from called(options, smaller, calibration)
     except Exception:  # noqa: BLE001 - the call has succeeded before: its reply is what the caller gets
@@ -205,13 +208,15 @@ def _checked(
         return reply.raw, request
     read = again.input_tokens
     if read and silently_cut(smaller, smaller.size, calibration, read) is None:
-        _learn(calibration, state, smaller.size, read)
+        _learn(calibration, state, smaller, read)
     return again.raw, smaller
 
 
-def _learn(calibration: Calibration, state: ConversationState, characters: int, tokens: int) -> None:
-    calibration.learn(characters, tokens)
-    state.tokens, state.characters = tokens, characters
+def _learn(calibration: Calibration, state: ConversationState, request: Request, tokens: int) -> None:
+    size, quotes = request.size, len(request.quotes)
+    calibration.learn(size, tokens)
+    # The next request may bring other quotes, or none.
+    state.tokens, state.characters = tokens - calibration.tokens(quotes), size - quotes
 
 
 def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:

@@ -22,6 +22,9 @@ from compacter.errors import CompactionError
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
 from compacter.overflow import detect_in_reply
+from compacter.recall.archive import Archive
+from compacter.recall.index import Redact
+from compacter.recall.quotes import strip
 
 Function = Callable[..., Any]
 
@@ -38,7 +41,12 @@ class KeptHistory(Protocol):
         """``id`` of each pinned message."""
         ...
 
-    def install(self, version: int, messages: Sequence[Message]) -> bool:
+    @property
+    def archive(self) -> Archive | None:
+        """What was folded of it so far."""
+        ...
+
+    def install(self, version: int, messages: Sequence[Message], redact: Redact | None = None) -> bool:
         """Take the list over, if ``version`` is still the present one."""
         ...
 
@@ -269,7 +277,7 @@ class WrappedFunction:
             return raw
 
         def install() -> None:
-            if not history.install(read.version, request.messages):
+            if not history.install(read.version, request.messages, self.state.options.redaction):
                 self.state.history_changed(None)
 
         if streams.shape(type(raw)) is not None:
@@ -324,6 +332,7 @@ class WrappedFunction:
         except UnknownFormatError as error:
             return str(error)
         form = get_format(name)
+        messages = strip(messages, form) or messages
         model = binding.model(args, kwargs)
         called = model or _name(self.function)
         option, limit = binding.output_limit(kwargs)
@@ -340,6 +349,10 @@ class WrappedFunction:
             pin=state.options.pin,
             watched=state.proactive or bool(state.event_hooks),
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
+            rules=(*state.options.rules, *(history.rules if history is not None else ())),
+            recall=state.options.recall,
+            archive=history.archive if history is not None else None,
+            alternate=state.options.alternate_roles,
         )
         read = _Read(
             request,

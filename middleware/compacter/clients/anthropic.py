@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from compacter.call import streams
-from compacter.call.arguments import Arguments, Binding
-from compacter.call.io import ASYNC, IO, SYNC, run
+from compacter.call.arguments import Args, Arguments, Binding, Options
+from compacter.call.io import IO
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients import openai
-from compacter.clients.copying import is_awaited, with_special_methods
+from compacter.clients.copying import diverted, with_special_methods
 from compacter.clients.openai import Function, Method, wrap_call
 from compacter.messages.fields import field, plain
 from compacter.messages.format import Message, MessageFormat
@@ -33,7 +33,7 @@ _MOST_MARKS = 4
 class Messages(Binding):
     """``messages.create`` and its like."""
 
-    def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:
+    def held_elsewhere(self, kwargs: Options) -> str | None:
         """A turn that continues a message thread holds only what is new."""
         if not continues_thread(kwargs):
             return None
@@ -44,19 +44,13 @@ class Messages(Binding):
         )
 
     def native_call(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        max_tokens: int,
+        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
         """The call with another end, and with a cache mark there, where the caller uses such marks.
 
         A cache is read back from a mark only, up to twenty blocks; the caller's newest mark lies behind the prefix.
         """
-        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, max_tokens)
+        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
         sent = changed[self.messages_param]
         beside = [kwargs.get("system"), kwargs.get("tools")]
         if _marks(self.messages(args, kwargs)) and _marks([beside, sent]) < _MOST_MARKS:
@@ -134,12 +128,12 @@ _REPLAY = "thread_already_continued"
 """The SDK answers this error code by sending its whole history with ``thread={"type": "create"}``."""
 
 
-def continues_thread(kwargs: Mapping[str, Any]) -> bool:
+def continues_thread(kwargs: Options) -> bool:
     """Whether a call is a later turn of a message thread."""
     return bool(field(kwargs.get("thread"), "type") == "continue")
 
 
-def _is_sdks_own(kwargs: Mapping[str, Any]) -> bool:
+def _is_sdks_own(kwargs: Options) -> bool:
     """Whether the turn is one of ``beta.messages.thread()`` or ``tool_runner()``, which keep the history."""
     headers = kwargs.get("extra_headers")
     if not isinstance(headers, Mapping):
@@ -154,27 +148,14 @@ def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
     one. So a turn that is too long is answered as if it were lost; the whole history then comes as a call that can be
     compacted, and the new thread begins with what it was compacted to.
     """
-    wrapped = wrap_call(state, function, binding)
-    if is_awaited(function):
 
-        @functools.wraps(function)
-        async def aturn(*args: Any, **kwargs: Any) -> Any:
-            if not (continues_thread(kwargs) and _is_sdks_own(kwargs)):
-                return await wrapped(*args, **kwargs)
-            return await _turn(ASYNC, state, function, args, kwargs)
+    def applies(kwargs: Options) -> bool:
+        return continues_thread(kwargs) and _is_sdks_own(kwargs)
 
-        return aturn
-
-    @functools.wraps(function)
-    def turn(*args: Any, **kwargs: Any) -> Any:
-        if not (continues_thread(kwargs) and _is_sdks_own(kwargs)):
-            return wrapped(*args, **kwargs)
-        return run(_turn(SYNC, state, function, args, kwargs))
-
-    return turn
+    return diverted(wrap_call(state, function, binding), applies, functools.partial(_turn, state, function))
 
 
-async def _turn(io: IO, state: State, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+async def _turn(state: State, function: Function, io: IO, *args: Any, **kwargs: Any) -> Any:
     try:
         raw = await io.call(function, *args, **kwargs)
         if not streams.can_be_opened(io, raw):

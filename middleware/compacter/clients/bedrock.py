@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
-from compacter.call.arguments import Arguments, Binding, characters_sent
+from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, characters_sent, whole
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import copy_client, set_method, unbound, with_special_methods
@@ -35,58 +35,38 @@ METHODS = ("converse", "converse_stream", "invoke_model", "invoke_model_with_res
 class Converse(Binding):
     """``converse``: the output limit is in ``inferenceConfig``."""
 
-    def replace(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        messages: Sequence[Message],
-        options: Mapping[str, object],
-    ) -> Arguments:
+    def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
         """The same call with other messages, and with some of ``inferenceConfig`` changed."""
         changed = {**kwargs, "messages": list(messages)}
         if options:
             changed["inferenceConfig"] = {**(kwargs.get("inferenceConfig") or {}), **options}
         return args, changed
 
-    def output_limit(self, kwargs: Mapping[str, Any]) -> tuple[str, int | None]:
+    def output_limit(self, kwargs: Options) -> tuple[str, int | None]:
         """``maxTokens`` of ``inferenceConfig``."""
         value = (kwargs.get("inferenceConfig") or {}).get(_LIMIT)
         return _LIMIT, value if isinstance(value, int) else None
 
-    def overhead(self, kwargs: Mapping[str, Any]) -> int:
+    def overhead(self, kwargs: Options) -> int:
         """System prompt and tools."""
         return sum(characters_sent(kwargs.get(name)) for name in ("system", "toolConfig"))
 
-    def summary_call(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        wire: MessageFormat,
-        prompt: Sequence[Mapping[str, str]],
-        max_tokens: int,
-    ) -> Arguments:
+    def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
         """A request to the same model, with its temperature and without what only the conversation needs."""
         messages, extra = wire.prompt(prompt)
         given = kwargs.get("inferenceConfig") or {}
         inference = {name: given[name] for name in ("temperature", "topP") if name in given}
         kept = {name: kwargs[name] for name in _KEPT if name in kwargs}
-        inference[_LIMIT] = max_tokens
+        inference[_LIMIT] = limit
         return args, {**kept, **extra, "messages": messages, "inferenceConfig": inference}
 
     def native_call(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        max_tokens: int,
+        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
         """The call with another end, an answer in plain words, and no tool that must be called."""
         thinking = (kwargs.get("additionalModelRequestFields") or {}).get("thinking")
-        budget = field(thinking, "budget_tokens")
-        max_tokens += budget if isinstance(budget, int) else 0
-        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, max_tokens)
+        limit += whole(field(thinking, "budget_tokens"))
+        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
         for name in ("outputConfig", "requestMetadata"):
             changed.pop(name, None)
         changed["inferenceConfig"].pop("stopSequences", None)
@@ -101,62 +81,43 @@ class Converse(Binding):
 class Invoke(Binding):
     """``invoke_model`` with Anthropic's body: messages and options are members of a JSON text."""
 
-    def messages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ARG002 - keywords only
+    def messages(self, args: Args, kwargs: Options) -> Any:  # noqa: ARG002 - keywords only
         """The body's ``messages``; ``None`` where the body is not Anthropic's."""
         body = _body(kwargs)
         found = body.get("messages") if "anthropic_version" in body else None
         return found if isinstance(found, list) else None
 
-    def needs_list(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:  # noqa: ARG002
+    def needs_list(self, args: Args, kwargs: Options) -> bool:  # noqa: ARG002
         """Never: what comes out of JSON is a list, and a quiet call must not pay for reading it."""
         return False
 
-    def replace(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        messages: Sequence[Message],
-        options: Mapping[str, object],
-    ) -> Arguments:
+    def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
         """The same call with other messages and some other members in its body."""
         body = {**_body(kwargs), **options, "messages": plain(list(messages))}
         return args, {**kwargs, "body": json.dumps(body).encode()}
 
-    def output_limit(self, kwargs: Mapping[str, Any]) -> tuple[str, int | None]:
+    def output_limit(self, kwargs: Options) -> tuple[str, int | None]:
         """As for any call, of the body."""
         return _MEMBERS.output_limit(_body(kwargs))
 
-    def overhead(self, kwargs: Mapping[str, Any]) -> int:
+    def overhead(self, kwargs: Options) -> int:
         """As for any call, of the body."""
         return _MEMBERS.overhead(_body(kwargs))
 
-    def summary_call(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        wire: MessageFormat,
-        prompt: Sequence[Mapping[str, str]],
-        max_tokens: int,
-    ) -> Arguments:
+    def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
         """A request to the same model with a body of its own."""
         messages, extra = wire.prompt(prompt)
         name, _ = self.output_limit(kwargs)
         body = {key: value for key, value in _body(kwargs).items() if key in _KEPT_IN_BODY}
-        body |= {**extra, name: max_tokens, "messages": messages}
+        body |= {**extra, name: limit, "messages": messages}
         kept = {key: kwargs[key] for key in _KEPT_BESIDE_BODY if key in kwargs}
         return args, {**kept, "body": json.dumps(body).encode()}
 
     def native_call(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        max_tokens: int,
+        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
         """The body with another end, as for any call."""
-        _, body = _MEMBERS.native_call((), _body(kwargs), wire, prefix, instruction, max_tokens)
+        _, body = _MEMBERS.native_call((), _body(kwargs), wire, prefix, instruction, limit)
         kept = {key: kwargs[key] for key in _KEPT_BESIDE_BODY if key in kwargs}
         return args, {**kept, "body": json.dumps(plain(body)).encode()}
 
@@ -165,7 +126,7 @@ _MEMBERS = Binding(wire_format="anthropic")
 """Reads the members of a body as it does the arguments of a call."""
 
 
-def _body(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _body(kwargs: Options) -> dict[str, Any]:
     """The members of a call's body; none where it is no JSON object."""
     body = kwargs.get("body")
     if not isinstance(body, (str, bytes, bytearray)):

@@ -15,9 +15,11 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import MethodType
 from typing import Any, TypeVar
+
+from compacter.call.io import ASYNC, SYNC, run
 
 T = TypeVar("T")
 Copies = dict[int, Any]
@@ -88,19 +90,40 @@ def is_awaited(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
+def diverted(
+    function: Callable[..., Any],
+    applies: Callable[[Mapping[str, Any]], Any],
+    body: Callable[..., Coroutine[Any, Any, Any]],
+) -> Callable[..., Any]:
+    """The function; calls whose keywords ``applies`` to are made by ``body``, written once for sync and async."""
+    if is_awaited(function):
+
+        @functools.wraps(function)
+        async def acall(*args: Any, **kwargs: Any) -> Any:
+            return await (body(ASYNC, *args, **kwargs) if applies(kwargs) else function(*args, **kwargs))
+
+        return acall
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return run(body(SYNC, *args, **kwargs)) if applies(kwargs) else function(*args, **kwargs)
+
+    return call
+
+
 def keep_wrapping(owner: Any, names: tuple[str, ...], wrap: Callable[[Any], Any]) -> None:
     """Have methods that make another client (``copy``, ``with_options``) make a wrapped one."""
+
+    def wrapping(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def make(*args: Any, **kwargs: Any) -> Any:
+            return wrap(function(*args, **kwargs))
+
+        return make
+
     for name in names:
         if hasattr(owner, name):
-            set_method(owner, name, _wrapping(unbound(getattr(owner, name)), wrap))
-
-
-def _wrapping(function: Callable[..., Any], wrap: Callable[[Any], Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        return wrap(function(*args, **kwargs))
-
-    return make
+            set_method(owner, name, wrapping(unbound(getattr(owner, name))))
 
 
 def with_special_methods(thing: T, methods: Mapping[str, Callable[..., Any]]) -> T:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compacter.call.arguments import Arguments, Binding, characters_sent
+from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, characters_sent, whole
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
@@ -36,7 +36,7 @@ _ORIGINAL = "_compacter_original"
 class Contents(Binding):
     """``generate_content``: all but model and contents is in ``config``, a dict or the SDK's object."""
 
-    def messages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def messages(self, args: Args, kwargs: Options) -> Any:
         """A list of contents. Strings and parts without a role are one user message: nothing to compact."""
         found = Binding.messages(self, args, kwargs)
         if isinstance(found, (list, tuple)) and not any(
@@ -45,37 +45,24 @@ class Contents(Binding):
             return None
         return found
 
-    def replace(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        messages: Sequence[Message],
-        options: Mapping[str, object],
-    ) -> Arguments:
+    def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
         """The same call with other contents, and with some options of ``config`` changed."""
         args, changed = Binding.replace(self, args, kwargs, messages, {})
         if options:
             changed["config"] = _configured(kwargs.get("config"), options)
         return args, changed
 
-    def output_limit(self, kwargs: Mapping[str, Any]) -> tuple[str, int | None]:
+    def output_limit(self, kwargs: Options) -> tuple[str, int | None]:
         """``max_output_tokens`` of ``config``."""
         value = _option(kwargs.get("config"), _LIMIT)
         return _LIMIT, value if isinstance(value, int) else None
 
-    def overhead(self, kwargs: Mapping[str, Any]) -> int:
+    def overhead(self, kwargs: Options) -> int:
         """System instruction, tools and schemas."""
         beside = (_option(kwargs.get("config"), name) for name in _BESIDE)
         return sum(map(characters_sent, beside))
 
-    def summary_call(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        wire: MessageFormat,
-        prompt: Sequence[Mapping[str, str]],
-        max_tokens: int,
-    ) -> Arguments:
+    def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
         """A request to the same model with a config of its own. Thinking stays off where it was off."""
         given = kwargs.get("config")
         messages, extra = wire.prompt(prompt)
@@ -87,23 +74,16 @@ class Contents(Binding):
             config["store"] = False
         options = {key: value for key, value in kwargs.items() if key == "model"}
         args, changed = Binding.replace(self, args, options, messages, {})
-        return args, {**changed, "config": {**config, **extra, _LIMIT: max_tokens}}
+        return args, {**changed, "config": {**config, **extra, _LIMIT: limit}}
 
     def native_call(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        max_tokens: int,
+        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
         """The call with another end, an answer in plain words, and no function that must be called."""
         given = kwargs.get("config")
-        budget = _option(_option(given, "thinking_config"), "thinking_budget")
-        max_tokens += max(budget, 0) if isinstance(budget, int) else 0
-        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, max_tokens)
-        config = _configured(changed.get("config"), {_LIMIT: max_tokens})
+        limit += whole(_option(_option(given, "thinking_config"), "thinking_budget"))
+        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
+        config = _configured(changed.get("config"), {_LIMIT: limit})
         dropped = [name for name in _NOT_FOR_NATIVE if _option(given, name) is not None]
         mode = _option(_option(_option(given, "tool_config"), "function_calling_config"), "mode")
         if str(getattr(mode, "value", mode)).upper() == "ANY":

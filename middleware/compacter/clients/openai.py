@@ -5,26 +5,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from compacter.call.arguments import Binding, bind
+from compacter.call import streams
+from compacter.call.arguments import Binding, Options, bind, parsed
+from compacter.call.io import IO
+from compacter.call.perform import tell
+from compacter.call.request import usage_of
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
     Copies,
     copied_part,
     copy_client,
+    diverted,
     is_awaited,
     keep_wrapping,
     set_method,
     unbound,
-)
+)  # fmt: skip
 from compacter.clients.raw import looking_into_raw
-from compacter.clients.responses_server import ServerSide, compacting
+from compacter.effects import Reply
+from compacter.events import CompactionEvent
+from compacter.messages.fields import field, listed
 from compacter.messages.format import FormatName
+from compacter.overflow import detect_in_reply
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -36,7 +46,7 @@ COPIES = ("copy", "with_options", "with_middleware")
 class Responses(Binding):
     """``responses.create``: the history may lie with OpenAI, and the call may hold only what is new."""
 
-    def held_elsewhere(self, kwargs: Mapping[str, Any]) -> str | None:
+    def held_elsewhere(self, kwargs: Options) -> str | None:
         """With ``previous_response_id`` or ``conversation`` the history is the server's."""
         for name in ("previous_response_id", "conversation"):
             if kwargs.get(name):
@@ -154,12 +164,10 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
             vendors=True,
             server=server_of(resource),
         )
-        asynchronous = is_awaited(function)
         if method.name != "stream":
-            function = looking_into_raw(function, asynchronous=asynchronous)
-        if method.binding is Responses and hasattr(resource, "compact"):
-            server = ServerSide(unbound(resource.compact), unbound(resource.retrieve))
-            function = compacting(state, function, server, asynchronous=asynchronous)
+            function = looking_into_raw(function)
+        if method.binding is Responses:
+            function = compacting(state, function, resource)
         made[method.name] = method.wrap(state, function, binding)
     for name, wrapped in made.items():
         set_method(resource, name, wrapped)
@@ -174,3 +182,139 @@ def server_of(resource: Any) -> Callable[[], str]:
         return f"{type(client).__module__}.{type(client).__qualname__} {getattr(client, 'base_url', '')}"
 
     return server
+
+
+# -- responses that continue one which the server keeps ----------------------------------------------------------------
+#
+# A call with ``previous_response_id`` sends only what is new. Where the server refuses it as too long, the server is
+# asked to compact the past (https://platform.openai.com/docs/api-reference/responses/compact), and the call is made
+# once more with what comes of that in front of what is new. Function calls that are still waiting for their results are
+# inside the past, where the results could not refer to them: they are taken from the last response and sent along.
+
+_SHARED = (
+    "model", "instructions", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier",
+    "extra_headers", "extra_query", "timeout", "betas",
+)  # fmt: skip
+"""Arguments that ``responses.compact`` takes over from the call, where the installed SDK's has them."""
+_NAME = "responses.compact"
+
+
+def compacting(state: State, function: Function, resource: Any) -> Function:
+    """The function; a call with ``previous_response_id`` that is too long goes on from a compacted past.
+
+    Once, and only where the SDK has ``responses.compact``. What that returns is opaque, so the event has sizes and no
+    summary. Whatever fails after the first refusal, the first refusal is what the caller gets.
+    """
+    if state.options.max_retries == 0 or not hasattr(resource, "compact"):
+        return function
+    compact, retrieve = unbound(resource.compact), unbound(resource.retrieve)
+
+    async def continued(io: IO, resource: Any, /, *args: Any, **kwargs: Any) -> Any:
+        send = functools.partial(function, resource, *args)
+        first = await _attempt(io, state, send, kwargs)
+        if first.token_limit is None:
+            return first.raw
+        try:
+            compacted = await io.call(compact, resource, **_request(kwargs, compact))
+        except Exception as error:  # noqa: BLE001 - the server's first answer is the one to raise
+            return _given_up(first, f"asked the server to compact its history, and {_NAME} failed: {_type(error)}")
+        await tell(state, io, _event(state, kwargs, compacted))
+        had = f"had the server compact its history ({_NAME}), and the request"
+        try:
+            waiting = _waiting(kwargs, compacted)
+            last = await io.call(retrieve, resource, kwargs["previous_response_id"]) if waiting else None
+            second = await _attempt(io, state, send, _continued(kwargs, compacted, _calls(last, waiting)))
+        except Exception as error:  # noqa: BLE001 - as above
+            return _given_up(first, f"{had} that went on from there failed: {_type(error)}")
+        dropped = first if second.token_limit is None else second
+        if dropped.raw is not None:
+            await streams.close(io, dropped.raw)
+        return second.raw if dropped is first else _given_up(first, f"{had} was still too long")
+
+    return diverted(function, lambda kwargs: kwargs.get("previous_response_id"), continued)
+
+
+def _type(error: Exception) -> str:
+    return type(error).__name__
+
+
+def _given_up(refused: Reply, note: str) -> Any:
+    """Raise the refusal's exception, with a note, or give the reply that says so."""
+    if refused.error is None:
+        return refused.raw
+    refused.error.add_note(f"compacter {note}")
+    raise refused.error from None
+
+
+async def _attempt(io: IO, state: State, send: Function, kwargs: Options) -> Reply:
+    """The reply. A stream is looked into until its first content."""
+    try:
+        raw = await io.call(send, **kwargs)
+    except Exception as error:
+        found = state.detect(error)
+        if found is None:
+            raise
+        return Reply(token_limit=found, error=error)
+    if streams.can_be_opened(io, raw):
+        return await streams.opened(io, raw, state.detect)
+    return Reply(raw=raw, token_limit=detect_in_reply(raw))
+
+
+def _request(kwargs: Options, compact: Function) -> dict[str, Any]:
+    known = inspect.signature(compact).parameters
+    request = {name: value for name, value in parsed(kwargs).items() if name in _SHARED and name in known}
+    return {**request, "previous_response_id": kwargs["previous_response_id"]}
+
+
+def _waiting(kwargs: Options, compacted: object) -> frozenset[str]:
+    """Ids of the calls that the new items answer and that stand neither among these nor in what was compacted."""
+    new = kwargs.get("input")
+    items = [*listed(field(compacted, "output")), *(listed(new) if not isinstance(new, str) else ())]
+    answered = {field(item, "call_id") for item in items if str(field(item, "type")).endswith("_output")}
+    called = {field(item, "call_id") for item in items if str(field(item, "type")).endswith("_call")}
+    return frozenset(answered - called - {None})
+
+
+def _calls(response: object, waiting: frozenset[str]) -> list[Any]:
+    """The waiting calls as the last response has them, with the reasoning that belongs to them.
+
+    Raises ``LookupError`` where one is not in it: its result could not be sent.
+    """
+    items = listed(field(response, "output"))
+    calls = [item for item in items if field(item, "call_id") in waiting]
+    if not waiting <= {field(item, "call_id") for item in calls}:
+        raise LookupError("a call that waits for its result is not in the last response")
+    return [item for item in items if item in calls or field(item, "type") == "reasoning"] if calls else []
+
+
+def _continued(kwargs: Options, compacted: object, calls: list[Any]) -> dict[str, Any]:
+    """The call with the compacted past in front of what is new, in place of the reference to the past."""
+    new = kwargs.get("input")
+    items = [{"role": "user", "content": new}] if isinstance(new, str) else listed(new)
+    kept = {name: value for name, value in kwargs.items() if name != "previous_response_id"}
+    return {**kept, "input": [*listed(field(compacted, "output")), *calls, *items]}
+
+
+def _event(state: State, kwargs: Options, compacted: object) -> CompactionEvent:
+    """Sizes are the server's token counts, in characters by what was learnt of the model."""
+    before, after = usage_of(compacted)
+    model = kwargs.get("model")
+    model = model if isinstance(model, str) else None
+    ratio = state.calibration(model).chars_per_token
+    return CompactionEvent(
+        model=model,
+        attempt=1,
+        conversation=str(kwargs["previous_response_id"]),
+        trigger="token_limit",
+        strategy=_NAME,
+        original_data_size=int(before * ratio),
+        compacted_data_size=int(after * ratio),
+        original_tokens=before,
+        compacted_tokens=after,
+        input_tokens=before,
+        output_tokens=after,
+        summarizer_calls=1,
+        ratio=1.0,
+        messages_before=0,
+        messages_after=len(listed(field(compacted, "output"))),
+    )

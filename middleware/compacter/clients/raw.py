@@ -9,15 +9,15 @@ looks for it in any reply.
 
 from __future__ import annotations
 
-import functools
 import json
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
-from compacter.call.arguments import RAW_RESPONSE_HEADER
+from compacter.call.arguments import RAW_RESPONSE_HEADER, Options
+from compacter.call.io import IO
 from compacter.call.streams import has_content
-from compacter.clients.copying import with_special_methods
+from compacter.clients.copying import diverted, with_special_methods
 from compacter.messages.fields import field
 from compacter.overflow import detect_in_reply
 
@@ -26,32 +26,23 @@ _LONGEST_BEGINNING = 1 << 20
 _BEGINNING = "_compacter_beginning"
 
 
-def looking_into_raw(function: Callable[..., Any], *, asynchronous: bool) -> Callable[..., Any]:
+def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
     """The SDK's method; a raw response that it returns is looked into before it is handed out."""
-    if asynchronous:
 
-        @functools.wraps(function)
-        async def acall(self: Any, *args: Any, **kwargs: Any) -> Any:
-            reply = await function(self, *args, **kwargs)
-            return await _alooked(reply) if asks_for_raw(kwargs) else reply
+    async def looked(io: IO, *args: Any, **kwargs: Any) -> Any:
+        return await _looked(io, await io.call(function, *args, **kwargs))
 
-        return acall
-
-    @functools.wraps(function)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        reply = function(self, *args, **kwargs)
-        return _looked(reply) if asks_for_raw(kwargs) else reply
-
-    return call
+    return diverted(function, asks_for_raw, looked)
 
 
-def asks_for_raw(kwargs: Mapping[str, Any]) -> bool:
+def asks_for_raw(kwargs: Options) -> bool:
     """Whether a call is one of ``with_raw_response`` or ``with_streaming_response``."""
     headers = kwargs.get("extra_headers")
     return isinstance(headers, Mapping) and any(str(name).lower() == RAW_RESPONSE_HEADER for name in headers)
 
 
-def _looked(reply: Any) -> Any:
+async def _looked(io: IO, reply: Any) -> Any:
+    """The reply; one that is a refusal says so, and can be closed when it is given up."""
     response = field(reply, "http_response")
     watch = _watch(response)
     if watch is None:
@@ -59,40 +50,23 @@ def _looked(reply: Any) -> Any:
     if getattr(response, "is_stream_consumed", True):
         watch.read(response.content)
     else:
-        source = iter(response.stream)
-        beginning = Beginning(source)
+        rest, step = (aiter(response.stream), anext) if io.asynchronous else (iter(response.stream), next)
+        beginning = Beginning(rest)
         try:
-            for chunk in source:
+            while (chunk := await io.call(step, rest, None)) is not None:
                 beginning.held.append(chunk)
                 if watch.read(chunk):
                     break
         except Exception as error:  # noqa: BLE001 - raised where the body is read
             beginning.error = error
-        _put_back(response.stream, beginning, {"__iter__": _iterate})
+        response.stream.__dict__[_BEGINNING] = beginning
+        with_special_methods(response.stream, _READING[io.asynchronous])
     watch.end()
-    return _marked(reply, watch.refusal, response.close)
-
-
-async def _alooked(reply: Any) -> Any:
-    response = field(reply, "http_response")
-    watch = _watch(response)
-    if watch is None:
-        return reply
-    if getattr(response, "is_stream_consumed", True):
-        watch.read(response.content)
-    else:
-        source = aiter(response.stream)
-        beginning = Beginning(source)
-        try:
-            async for chunk in source:
-                beginning.held.append(chunk)
-                if watch.read(chunk):
-                    break
-        except Exception as error:  # noqa: BLE001 - raised where the body is read
-            beginning.error = error
-        _put_back(response.stream, beginning, {"__aiter__": _aiterate})
-    watch.end()
-    return _marked(reply, watch.refusal, response.aclose)
+    if watch.refusal is not None:
+        vars(reply)["error"] = watch.refusal
+        if not hasattr(reply, "close"):
+            vars(reply)["close"] = response.aclose if io.asynchronous else response.close
+    return reply
 
 
 class Beginning:
@@ -102,11 +76,6 @@ class Beginning:
         self.held: list[bytes] = []
         self.rest = rest
         self.error: Exception | None = None
-
-
-def _put_back(stream: Any, beginning: Beginning, methods: Mapping[str, Callable[..., Any]]) -> None:
-    stream.__dict__[_BEGINNING] = beginning
-    with_special_methods(stream, methods)
 
 
 def _iterate(self: Any) -> Iterator[bytes]:
@@ -127,13 +96,7 @@ async def _aiterate(self: Any) -> AsyncIterator[bytes]:
         yield chunk
 
 
-def _marked(reply: Any, refusal: object, close: Callable[[], Any]) -> Any:
-    """The reply; one that is a refusal says so, and can be closed when it is given up."""
-    if refusal is not None:
-        vars(reply)["error"] = refusal
-        if not hasattr(reply, "close"):
-            vars(reply)["close"] = close
-    return reply
+_READING: tuple[Mapping[str, Callable[..., Any]], ...] = ({"__iter__": _iterate}, {"__aiter__": _aiterate})
 
 
 def _watch(response: Any) -> EventWatch | DocumentWatch | None:

@@ -35,10 +35,18 @@ class Chain:
 
     Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. Where the provider
     has not said how large a request may be, the goal is the size that folding ``compact_ratio`` would leave.
+
+    Args:
+        *strategies: Strategies, functions of a task, or sequences of them.
+
+    Raises:
+        ConfigurationError: None is given, or one is not a strategy.
     """
 
     strategies: tuple[CompactionStrategy, ...]
+    """The strategies, in order."""
     name: str = "chain"
+    """Name that events carry; those of its strategies stand in its place."""
 
     def __init__(self, *strategies: StrategyLike | Sequence[StrategyLike]) -> None:
         given: list[object] = []
@@ -58,11 +66,11 @@ class Chain:
         return any(map(edits, self.strategies))
 
     def compact(self, task: CompactionTask) -> Compacting:
-        """What its strategies have made of the messages; each result is checked before the next strategy gets it."""
+        """What its strategies have made of ``task``; each result is checked before the next strategy gets it."""
         return (yield from self.run(task)).messages
 
     def run(self, task: CompactionTask) -> Flow[Conversation]:
-        """The conversation that its strategies have left; the task's own if they could do nothing."""
+        """The conversation that its strategies have left of ``task``; the task's own if they could do nothing."""
         if task.target is None and len(links_of(self)) > 1:
             task = replace(task, target=_usual_size(task))
         enough = task.target

@@ -16,15 +16,25 @@ _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
 @dataclass(frozen=True, slots=True, init=False)
 class ClearToolResults:
-    """Puts a receipt in place of each tool result larger than ``min_size`` characters, calls and pairs untouched.
+    """Replaces each old, large tool result by a receipt with its size; calls and pairs stay.
 
-    The ``keep_recent`` newest result messages stay, and so do the results of the tools named in ``exclude``.
+    Args:
+        keep_recent: Number of the newest result messages that stay as they are.
+        min_size: Characters from which on a result is large.
+        exclude: Names of tools whose results stay.
+
+    Raises:
+        ConfigurationError: An argument is unusable.
     """
 
     keep_recent: int
+    """Number of the newest result messages that stay."""
     min_size: int
+    """Characters from which on a result is large."""
     exclude: frozenset[str]
+    """Names of tools whose results stay."""
     name: str
+    """``clear_tool_results``."""
     edits: ClassVar[bool] = True
     """Its results hold changed copies of messages, one for one."""
 
@@ -39,7 +49,7 @@ class ClearToolResults:
         object.__setattr__(self, "name", "clear_tool_results")
 
     def compact(self, task: CompactionTask) -> list[Message]:
-        """The list with receipts; messages that carried no large result are the identical objects."""
+        """The list of ``task`` with receipts; messages that carry no large result are the identical objects."""
         form, kinds = task.conversation.format, task.conversation.kinds
         names = form.tool_names(task.messages)
         carriers = [

@@ -47,6 +47,8 @@ class Conversation:
     """Data size of all that the model reads."""
     free: int
     """Data size of what may be folded."""
+    rules: tuple[str, ...] = ()
+    """Rules that the program has declared: they stand in every summary."""
 
     @classmethod
     def of(
@@ -55,8 +57,9 @@ class Conversation:
         format: MessageFormat,  # noqa: A002 - that is what it is
         *,
         pinned: Sequence[int] = (),
+        rules: Sequence[str] = (),
     ) -> Conversation:
-        """Read ``messages``. ``pinned`` are the indexes of those that must stay verbatim. Raises nothing."""
+        """Read ``messages``. ``pinned`` are the indexes of those that must stay verbatim, ``rules`` declared ones."""
         held = tuple(messages)
         outline = format.outline(held)
         kinds, sizes = outline.kinds, outline.sizes
@@ -77,6 +80,7 @@ class Conversation:
             start=start or 0,
             size=sum(sizes),
             free=0,
+            rules=tuple(rules),
         )
         prior = found._summary_message()
         if Kind.USER not in kinds[0 if prior is None else prior + 1 :] and Kind.OTHER in kinds:
@@ -143,7 +147,7 @@ class Conversation:
         """Another list, made of messages of this one and new ones; what was pinned stays pinned."""
         wanted = {id(self.messages[index]) for index in self.pinned}
         pinned = [index for index, message in enumerate(messages) if id(message) in wanted] if wanted else ()
-        return Conversation.of(messages, self.format, pinned=pinned)
+        return Conversation.of(messages, self.format, pinned=pinned, rules=self.rules)
 
     def without_native(self) -> Conversation | None:
         """As if the provider's own compaction could be folded, as the prior summary; ``None`` where it is unreadable.

@@ -24,7 +24,9 @@ class CompactionPlan:
     """
 
     messages: tuple[Message, ...] = field(repr=False)
+    """All messages, in order."""
     wire_format: str
+    """``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``."""
     cut: int
     """Index of the first message of the tail. Everything before it is the head, but for ``held``."""
     held: tuple[int, ...] = ()
@@ -32,14 +34,19 @@ class CompactionPlan:
     prior: int | None = None
     """Index of the summary message that is folded again, if the history has one."""
     original_data_size: int
+    """Characters of all messages."""
     head_size: int
+    """Characters of the messages that would be folded."""
     tail_size: int
-    """Everything that stays verbatim, held messages included."""
+    """Characters of everything that stays verbatim, held messages included."""
     ratio: float
     """Share of the compactable size that the head has."""
     trigger: str = "manual"
+    """``token_limit``, ``threshold`` or ``manual``."""
     strategy: str = ""
+    """Name of the strategy; names joined by ``+`` where there are several."""
     model: str | None = None
+    """The model that is called, where the call names one."""
     conversation: Conversation | None = field(default=None, repr=False, compare=False)
     """The messages as they were read; ``None`` in a plan that was made by hand."""
 

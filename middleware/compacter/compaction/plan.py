@@ -41,6 +41,8 @@ class Job:
     """What names the conversation in events."""
     target: int | None = None
     """What the messages may weigh afterwards."""
+    reserved: int = 0
+    """Of the target, what is left free for quotes; half of what there is at most."""
     found: TokenLimit | None = None
     summary: str | None = None
     """A summary that the caller has made; it replaces the model's."""
@@ -71,6 +73,7 @@ def _cut(options: Options, job: Job, conversation: Conversation) -> int:
     free, need = conversation.free, 0
     if job.target is not None:
         room = max(job.target - (conversation.size - free), 0)
+        room -= min(job.reserved, room // 2)
         need = max(0, free - room + _for_summary(options, job, free, room))
     worth = min(max(need, _WORTH_FOLDING), free)
     return choose_cut(
@@ -98,12 +101,12 @@ def _for_summary(options: Options, job: Job, free: int, room: int) -> int:
     wanted = reserve(options, calibration.window, free, calibration.chars_per_token)
     if (
         job.summary is None
-        and options.ledger_share
         and job.trigger == "manual"
         and any(isinstance(link, Summarize) for link in links_of(options.strategy))
     ):
         return min(wanted, most)
-    return min(wanted, max(room // 2, summary_message.FRAME))
+    declared = sum(len(line) + 1 for line in summary_message.rule_lines(job.conversation.rules))
+    return min(wanted + declared, max(room // 2, summary_message.FRAME + declared))
 
 
 def describe(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:

@@ -14,13 +14,21 @@ from compacter.summary import message as summary_message
 
 @dataclass(frozen=True, slots=True, init=False)
 class Shorten:
-    """Shortens the largest messages until the request fits, never below ``min_size`` characters each.
+    """Shortens the largest messages until the request fits: their beginning and end stay, with a receipt between.
 
-    A system prompt, a pinned message and the last user message are never touched, nor are a call's arguments.
+    A system prompt, a pinned message and the last user message are never changed, nor are a call's arguments.
+
+    Args:
+        min_size: Characters that each message keeps at least, from 100 on.
+
+    Raises:
+        ConfigurationError: ``min_size`` is unusable.
     """
 
     min_size: int
+    """Characters that each message keeps at least."""
     name: str
+    """``shorten``."""
     edits: ClassVar[bool] = True
     """Its results hold changed copies of messages, one for one."""
 
@@ -30,7 +38,7 @@ class Shorten:
         object.__setattr__(self, "name", "shorten")
 
     def compact(self, task: CompactionTask) -> list[Message]:
-        """The list with its largest messages shortened, the largest first, no more than needed."""
+        """The list of ``task`` with its largest messages shortened, the largest first, no more than needed."""
         sizes = task.conversation.sizes
         goal = task.target if task.target is not None else int(sum(sizes) * 0.5)
         ceiling = self._ceiling(sizes, task.protected, goal)

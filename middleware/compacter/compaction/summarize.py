@@ -13,8 +13,8 @@ from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
 from compacter.messages.parts import Part
-from compacter.summary import checks, chunks, prompt, rules, sections
-from compacter.summary.message import FRAME, Summary
+from compacter.summary import checks, prompt, rules, sections
+from compacter.summary.message import FRAME, Summary, rule_lines
 from compacter.summary.timeline import timeline
 
 if TYPE_CHECKING:
@@ -55,6 +55,10 @@ class NoSummaryError(Exception):
         self.cause = cause
 
 
+class RulesTooLongError(NoSummaryError):
+    """The declared rules leave no summary that would be smaller than what it replaces. Internal."""
+
+
 def summary_tokens(maximum: int, window: int | None, head_size: int, chars_per_token: float) -> int:
     """Tokens a summary may have: the option, capped to a fair share of a known window and to what it replaces."""
     tokens = min(maximum, window // _WINDOW_SHARE) if window else maximum
@@ -78,6 +82,7 @@ def room(task: CompactionTask) -> int:
     if task.target is None:
         return smaller
     left = task.target - task.plan.tail_size - FRAME
+    left -= min(task.job.reserved, max(left, 0) // 2)
     if left < 0 and task.plan.trigger == "manual":
         left = task.target * 3 // 4
     return min(smaller, left)
@@ -85,6 +90,7 @@ def room(task: CompactionTask) -> int:
 
 def summarized(task: CompactionTask) -> Asking:
     """The summary that the settings ask for. Raises ``NoSummaryError``."""
+    _check_rules(task)
     given = task.summary
     if given is not None:
         fault = checks.fault(given, limit=room(task), entries=())
@@ -99,6 +105,19 @@ def summarized(task: CompactionTask) -> Asking:
     return (yield from _by_model(task, entries))
 
 
+def _check_rules(task: CompactionTask) -> None:
+    """Refuse to fold where the declared rules do not fit: leaving one out would be worse.
+
+    Raises ``CompactionError`` where they alone exceed the window, else ``RulesTooLongError``.
+    """
+    size = sum(len(line) + 1 for line in rule_lines(task.conversation.rules))
+    tokens = int(size / task.chars_per_token)
+    if task.window is not None and tokens >= task.window:
+        raise CompactionError(f"the option rules takes about {tokens} tokens, and the window has {task.window}")
+    if size > max(0, room(task)):
+        raise RulesTooLongError(f"rules: the declared rules take {size} characters, a summary may have {room(task)}")
+
+
 def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
     so_far = _start(task, entries)
     budget, tokens = _sizes(task, _known(so_far), entries)
@@ -106,7 +125,7 @@ def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
         whole = yield from _natively(task, entries, so_far, tokens)
         if whole is not None:
             return _filled(task, entries, whole, tokens)
-    pending = [tuple(entries)] if budget is None else list(chunks.split(entries, budget))
+    pending = [tuple(entries)] if budget is None else list(prompt.chunks(entries, budget))
     while pending:
         try:
             so_far = yield from _updated(task, pending[0], so_far, tokens)
@@ -116,7 +135,7 @@ def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
             smaller = _halved(task, error, pending[0])
             if smaller is None:
                 raise NoSummaryError(f"the summarizer raised {type(error).__name__}", error) from error
-            pending = list(chunks.split([entry for chunk in pending for entry in chunk], smaller))
+            pending = list(prompt.chunks([entry for chunk in pending for entry in chunk], smaller))
         else:
             pending.pop(0)
     return _filled(task, entries, so_far, tokens)
@@ -140,7 +159,7 @@ def _updated(task: CompactionTask, chunk: Sequence[Part], so_far: Summary, token
     """
     fault = ""
     # The words of a small model get half of the room: quoted lines say more in the other half.
-    asked = tokens // 2 if task.window is not None and task.window <= _SMALL_WINDOW else tokens
+    asked = tokens // 2 if _is_small(task) else tokens
     for short, words in ((None, asked), (True, asked // 2)):
         messages = prompt.build(
             chunk, prior=_known(so_far), template=task.options.summary_prompt, max_tokens=words, short=short
@@ -164,6 +183,8 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
         refused=answer.refused,
         called_tool=answer.called_tool,
     )
+    if not fault and _is_small(task) and checks.is_invented(text, [*(part.text for part in chunk), _known(so_far)]):
+        fault = "the summary has hardly a word of the conversation"
     if fault:
         return fault
     text = _redacted(task.options, text)
@@ -179,9 +200,15 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
         chunk,
         prior=before or {"task": (so_far.story,)},
         rules=so_far.rules,
+        rule_room=max(0, room(task) // _RULE_SHARE),
     )
     task.tally.unverified += checked.dropped
     return replace(so_far, story=sections.render(checked.sections), rules=checked.rules)
+
+
+def _is_small(task: CompactionTask) -> bool:
+    """Whether the model has a small window, as small models have."""
+    return task.window is not None and task.window <= _SMALL_WINDOW
 
 
 def _by_hand_elsewhere(task: CompactionTask) -> bool:
@@ -221,7 +248,7 @@ def _sizes(task: CompactionTask, known: str, entries: Sequence[Part]) -> tuple[i
 
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
     """
-    whole = sum(map(chunks.size, entries)) + 1
+    whole = sum(map(prompt.size, entries)) + 1
     tokens = summary_tokens(task.options.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
     window = task.summarizer_window or task.window
     if window is None:
@@ -241,7 +268,7 @@ def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Part]) -> in
     """Half the characters of a chunk that was too long for the summarizer, or ``None`` for any other error."""
     if task.options.detector(error) is None:
         return None
-    half = sum(map(chunks.size, chunk)) // 2
+    half = sum(map(prompt.size, chunk)) // 2
     return half if half >= _SMALLEST_CHUNK else None
 
 
@@ -250,7 +277,7 @@ def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tok
 
     So the room buys as much as without a model, however little that one says.
     """
-    if not task.options.ledger_share or task.summary is not None:
+    if task.summary is not None:
         return replace(summary, quoted="")
     allowed = room(task)
     if task.target is None or task.plan.trigger != "manual":
@@ -258,16 +285,14 @@ def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tok
     left = allowed - len(replace(summary, quoted="").text)
     if left < _WORTH_FILLING:
         return replace(summary, quoted="")
-    quoted, _ = rules.divide(timeline(entries, left, summary.quoted))
-    return replace(summary, quoted=quoted)
+    return replace(summary, quoted=timeline(entries, left, summary.quoted, summary.rules))
 
 
 def _fillable(task: CompactionTask, tokens: int) -> int:
     """Characters up to which quoted lines fill a summary of at most ``tokens`` in a wrapped call."""
     if task.window is None:
         return task.plan.head_size // _UNKNOWN_SHARE
-    small = task.window <= _SMALL_WINDOW
-    most = tokens if small else min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
+    most = tokens if _is_small(task) else min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
     return min(int(most * task.chars_per_token), task.plan.head_size // _HEAD_SHARE)
 
 
@@ -288,16 +313,19 @@ def extracted(task: CompactionTask) -> Summary:
     # A model's earlier words stay as they are where they leave room for what came since.
     story = prior.story if 2 * len(prior.story) <= budget else ""
     before = prior.quoted if story else f"{prior.story}\n{prior.quoted}".strip()
-    text = timeline(task.entries(), budget - len(story), before, prior.rules)
-    if not (text or story):
+    entries = task.entries()
+    lines = _rules(task, entries, prior, budget)
+    left = budget - sum(len(line) + 1 for line in lines) - len(story)
+    quoted = timeline(entries, left, before, lines)
+    if not (quoted or story or lines):
         raise NoSummaryError("nothing can be read in the head")
-    quoted, lines = rules.divide(text)
-    return Summary(story, tuple(lines), (), quoted)
+    return Summary(story, lines, (), quoted)
 
 
-def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary) -> tuple[str, ...]:
-    """The lines of the user's rules: of the prior summary, and those that code finds."""
-    return tuple(rules.lines(entries, prior.rules, budget=max(0, room(task) // _RULE_SHARE)))
+def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary, most: int | None = None) -> tuple[str, ...]:
+    """The lines of the user's rules: declared, of the prior summary, and those that code finds."""
+    share = (room(task) if most is None else most) // _RULE_SHARE
+    return tuple(rules.lines(entries, prior.rules, task.conversation.rules, max(0, share)))
 
 
 def fall_back(task: CompactionTask) -> list[Message] | None:
@@ -335,9 +363,10 @@ class Summarize:
     """
 
     name: str = "summarize"
+    """Name that events carry."""
 
     def compact(self, task: CompactionTask) -> Generator[Effect[Any], Any, list[Message]]:
-        """The list with a summary message. Raises ``CompactionError`` when there is none and no fallback."""
+        """The list of ``task`` with a summary message. Raises ``CompactionError`` where none can be had."""
         if not task.plan.folded:
             return list(task.messages)
         try:
@@ -360,6 +389,8 @@ class Summarize:
 
     @staticmethod
     def _without(task: CompactionTask, failure: NoSummaryError) -> list[Message]:
+        if isinstance(failure, RulesTooLongError) and task.options.fallback:
+            return list(task.messages)
         if task.summary is not None or not task.options.fallback:
             told = f": {failure.cause}" if failure.cause else ""
             raise CompactionError(f"no summary could be had: {failure}{told}") from failure.cause

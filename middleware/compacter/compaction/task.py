@@ -14,8 +14,8 @@ from compacter.messages.format import Message
 from compacter.messages.parts import Part
 from compacter.messages.steps import Kind
 from compacter.redaction import decode_escapes
-from compacter.summary.message import Summary, compose, parse
-from compacter.summary.words import flat
+from compacter.summary.message import Summary, compose, parse, rule_lines
+from compacter.summary.sentences import flat
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
@@ -44,11 +44,15 @@ class CompactionTask:
     """One compaction, as a strategy sees it. Sizes are data sizes in characters; messages are read only."""
 
     plan: CompactionPlan
+    """What would be folded, and where the cut is."""
     conversation: Conversation
     """The messages as they were read: kinds, sizes, steps, and what must come out verbatim (``protected``)."""
     options: Options
+    """The options of the ``Compacter``."""
     job: Job
+    """What asked for the compaction. Internal."""
     alternate: bool
+    """Whether user and assistant must alternate in the result."""
     target: int | None = None
     """Characters that the result may have at most, where that is known."""
     chars_per_token: float = 4.0
@@ -64,6 +68,7 @@ class CompactionTask:
     chosen: bool = False
     """Whether a hook has set the cut of the plan: then it holds for every strategy."""
     tally: Tally = field(default_factory=Tally, repr=False)
+    """What the compaction has cost so far. Internal."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -81,15 +86,27 @@ class CompactionTask:
         return self.conversation.protected
 
     def size(self, messages: Sequence[Message] | None = None) -> int:
-        """Data size of ``messages`` (all of the task's by default), in characters."""
+        """Data size in characters.
+
+        Args:
+            messages: The messages to measure; ``None``: all of the task's.
+        """
         return self.conversation.size if messages is None else sum(map(self.conversation.format.size, messages))
 
     def fits(self, messages: Sequence[Message]) -> bool:
-        """Whether ``messages`` reach the target; True where no target is known."""
+        """Whether messages reach the target; True where no target is known.
+
+        Args:
+            messages: The list that a strategy would return.
+        """
         return self.target is None or self.size(messages) <= self.target
 
     def entries(self, messages: Sequence[Message] | None = None) -> list[Part]:
-        """What can be read in the head, or in ``messages``; no reasoning, no prior summary, secrets redacted."""
+        """What can be read in the head; no reasoning, no prior summary, ``redact`` applied.
+
+        Args:
+            messages: Messages to read in place of the head.
+        """
         redact, conversation, prior = self.options.redact, self.conversation, self.plan.prior
         found: list[Part] = []
         if messages is not None:
@@ -122,16 +139,24 @@ class CompactionTask:
             return Summary()
 
     def fold(self, summary: Summary | str) -> list[Message]:
-        """The compacted list with a message of this summary in place of the head."""
+        """The compacted list, with a summary message in place of the head.
+
+        Args:
+            summary: The text of the summary.
+        """
         folded = set(self.plan.folded)
         keep = [index for index in range(len(self.messages)) if index not in folded]
         return self._assembled(keep, summary if isinstance(summary, Summary) else Summary(summary))
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
-        """The compacted list of the messages at ``indexes``, what must stay, and a note in a summary message.
+        """The compacted list of some messages, what must stay, and a note in a summary message.
 
-        Tool partners of a kept message are kept too, so no pair is ever broken. A prior summary is kept:
-        below the note, whose place is taken by the note of the next time, or as it is where there is no note.
+        Tool partners of a kept message are kept too, so no pair is ever broken. A prior summary is kept: below the
+        note, which the next note replaces, or as it is where there is no note.
+
+        Args:
+            indexes: Positions of the messages to keep.
+            note: One line that says what was left out; empty: no summary message.
         """
         wanted = set(indexes)
         summary = self.prior() or Summary()
@@ -147,6 +172,11 @@ class CompactionTask:
         return self._assembled(keep, replace(summary, notes=(flat(note),)) if note else None)
 
     def _assembled(self, keep: Sequence[int], summary: Summary | None) -> list[Message]:
+        if summary is not None:
+            # Whatever the strategy: declared rules stand in every summary.
+            declared = rule_lines(self.conversation.rules)
+            rules = (*declared, *(line for line in summary.rules if line not in declared))
+            summary = replace(summary, rules=rules)
         self.tally.summary, self.tally.ledger = (summary.prose, summary.verbatim) if summary else ("", "")
         message = None if summary is None else self.conversation.format.say("user", compose(summary))
         return assemble(self.conversation, keep, message, alternate=self.alternate)
@@ -170,8 +200,8 @@ class CompactionStrategy(Protocol):
     * What is ``task.protected`` is in it, tool calls keep their results and results their calls, and it is smaller
       than what came in. The list as it came in, unchanged, means that there is nothing this strategy can do.
     * It may raise. Whatever it raises (``CompactionError`` excepted, which goes to the caller), and a result that
-      breaks one of these promises, is told in a ``CompactionFailed`` event and never sent; the option ``fallback`` is
-      used.
+      breaks one of these promises, is reported in a ``CompactionFailed`` event and never sent; the option ``fallback``
+      is used.
     """
 
     @property
@@ -180,7 +210,11 @@ class CompactionStrategy(Protocol):
         ...
 
     def compact(self, task: CompactionTask) -> Sequence[Message] | Compacting:
-        """The compacted list, or a generator of effects that returns it."""
+        """The compacted list, or a generator of effects that returns it.
+
+        Args:
+            task: The messages, their sizes, the goal, and the methods that make a new list.
+        """
         ...
 
 

@@ -17,14 +17,15 @@ class Truncate:
     """Replaces the head by a note that says how many messages are gone. A prior summary stays, below that note."""
 
     name: str = "truncate"
+    """Name that events carry."""
 
     def compact(self, task: CompactionTask) -> list[Message]:
-        """The list without its head."""
+        """The list of ``task`` without its head."""
         return self.noted(task, task.prior() or Summary())
 
     @staticmethod
     def noted(task: CompactionTask, summary: Summary) -> list[Message]:
-        """The list without its head; ``summary``, which is what was known before, stands below the note."""
+        """The list of ``task`` without its head; ``summary``, what was known before, is put below the note."""
         dropped = len(task.plan.folded) - (task.plan.prior is not None)
         if not dropped:
             return list(task.messages)

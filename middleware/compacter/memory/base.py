@@ -73,7 +73,7 @@ class Memory(Protocol):
         ...
 
     def save(self, record: Record) -> None:
-        """Keep a record.
+        """Keep ``record``.
 
         * One with the same ``record.id`` is replaced.
         * Found by the next ``find`` of this process; by other processes when they can see it.
@@ -114,14 +114,19 @@ class BaseMemory(Memory):
         self._lock = Lock()
 
     def empty(self) -> bool:
-        """Whether there is certainly no record, told without waiting. A call does nothing for an empty memory."""
+        """Whether there is certainly no record, known without waiting. A call does nothing for an empty memory."""
         return False
 
     def attach(self, key: str, value: object, size: int) -> None:
         """Keep an object beside the records, in this process only: something that is quicker found than made again.
 
-        ``size`` is what it keeps alive, in bytes. The least recently used are dropped where all of them together would
-        take more than the memory's bytes; one that is too large by itself is not kept. ``key`` replaces what it named.
+        The least recently used are dropped where all of them together would take more than the memory's bytes; one that
+        is too large by itself is not kept.
+
+        Args:
+            key: Name by which it is found; what it named before is replaced.
+            value: The object.
+            size: Bytes that it keeps alive.
         """
         with self._lock:
             self._attached.pop(key, None)
@@ -131,7 +136,7 @@ class BaseMemory(Memory):
                     self._attached.popitem()
 
     def attached(self, key: str) -> object | None:
-        """What was attached under this key; ``None`` when it was dropped, or never was."""
+        """What was attached under this ``key``; ``None`` where it was dropped, or never was."""
         with self._lock:
             found = self._attached.get(key)
             return found[0] if found is not None else None
@@ -145,15 +150,15 @@ class OwnMemory(BaseMemory):
         self.memory = memory
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """As :meth:`Memory.find`."""
+        """All records under any of these ``keys``, as :meth:`Memory.find`."""
         return self.memory.find(keys)
 
     def save(self, record: Record) -> None:
-        """As :meth:`Memory.save`."""
+        """Keep ``record``, as :meth:`Memory.save`."""
         self.memory.save(record)
 
     def claim(self, key: str, seconds: float) -> Claim | None:
-        """As :meth:`Memory.claim`."""
+        """The right to make the summary named by ``key`` for ``seconds``, as :meth:`Memory.claim`."""
         return self.memory.claim(key, seconds)
 
 
@@ -165,10 +170,16 @@ def base_memory(memory: Memory) -> BaseMemory:
 class InProcessMemory(BaseMemory):
     """Keeps the most recently used records of this process: the default.
 
-    ``max_entries`` bounds their number, ``max_bytes`` all that the memory keeps alive, in bytes: the records and, in
-    the room that they leave, what recognises a long history quickly. Thread-safe; may be shared by several
-    ``Compacter``; a forked child goes on with a copy of its own. Raises ``ConfigurationError`` for a bound that is no
-    whole number from 1 on. Its methods raise nothing.
+    Thread-safe; may be shared by several ``Compacter``; a forked child goes on with a copy of its own. Its methods
+    raise nothing.
+
+    Args:
+        max_entries: Number of records, from 1 on.
+        max_bytes: Bytes that the memory keeps alive, from 1 on: the records and, in the room that they leave, what
+            recognises a long history quickly.
+
+    Raises:
+        ConfigurationError: A bound is not a whole number from 1 on.
     """
 
     blocking = False
@@ -191,12 +202,12 @@ class InProcessMemory(BaseMemory):
         return f"InProcessMemory(max_entries={self.max_entries}, max_bytes={self.max_bytes})"
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these keys."""
+        """All records under any of these ``keys``."""
         with self._lock:
             return [self._records[name][0] for key in keys for name in self._ids.get(key, ())]
 
     def save(self, record: Record) -> None:
-        """Keep a record, and drop the least recently used where there are too many.
+        """Keep ``record``, and drop the least recently used where there are too many.
 
         One that is larger than ``max_bytes`` is not kept.
         """
@@ -221,7 +232,7 @@ class InProcessMemory(BaseMemory):
                 self._attached.popitem()
 
     def claim(self, key: str, seconds: float) -> Claim:  # noqa: ARG002
-        """Always granted: threads and tasks of this process wait for each other by ``flights``."""
+        """Always granted, whatever ``key`` and ``seconds``: threads and tasks wait for each other by ``flights``."""
         return Lease(0, lambda: False, lambda: None)
 
     def clear(self) -> None:

@@ -22,6 +22,13 @@ _LONG = 2_048
 """Characters from which a text is compared by its hash instead of being kept."""
 
 
+class View(list[Message]):
+    """A view of a history, and the record that it follows from."""
+
+    record = ""
+    """The ``id`` of that record."""
+
+
 class Matcher:
     """A memory as calls use it: by conversation instead of by key. Thread-safe.
 
@@ -42,7 +49,7 @@ class Matcher:
         self._alternate = alternate
         self._on_unencodable = on_unencodable
 
-    def view(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> list[Message] | None:
+    def view(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
         """The messages with their longest remembered prefix compacted, or ``None``."""
         if not messages or self.memory.empty():
             return None
@@ -62,13 +69,17 @@ class Matcher:
                 if layout is not None:
                     view = _view(layout, history, form.alternates if self._alternate is None else self._alternate)
                     if view is not None:
+                        view.record = record.id
                         return view
             except Exception as error:  # noqa: BLE001 - as above; another record may be of what comes before it
                 self._unencodable(error)
         return None
 
-    def remember(self, scope: str, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> None:
-        """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``."""
+    def remember(self, scope: str, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> str:
+        """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``.
+
+        Returns the ``id`` of the record; empty where there can be none.
+        """
         try:
             history = _History(form, before)
             record = _record_of(scope, history, after)
@@ -76,12 +87,14 @@ class Matcher:
                 self._recognise(record, history)
         except Exception as error:  # noqa: BLE001 - as above
             self._unencodable(error)
-            return
-        if record is not None:
-            try:
-                self.memory.save(record)
-            except Unencodable as error:
-                self._unencodable(error)
+            return ""
+        if record is None:
+            return ""
+        try:
+            self.memory.save(record)
+        except Unencodable as error:
+            self._unencodable(error)
+        return record.id
 
     def _unencodable(self, error: Exception) -> None:
         tell, self._on_unencodable = self._on_unencodable, None
@@ -261,7 +274,7 @@ def _laid_out(record: Record, history: _History) -> _Layout:
     return _Layout(tuple(items), index - first + 1, user_stays)
 
 
-def _view(layout: _Layout, history: _History, alternate: bool) -> list[Message] | None:  # noqa: FBT001 - not public
+def _view(layout: _Layout, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
     """The view of this history.
 
     ``None`` where what follows the boundary does not go with what was put before it: summary and filler were made for
@@ -281,7 +294,7 @@ def _view(layout: _Layout, history: _History, alternate: bool) -> list[Message] 
         return None
     if alternate and following == ends_with != ended_with and following in ("user", "assistant"):
         return None
-    return [*messages[:first], *head, *messages[end:]]
+    return View([*messages[:first], *head, *messages[end:]])
 
 
 def _comparable(value: Json) -> Json:

@@ -66,7 +66,7 @@ class Record:
     digest: str
     """Of the content of everything before the boundary that is not kept."""
     last: str
-    """Digest of the last of these alone: tells most histories apart without reading them whole."""
+    """Digest of the last of these alone: distinguishes most histories without reading them whole."""
     folded_user: int = -1
     """Position of the last genuine user message that is not kept; -1 when there is none."""
 
@@ -106,7 +106,7 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Record | None:
-        """The record; ``None`` for what is of another version, was altered since it was sealed, or is no record."""
+        """The record; ``None`` for a ``text`` of another version, one that was altered, or one that is not a record."""
         try:
             version, seal, body = (text if isinstance(text, str) else str(text, "ascii")).split(" ", 2)
             if version != str(VERSION) or seal != _seal(body):

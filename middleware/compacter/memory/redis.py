@@ -25,19 +25,24 @@ _SCHEMES = ("redis", "rediss", "unix")
 
 
 class RedisMemory(BaseMemory, ForkAware):
-    """Keeps records in a Redis, under keys that begin with ``namespace``.
+    """Keeps records in a Redis server.
 
-    ``url`` is ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
-    retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, or what ``Sentinel.master_for`` returns. It is not
-    closed here. Async calls use it from a thread, so it is no asyncio client.
+    Thread-safe, and safe among processes and machines. Nothing is connected before the first use. What goes wrong
+    raises ``redis.RedisError`` or ``MemoryUnavailable`` from a method; a call then goes on without the memory, and the
+    server is left alone for five seconds. The server holds the text of summaries: whoever can write to it can change
+    what models read.
 
-    A record that nobody used for ``ttl`` seconds is forgotten. Thread-safe, and safe among processes and machines.
-    Nothing is connected before the first use. An operation that takes longer than ``deadline`` seconds raises
-    ``MemoryUnavailable``, which costs a call nothing but the memory; after a failure the server is left alone for five
-    seconds. ``redis.RedisError`` passes.
+    Args:
+        url: ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
+            retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, or what ``Sentinel.master_for`` returns. It
+            is not closed here. Async calls use it from a thread, so it cannot be an asyncio client.
+        ttl: Seconds after which a record that nobody used is forgotten.
+        namespace: Text that all keys begin with.
+        deadline: Seconds that one operation may take, however slowly the server answers.
 
-    Raises ``ImportError`` without the ``redis`` package, ``ConfigurationError`` for a bad argument. The server holds
-    the text of summaries: whoever can write to it can change what models are told.
+    Raises:
+        ImportError: The package ``redis`` is not installed.
+        ConfigurationError: An argument is unusable.
     """
 
     def __init__(
@@ -70,7 +75,7 @@ class RedisMemory(BaseMemory, ForkAware):
         return f"RedisMemory(ttl={self.ttl}, namespace={self.namespace!r})"
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these keys; what was altered since it was saved is left out."""
+        """All records under any of these ``keys``; what was altered since it was saved is left out."""
         pipeline = self._client.pipeline(transaction=False)
         for key in keys:
             pipeline.hvals(self._records(key))
@@ -87,7 +92,7 @@ class RedisMemory(BaseMemory, ForkAware):
         return found
 
     def save(self, record: Record) -> None:
-        """Keep a record; one with the same ``id`` is replaced."""
+        """Keep ``record``; one with the same ``id`` is replaced."""
         name, body = self._records(record.key), record.to_json()
         self._run(lambda: self._save(name, record.id, body))
 
@@ -111,7 +116,7 @@ class RedisMemory(BaseMemory, ForkAware):
     def claim(self, key: str, seconds: float) -> Lease | None:
         """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
 
-        It is renewed every half second; that of a process that has died runs out after two.
+        For ``seconds`` at most. It is renewed every half second; that of a process that has died runs out after two.
         """
         # Asked from several threads: the lock's token must not belong to one of them.
         lock = self._client.lock(

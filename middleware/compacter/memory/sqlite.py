@@ -42,20 +42,25 @@ _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class SQLiteMemory(BaseMemory):
-    """Keeps records in the SQLite file at ``path``; it is made where there is none, for its owner only.
+    """Keeps records in a SQLite file; it is made where there is none, readable by its owner only.
 
-    At most ``max_entries``, the least recently used dropped; one that nobody used for ``ttl`` seconds is forgotten
-    (``None``: never). Thread-safe, and safe among processes of one machine and across forks (it uses a write-ahead log:
-    no network file system, see https://www.sqlite.org/wal.html); ``":memory:"`` is a database of this object alone.
+    Thread-safe, and safe among processes of one machine and across forks. It uses a write-ahead log, so the file must
+    not lie on a network file system: https://www.sqlite.org/wal.html
 
-    Raises ``ConfigurationError`` at construction where the file cannot be opened, is no database, belongs to another
-    program, or was made by a newer version. One that an older version made is emptied, a damaged one of its own is
-    replaced by a fresh one: all it held can be made again.
+    A file that an older version made is emptied, a damaged one of its own is replaced by a fresh one: all it held can
+    be made again. What goes wrong after opening raises ``sqlite3.Error`` or ``MemoryUnavailable`` from a method; a call
+    then goes on without the memory, which is left alone for five seconds. Records are found while another process is
+    writing. The file holds the text of summaries: whoever can write to it can change what models read.
 
-    What goes wrong later raises ``sqlite3.Error`` or ``MemoryUnavailable``, which costs a call nothing but the memory.
-    No operation takes longer than ``deadline`` seconds, whoever has locked the file; after a failure the file is left
-    alone for five seconds. While another process is writing, records are found all the same. The file holds the text
-    of summaries: whoever can write to it can change what models are told.
+    Args:
+        path: The file; ``":memory:"`` for a database of this object alone.
+        max_entries: Number of records, from 1 on; the least recently used are dropped.
+        ttl: Seconds after which a record that nobody used is forgotten; ``None``: never.
+        deadline: Seconds that one operation may take, even where another process has locked the file.
+
+    Raises:
+        ConfigurationError: The file cannot be opened, is not a database, belongs to another program, or was made by a
+            newer version.
     """
 
     def __init__(
@@ -87,7 +92,7 @@ class SQLiteMemory(BaseMemory):
         return f"SQLiteMemory({self.path!r}, max_entries={self.max_entries}, ttl={self.ttl})"
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these keys; what was altered since it was saved is left out."""
+        """All records under any of these ``keys``; what was altered since it was saved is left out."""
         now = time.time()
         marks = ",".join("?" * len(keys))
         with self._reading.use() as connection:
@@ -101,7 +106,7 @@ class SQLiteMemory(BaseMemory):
         return [record for record in records if record is not None]
 
     def save(self, record: Record) -> None:
-        """Keep a record; one with the same ``id`` is replaced."""
+        """Keep ``record``; one with the same ``id`` is replaced."""
         body = record.to_json()
         now = time.time()
         with self._writing.use() as connection, _transaction(connection):
@@ -120,7 +125,7 @@ class SQLiteMemory(BaseMemory):
     def claim(self, key: str, seconds: float) -> Lease | None:
         """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
 
-        It is renewed every half second; that of a process that has died runs out after two.
+        For ``seconds`` at most. It is renewed every half second; that of a process that has died runs out after two.
         """
         owner, now = secrets.token_hex(16), time.time()
         lease, end = min(seconds, LEASE), time.monotonic() + self.deadline

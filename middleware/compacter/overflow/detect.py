@@ -1,35 +1,96 @@
-"""What the rest of the package, and its users, ask the detector.
+"""Whether an error, or a reply, means that the request is too long for the model.
 
-The patterns take a tenth of a second to compile. They are imported when the first error is read, not before.
+A text is read sentence by sentence. A sentence with a veto is no evidence; of the others the last clear statement
+decides, because an error that lists its tries ends with the one that counts. Between a rate limit and a token limit
+doubt speaks for the rate limit: folding the history would not help.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+import re
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple
 
-if TYPE_CHECKING:
-    from compacter.overflow.rules import Verdict
+from compacter.overflow.numbers import NUMBER_WORDS, TokenLimit, measure
+from compacter.overflow.signals import MAX_EXCEPTIONS, NETWORK, Signals, handled, reasons, siblings, signals_of
+from compacter.overflow.table import LIMITS, Row, Table, compiled
+from compacter.overflow.text import Span, fold, normalise, sentences
+from compacter.overflow.vetoes import VETOES
 
-Kind = Literal["input", "input_plus_output"]
+ROWS: Final[tuple[Row, ...]] = (*LIMITS, *VETOES, *NUMBER_WORDS)
+"""The whole table."""
+
+# Rules: meanings that state a token limit together, in one sentence; after a comma stands another way to meet the rule.
+_CLEAR: Final = {
+    "code in the text": "code",
+    "context exceeded": "context + exceed, context + too long",
+    "context full": "context + full, subject + model + full, subject + token + full",
+    "tokens exceed a limit": (
+        "token + exceed + limit, token + exceed + subject, token + exceed + request, subject + exceed + limit + model"
+    ),
+    "too many tokens": "too many + subject, too many + request, too many + limit",
+    "too long in tokens": "too long + subject + token, too long + subject + model, too long + request + token",
+    "bound on the input": (
+        "bound + subject + token, bound + subject + length, bound + sum + length, bound + sum + subject"
+        ", bound + context + model"
+    ),
+}
+# These count only where no sentence of the text has a veto.
+_LIKELY: Final = {
+    "input and output exceed": "subject + output + exceed",
+    "subject too long": "too long + subject",
+    "request too long": "too long + request + model",
+    "too many tokens": "too many",
+    "subject exceeds a limit": "subject + exceed + model, subject + exceed + limit + length",
+    "bound on the context": "bound + context",
+    "advice": "reduce + subject",
+}
+_RULES: Final = tuple(
+    (name, name_of is _CLEAR, tuple(frozenset(each.split(" + ")) for each in ways.split(", ")))
+    for name_of in (_CLEAR, _LIKELY)
+    for name, ways in name_of.items()
+)
+_MEANINGS: Final = frozenset(meaning for _, _, ways in _RULES for way in ways for meaning in way)
+
+_OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407))
+"""Statuses that mean something else, whatever the text says."""
+_BUSY_STATUS: Final = frozenset((408, 409, 429, 502, 503, 504, 529))
+"""Statuses of a busy server. A gateway may pass a token limit on with one: both numbers must then be stated."""
+_BUSY_TYPE: Final = re.compile(r"ratelimit|toomanyrequests|overloaded|unavailable")
+_OTHER_CODE: Final = re.compile(
+    r"rate_?limit|quota|throttl|too_?many_?requests|authenti|authoriz|api_?key|permission|forbidden|expired|overloaded"
+    r"|content_?(?:filter|policy)|billing|insufficient|not_?found|(?:string|array)_(?:above|too)|resource_?exhausted"
+)
+_OTHER_TYPE: Final = re.compile(
+    r"throttl|quota|authentication|permissiondenied|unauthorized|forbidden|expiredtoken|contentpolicy|contentfilter"
+    r"|lengthfinishreason"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class TokenLimit:
-    """A token limit as the provider stated it; numbers are in tokens, None where the text is silent."""
+class Verdict:
+    """What an error amounts to, and why.
 
-    limit: int | None = None
-    """The most that the provider accepts."""
-    requested: int | None = None
-    """What was sent: the total where the text names one, the sum of its parts where it names only those."""
-    kind: Kind = "input"
-    """``input_plus_output`` when the room asked for the completion (``max_tokens``) is counted in."""
-    input_tokens: int | None = None
-    """The share of the messages, where the text breaks the total down."""
-    output_tokens: int | None = None
-    """The share reserved for the completion, where the text breaks the total down."""
-    source: str = ""
-    """The rule that matched; never a piece of the message."""
+    ``rule`` names the rule or the veto that decided, ``statement`` is the sentence that it decided on, in its plain
+    form, and ``rows`` are the rows of the table that match there (filled in by ``explain``).
+    """
+
+    kind: Literal["token limit", "other error", "nothing"]
+    rule: str = ""
+    statement: str = ""
+    limit: TokenLimit | None = None
+    rows: tuple[str, ...] = ()
+
+
+NOTHING: Final = Verdict("nothing")
+
+
+@cache
+def default_table() -> Table:
+    """The patterns of ``ROWS``: they take a tenth of a second to compile, so this is done for the first error."""
+    return compiled(ROWS)
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
@@ -40,12 +101,14 @@ def detect_token_limit(error: BaseException) -> TokenLimit | None:
     limits, quotas, a too large ``max_tokens``, expired tokens, overlong fields and counts of images or tools are no
     token limits, whatever class carries them.
     """
-    return _judge(error).limit
+    with suppress(Exception):  # Whatever an unknown object does must not hide the provider's error.
+        return judge_error(error, default_table()).limit
+    return None
 
 
 def detect_text(text: str, *, status: int | None = None, code: str | None = None) -> TokenLimit | None:
     """The same for the text of an error, with HTTP status and code where they are known. Never raises."""
-    return _judge(text, status=status, code=code).limit
+    return explain(text, status=status, code=code).limit
 
 
 def explain(error: BaseException | str, *, status: int | None = None, code: str | None = None) -> Verdict:
@@ -56,18 +119,206 @@ def explain(error: BaseException | str, *, status: int | None = None, code: str 
         status: the HTTP status that came with a text, if it is known.
         code: the error code that came with a text, if it is known.
     """
-    from compacter.overflow.rules import explained
-
-    return explained(_judge(error, status=status, code=code))
-
-
-def _judge(error: BaseException | str, *, status: int | None = None, code: str | None = None) -> Verdict:
-    from compacter.overflow import rules
-    from compacter.overflow.signals import signals_of_body
-
-    try:
+    with suppress(Exception):
+        table = default_table()
         if isinstance(error, BaseException):
-            return rules.judge_error(error)
-        return rules.judge(signals_of_body(error, status=status, code=code))
-    except Exception:  # noqa: BLE001 - whatever an unknown object does must not hide the provider's error
-        return rules.NOTHING
+            verdict = judge_error(error, table)
+        else:
+            verdict = judge(signals_of(error, status=status, code=code), table)
+        wanted = {verdict.rule} if verdict.rule in table else _MEANINGS
+        rows = (row for row in ROWS if row.meaning in wanted and re.search(fold(row.pattern), verdict.statement))
+        return replace(verdict, rows=tuple(row.name for row in rows))
+    return NOTHING
+
+
+def judge_error(error: BaseException, table: Table, seen: set[int] | None = None) -> Verdict:
+    """The verdict on an exception together with those behind it; ``seen`` holds the ids of those judged already."""
+    seen = set() if seen is None else seen
+    if id(error) in seen or len(seen) >= MAX_EXCEPTIONS or not isinstance(error, Exception):
+        return NOTHING
+    seen.add(id(error))
+    own = judge(signals_of(error), table)
+    stated = own.limit
+    if own.kind == "other error" or (stated and stated.limit is not None and stated.requested is not None):
+        return own
+    behind = NOTHING
+    for reason in reasons(error):
+        behind = judge_error(reason, table, seen)
+        if behind.kind != "nothing":
+            break
+    else:
+        for verdict in [judge_error(member, table, seen) for member in siblings(error)]:
+            if verdict.kind == "token limit" or (verdict.kind == "other error" and behind.kind != "token limit"):
+                behind = verdict
+    if stated is None:
+        old = handled(error)
+        return behind if behind.kind != "nothing" or old is None else judge_error(old, table, seen)
+    # Numbers that a wrapper lost come from its reason, where that does not disagree.
+    known = behind.limit
+    if known and stated.limit in {None, known.limit} and stated.requested in {None, known.requested}:
+        return replace(own, limit=replace(known, source=stated.source))
+    return own
+
+
+def judge(signals: Signals, table: Table) -> Verdict:
+    """The verdict on what one exception, reply or text says."""
+    names = [name.lower() for name in signals.types]
+    coded = any(table["code"].fullmatch(code.replace("-", "_")) for code in signals.codes)
+    if not coded:
+        if signals.status in _OTHER_STATUS:
+            return Verdict("other error", "status")
+        if any(_OTHER_CODE.search(code) for code in signals.codes):
+            return Verdict("other error", "code")
+        if any(_OTHER_TYPE.search(name) for name in names):
+            return Verdict("other error", "class")
+    text = normalise(signals.text)
+    spans = sentences(text)
+    read = [_read_sentence(text[start:end], table) for start, end in spans]
+    codes = signals.codes | {str(signals.status)}
+    decisive = [index for index, each in enumerate(read) if each.weight == "decides" and not (coded and each.veto)]
+    doubts = [index for index, each in enumerate(read) if each.weight == "doubt"]
+    likely = [index for index, each in enumerate(read) if each.weight == "likely"]
+    telling = [index for index in likely if read[index].rule != "advice"]
+
+    rule, index = "", -1
+    verdict = NOTHING
+    if decisive or (doubts and not coded):
+        index = (decisive or doubts)[-1]
+        rule = "" if read[index].veto else read[index].rule
+        if not rule:
+            kind: Literal["other error", "nothing"] = "other error" if decisive else "nothing"
+            verdict = Verdict(kind, read[index].veto, text[slice(*spans[index])])
+    elif coded:
+        rule = "code"
+    elif telling:
+        rule, index = read[telling[0]].rule, telling[0]
+    elif (stated := _stated(text, spans, read, table, codes)) is not None:
+        rule, index = "sizes", stated
+    elif likely:
+        rule, index = "advice", likely[0]
+    elif any(table["type"].search(name) for name in names):
+        rule = "class"
+    if rule:
+        # The sentence before and two after belong to the statement.
+        first = index if rule == "sizes" else max(0, index - 1)
+        near = None if index < 0 else (spans[first][0], spans[min(index + 2, len(spans) - 1)][1])
+        counted = any(each.counts_output for each in read)
+        limit = measure(text, table, near=near, codes=codes, counted=counted, source=rule)
+        verdict = Verdict("token limit", rule, "" if index < 0 else text[slice(*spans[index])], limit)
+
+    found = verdict.limit or TokenLimit()
+    over = found.limit is not None and found.requested is not None and found.requested > found.limit
+    if not coded and not (over and (rule in _CLEAR or rule == "subject too long")):
+        if signals.status in _BUSY_STATUS or any(_BUSY_TYPE.search(name) for name in names):
+            return Verdict("other error", "status or class of a busy server")
+        if verdict.kind == "nothing" and signals.types and NETWORK.search(signals.types[0]):
+            return Verdict("other error", "network")
+    return verdict
+
+
+class _Reading(NamedTuple):
+    """What one sentence says."""
+
+    weight: Literal["decides", "likely", "doubt", "silent"]
+    rule: str = ""
+    veto: str = ""  # The meaning that speaks against a token limit.
+    counts_output: bool = False  # It sets the messages and the room for the completion against the limit.
+
+
+def _read_sentence(sentence: str, table: Table) -> _Reading:
+    """What one sentence says. A veto is a doubt only where the sentence could be the reason of the whole error."""
+    if table["other error"].search(sentence):
+        return _Reading("decides", veto="other error")
+    plain = table["idiom"].sub(" ", sentence)
+    present = {meaning for meaning in _MEANINGS if table[meaning].search(plain)}
+    veto = ""
+    if "output" in present and not re.search(
+        f"{table['subject'].pattern}|{table['sum'].pattern}", table["output"].sub(" ", plain)
+    ):
+        veto = "output"  # max_tokens is too large by itself
+    elif table["other thing"].search(sentence):
+        return _Reading("doubt", veto="other thing")
+    elif not present & {"context", "token", "too many"} and table["other unit"].search(sentence):
+        veto = "other unit"
+    rule, clear = next(
+        ((name, clear) for name, clear, ways in _RULES if any(way <= present for way in ways)), ("", False)
+    )
+    if veto:
+        return _Reading("doubt" if rule or (veto == "other unit" and "limit" in present) else "silent", veto=veto)
+    states = present & {"exceed", "bound"}
+    # "Shorten the messages or the completion" is advice, no count.
+    counts = "output" in present and (states or ("reduce" not in present and present & {"context", "sum"}))
+    return _Reading(("decides" if clear else "likely") if rule else "silent", rule, counts_output=bool(counts))
+
+
+def _stated(text: str, spans: list[Span], read: list[_Reading], table: Table, codes: frozenset[str]) -> int | None:
+    """No rule knows the phrase, but its numbers speak: one or two sentences state a limit, and that more was sent."""
+    for index, (start, end) in enumerate(spans):
+        if read[index].veto:
+            continue
+        if index + 1 < len(spans) and not read[index + 1].veto:
+            end = spans[index + 1][1]  # noqa: PLW2901 - the next sentence is read with it
+        piece = text[start:end]
+        if table["context"].search(piece) or table["token"].search(piece):
+            sizes = measure(piece, table, codes=codes, guess=False)
+            if sizes.limit is not None and sizes.requested is not None and 64 <= sizes.limit < sizes.requested:
+                return index
+    return None
+
+
+# -- an overflow that comes as a reply: an ``error`` member under HTTP 200, or a reason to stop that says so -----------
+
+_WINDOW_FULL: Final = re.compile(r"model_length|(?:model_)?context_(?:window|length|limit)_exceeded")
+"""Reasons to stop (Anthropic, Bedrock; Mistral says ``model_length``)."""
+
+NO_ROOM: Final = "no room for output"
+"""The source of a limit that is only likely: a reply cut off after a few tokens. The request has to confirm it."""
+_CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS"))
+_FEW_TOKENS: Final = 16
+
+
+def detect_in_reply(reply: object) -> TokenLimit | None:
+    """The token limit in a reply or a stream chunk that arrived as a success, or None.
+
+    Reads a few members of a dict or an object; one without an error costs about a microsecond. Never raises.
+    """
+    try:
+        members = reply if type(reply) is dict else vars(reply)
+        choices = members.get("choices")
+        if choices:
+            first, extra = choices[0], getattr(reply, "__pydantic_extra__", None)
+            reason = (first if type(first) is dict else vars(first)).get("finish_reason")
+            if reason in {None, "stop"} and not members.get("error") and not (extra and extra.get("error")):
+                return None
+        return _in_reply(reply)
+    except Exception:  # noqa: BLE001 - a reply of an unknown type is a success
+        return None
+
+
+def _in_reply(reply: object) -> TokenLimit | None:
+    choice = (_member(reply, "choices") or (None,))[0]
+    reason = _member(choice, "finish_reason") or _member(reply, "stop_reason", "stopReason")
+    reason = reason or _member(_member(reply, "delta"), "stop_reason")
+    if isinstance(reason, str) and _WINDOW_FULL.fullmatch(reason):
+        return TokenLimit(source="stop reason")
+    error = _member(reply, "error") or _member(choice, "error")
+    if not error and _member(reply, "type") in {"error", "response.failed"}:
+        error = _member(_member(reply, "response"), "error") or reply
+    if error:
+        message = _member(choice, "message", "delta")
+        said = _member(message, "content", "tool_calls") or _member(reply, "content", "output", "candidates")
+        return None if said else judge(signals_of(error), default_table()).limit
+    if reason in _CUT_OFF:  # It ends after a few tokens where prompt and reply together fill the window.
+        usage = _member(reply, "usage")
+        read = _member(usage, "prompt_tokens", "input_tokens", "inputTokens")
+        written = _member(usage, "completion_tokens", "output_tokens", "outputTokens")
+        if isinstance(read, int) and isinstance(written, int) and written <= _FEW_TOKENS:
+            return TokenLimit(None, None, "input_plus_output", read, written, NO_ROOM)
+    return None
+
+
+def _member(thing: object, *names: str) -> Any:  # noqa: ANN401 - whatever a provider sends
+    """The first of these members that says something; 0 does."""
+    members = thing if isinstance(thing, dict) else getattr(thing, "__dict__", None) or {}
+    members = {**members, **(getattr(thing, "__pydantic_extra__", None) or {})}
+    return next((members[name] for name in names if members.get(name) not in (None, "", [])), None)

@@ -6,33 +6,39 @@ A number that no word claims takes the role that is left, if its size allows: wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Final, Literal
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
 
-from compacter.overflow.detect import TokenLimit
-from compacter.overflow.table import Meaning, Table
+from compacter.overflow.table import Row, Table
 
+Kind = Literal["input", "input_plus_output"]
 Role = Literal["limit", "sent", "input", "output"]
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class TokenLimit:
+    """A token limit as the provider stated it; numbers are in tokens, None where the text is silent."""
+
+    limit: int | None = None
+    """The most that the provider accepts."""
+    requested: int | None = None
+    """What was sent: the total where the text names one, the sum of its parts where it names only those."""
+    kind: Kind = "input"
+    """``input_plus_output`` when the room asked for the completion (``max_tokens``) is counted in."""
+    input_tokens: int | None = None
+    """The share of the messages, where the text breaks the total down."""
+    output_tokens: int | None = None
+    """The share reserved for the completion, where the text breaks the total down."""
+    source: str = ""
+    """The rule that matched; never a piece of the message."""
+
+
+class Number(NamedTuple):
     """A whole number that may count tokens, and where it stands in the text."""
 
     value: int
     start: int
     end: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """A role that words give a number. It is ``close`` when nothing but filler stands between them."""
-
-    number: Number
-    role: Role
-    close: bool
-    near: bool  # The number stands in the sentences that decided.
 
 
 _MAX_NUMBERS: Final = 200
@@ -74,7 +80,6 @@ _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
 _STATUS_IN_BRACKETS: Final = re.compile(r"[>\])](?! ?-?tok)")
 _LOWER_BOUND: Final = re.compile(r", ?\d{2,12}[\])]")
 _ADDED: Final = re.compile(r"[)\]]? ?(?:tokens? ?)?[)\]]?,? ?(?:\+|and\b|plus\b|&)")
-
 _IS_MORE: Final = re.compile(
     rf"{_CLOSE}(?:{_UNIT_WORD})?{_CLOSE}(?:>|/ ?\d|(?:which |that )?(?:exce+eds?\b|exceeding|surpass(?:es|ing))"
     r"|(?:(?:were|was) )?(?:given|supplied|provided|received|submitted|sent|used|in use|requested)\b)"
@@ -88,25 +93,12 @@ _SUM: Final = re.compile(
 _COMPARED: Final = re.compile(rf"(?P<a>{_N}){_T}[)\]]? ?(?P<sign>[<>]=?|/|of|out of) ?[(\[]?(?P<b>\d)")
 _REST: Final = re.compile(rf"(?P<out>{_N}) ?>=? ?(?P<lim>{_N}) ?- ?(?P<inp>\d)")
 
-_BEFORE: Final[tuple[tuple[Role, Meaning], ...]] = (
-    ("limit", Meaning.LIMIT_BEFORE),
-    ("sent", Meaning.SENT_BEFORE),
-    ("input", Meaning.INPUT_BEFORE),
-    ("output", Meaning.OUTPUT_BEFORE),
-)
-_AFTER: Final[tuple[tuple[Role, Meaning], ...]] = (
-    ("limit", Meaning.LIMIT_AFTER),
-    ("sent", Meaning.SENT_AFTER),
-    ("output", Meaning.OUTPUT_AFTER),
-    ("input", Meaning.INPUT_AFTER),
-)
-
 
 def measure(
     text: str,
     table: Table,
     *,
-    near: Iterable[tuple[int, int]] = (),
+    near: tuple[int, int] | None = None,
     codes: frozenset[str] = frozenset(),
     counted: bool = False,
     source: str = "",
@@ -117,116 +109,113 @@ def measure(
     Args:
         text: the message in its plain form.
         table: the patterns.
-        near: where the deciding sentences stand, as (start, end) in characters; their numbers come first. Empty: all.
+        near: where the deciding sentences start and end, in characters; their numbers come first. None: everywhere.
         codes: status and codes of the error, which are no counts of tokens.
         counted: the text counts the room for the completion in.
         source: the rule that decided.
         guess: give a number that no word claims the role that is left.
     """
-    zones = tuple(near)
     numbers = token_counts(text, table, codes)
-    claims: list[_Claim] = []
-    loose: list[Number] = []
+    best: dict[Role, tuple[bool, bool, int, int]] = {}
+    unclaimed: set[int] = set()
+    distant: set[int] = set()  # Limits whose word stands too far off to be sure while other numbers are about.
     for index, number in enumerate(numbers):
         start = max(numbers[index - 1].end if index else 0, number.start - _REACH)
         end = min(numbers[index + 1].start + 1 if index + 1 < len(numbers) else len(text), number.end + _REACH)
-        is_near = not zones or any(first <= number.start <= last for first, last in zones)
-        role = _role(text[start : number.start], text[number.end : end], table)
+        is_near = near is None or near[0] <= number.start <= near[1]
+        role, close = _role(text[start : number.start], text[number.end : end], table)
         if role is not None:
-            claims.append(_Claim(number, role[0], role[1], is_near))
-        elif is_near:
-            loose.append(number)
-    chosen = _chosen(claims)
-    _add_up(text, numbers, chosen, table)
+            # One in the deciding sentences comes first, then one with its words close by, then the last.
+            best[role] = max(best.get(role, (False, False, -1, 0)), (is_near, close, number.start, number.value))
+        if is_near and role is None:
+            unclaimed.add(number.value)
+        elif is_near and role == "limit" and not close:
+            distant.add(number.value)
+    chosen: dict[Role, int] = {role: claim[-1] for role, claim in best.items()}
+    _calculate(text, {number.start: number.value for number in numbers}, chosen, table)
     if guess:
-        distant = [claim.number for claim in claims if claim.near and claim.role == "limit" and not claim.close]
-        unsure = chosen.get("limit") in {number.value for number in distant} and not {"sent", "input"} & chosen.keys()
-        _guess([*loose, *distant], chosen, chosen.pop("limit") if unsure else None)
-    return _token_limit(chosen, counted=counted, source=source)
+        unsure = chosen.get("limit") in distant and not {"sent", "input"} & chosen.keys()
+        far = chosen.pop("limit") if unsure else None
+        rest = {value for value in unclaimed | distant if value >= _SMALLEST} - set(chosen.values())
+        limit, sent = chosen.get("limit"), chosen.get("sent", chosen.get("input"))
+        over = [value for value in rest if limit is not None and value > limit]
+        under = [value for value in rest if sent is not None and value < sent]
+        if sent is None and len(over) == 1:
+            chosen["sent"] = over[0]
+        elif limit is None and sent is not None and len(under) == 1:
+            chosen["limit"] = under[0]
+        elif limit is None and sent is None and rest == {far}:
+            chosen["limit"] = rest.pop()
+        elif limit is None and sent is None and len(rest) == 2:
+            chosen["limit"], chosen["sent"] = min(rest), max(rest)
+
+    limit, total, sent, output = (chosen.get(role) for role in ("limit", "sent", "input", "output"))
+    if output and total is not None and sent is None and output < total and counted:
+        sent = total - output
+    if total is None or (sent is not None and output is not None and total == sent and total < (limit or 0)):
+        total = sent + (output or 0) if sent is not None else None
+    if total is not None and output is None and total < _SMALLEST <= (limit or 0):
+        total = sent = None  # "attempt 3 of 5"
+    both = bool(output) or (counted and output is None)
+    if output is None and (not both or sent == total):
+        sent = None
+    return TokenLimit(limit, total, "input_plus_output" if both else "input", sent, output, source)
 
 
 def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -> list[Number]:
     """The numbers of a text that may count tokens, in order: no codes, overshoots, seconds, bytes, dates, versions."""
     found: list[Number] = []
     for match in _NUMBER.finditer(text):
-        value = _value(match)
-        if value is not None and not _is_decoy(text, match, value, codes, table):
-            found.append(Number(value, match.start(), match.end()))
-            if len(found) == _MAX_NUMBERS:
-                break
+        scale = _SCALE.get(match["scale"] or "", 1)
+        if match["fraction"] and scale == 1 and not float(match["body"]).is_integer():
+            continue
+        digits = match["body"] if match["fraction"] else re.sub(r"\D", "", match["body"] or match["glued"])
+        value = round(float(digits) * scale)
+        before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
+        opened = before.endswith(("[", "(", "<"))
+        if table["no count after"].match(after) or _OVERSHOT.search(before) or (opened and _LOWER_BOUND.match(after)):
+            continue
+        if not _IS_TOKENS.match(after):
+            if table["no count before"].search(before) or str(value) in codes:
+                continue
+            if opened and _STATUS_IN_BRACKETS.match(after):
+                if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:
+                    continue
+                # A lone number in brackets at the end is the provider's code: "exceeds limit (2013)".
+                if value < 10_000 and not re.search(r"\d", text[: match.start()] + text[match.end() :]):
+                    continue
+        found.append(Number(value, match.start(), match.end()))
+        if len(found) == _MAX_NUMBERS:
+            break
     return found
 
 
-def _value(match: re.Match[str]) -> int | None:
-    body, scale = match["body"] or match["glued"], _SCALE.get(match["scale"] or "", 1)
-    if not match["fraction"]:
-        return int(re.sub(r"\D", "", body)) * scale
-    value = float(body) * scale
-    return round(value) if value.is_integer() or scale > 1 else None
-
-
-def _is_decoy(text: str, match: re.Match[str], value: int, codes: frozenset[str], table: Table) -> bool:
-    before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
-    if table[Meaning.NO_COUNT_AFTER].match(after) or _OVERSHOT.search(before):
-        return True
-    if before.endswith(("[", "(", "<")) and _LOWER_BOUND.match(after):
-        return True
-    if _IS_TOKENS.match(after):
-        return False
-    if table[Meaning.NO_COUNT_BEFORE].search(before) or str(value) in codes:
-        return True
-    in_brackets = before.endswith(("[", "(", "<")) and _STATUS_IN_BRACKETS.match(after) is not None
-    if in_brackets and 400 <= value < 600 and not (_left(before[:-1], table) or ("", False))[1]:
-        return True
-    # A lone number in brackets at the end is the provider's code: "exceeds limit (2013)".
-    return in_brackets and value < 10_000 and not re.search(r"\d", text[: match.start()] + text[match.end() :])
-
-
-def _role(before: str, after: str, table: Table) -> tuple[Role, bool] | None:
+def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     """The role of a number between two stretches of text, and whether its words are close."""
-    left = _left(_CLAUSE.split(before)[-1], table)
-    right = _right(after, table)
+    clause = _CLAUSE.split(before)[-1]
+    filler = _FILLER.search(clause)
+    edge = filler.start() if filler else len(clause)
+    # The nearest words before it; of two that end together the longer.
+    left: tuple[int, int, Role | None] = (-1, 0, None)
+    for role in _ROLES:
+        for match in table[f"{role} before"].finditer(clause):
+            if match.group() and (min(match.end(), edge), -match.start()) > left[:2]:
+                left = (min(match.end(), edge), -match.start(), role)
+    close = left[0] >= edge
+    unit = _UNIT.match(after)
+    rest = after[unit.end() :] if unit else after
+    right: Role | None = next((role for role in _ROLES if table[f"{role} after"].match(rest)), None)
     if right is None:
-        return left
-    if left == ("output", True) and right == "sent" and _ADDED.match(before):
-        return left  # "prompt 10 + max_tokens 5 exceeds 12": what exceeds is the sum
-    if left == ("limit", True) and right != "limit" and not _IS_MORE.match(after):
-        return left  # "a maximum of 8192 input tokens"
+        return left[2], close
+    if close and left[2] == "output" and right == "sent" and _ADDED.match(before):
+        return "output", True  # "prompt 10 + max_tokens 5 exceeds 12": what exceeds is the sum
+    if close and left[2] == "limit" and right != "limit" and not _IS_MORE.match(after):
+        return "limit", True  # "a maximum of 8192 input tokens"
     return right, True
 
 
-def _left(before: str, table: Table) -> tuple[Role, bool] | None:
-    """The nearest words that give a role; of two that end together the longer."""
-    filler = _FILLER.search(before)
-    edge = filler.start() if filler else len(before)
-    best: tuple[int, int, Role] | None = None
-    for role, meaning in _BEFORE:
-        for match in table[meaning].finditer(before):
-            key = (min(match.end(), edge), -match.start(), role)
-            if match.group() and (best is None or key[:2] > best[:2]):
-                best = key
-    return None if best is None else (best[2], best[0] >= edge)
-
-
-def _right(after: str, table: Table) -> Role | None:
-    unit = _UNIT.match(after)
-    rest = after[unit.end() :] if unit else after
-    return next((role for role, meaning in _AFTER if table[meaning].match(rest)), None)
-
-
-def _chosen(claims: Iterable[_Claim]) -> dict[Role, int]:
-    """One number a role: one in the deciding sentences first, then one with its words close by, then the last."""
-    best: dict[Role, tuple[tuple[bool, bool, int], int]] = {}
-    for claim in claims:
-        key = (claim.near, claim.close, claim.number.start)
-        if claim.role not in best or key > best[claim.role][0]:
-            best[claim.role] = (key, claim.number.value)
-    return {role: value for role, (_, value) in best.items()}
-
-
-def _add_up(text: str, numbers: Iterable[Number], chosen: dict[Role, int], table: Table) -> None:
+def _calculate(text: str, values: dict[int, int], chosen: dict[Role, int], table: Table) -> None:
     """Read "12 > 10", "10 < 12", "10 + 5 > 12" and "5 > 12 - 10"; names stand before a sum in the same order."""
-    values = {number.start: number.value for number in numbers}
     for match in _COMPARED.finditer(text):
         first, second = values.get(match.start("a")), values.get(match.start("b"))
         if first is None or second is None or first == second or min(first, second) < _SMALLEST:
@@ -238,7 +227,7 @@ def _add_up(text: str, numbers: Iterable[Number], chosen: dict[Role, int], table
         if first is None or second is None or bound is None:
             continue
         named = text[max(0, match.start() - 120) : match.start()]
-        output, subject = table[Meaning.OUTPUT].search(named), table[Meaning.SUBJECT].search(named)
+        output, subject = table["output"].search(named), table["subject"].search(named)
         swapped = output is not None and subject is not None and output.start() < subject.start()
         chosen["input"], chosen["output"] = (second, first) if swapped else (first, second)
         chosen["limit"], chosen["sent"] = bound, first + second
@@ -249,38 +238,92 @@ def _add_up(text: str, numbers: Iterable[Number], chosen: dict[Role, int], table
             chosen["sent"] = output_tokens + input_tokens
 
 
-def _guess(loose: Iterable[Number], chosen: dict[Role, int], distant_limit: int | None) -> None:
-    """Give what is left the role that is left, where one number alone makes sense in it.
+_ROLES: Final[tuple[Role, ...]] = ("limit", "sent", "output", "input")
 
-    ``distant_limit`` is a limit whose word stands too far off to be sure while other numbers are about.
-    """
-    rest = {number.value for number in loose} - set(chosen.values())
-    rest = {value for value in rest if value >= _SMALLEST}
-    sent = chosen.get("sent", chosen.get("input"))
-    if "limit" in chosen and sent is None:
-        over = [value for value in rest if value > chosen["limit"]]
-        if len(over) == 1:
-            chosen["sent"] = over[0]
-    elif "limit" not in chosen and sent is not None:
-        under = [value for value in rest if value < sent]
-        if len(under) == 1:
-            chosen["limit"] = under[0]
-    elif "limit" not in chosen and rest == {distant_limit}:
-        chosen["limit"] = rest.pop()
-    elif "limit" not in chosen and len(rest) == 2:
-        chosen["limit"], chosen["sent"] = min(rest), max(rest)
-
-
-def _token_limit(chosen: dict[Role, int], *, counted: bool, source: str) -> TokenLimit:
-    limit, total, sent, output = (chosen.get(role) for role in ("limit", "sent", "input", "output"))
-    if output and total is not None and sent is None and output < total and counted:
-        sent = total - output
-    if total is None or (sent is not None and output is not None and total == sent and total < (limit or 0)):
-        total = sent + (output or 0) if sent is not None else None
-    if total is not None and output is None and total < _SMALLEST <= (limit or 0):
-        total = sent = None  # "attempt 3 of 5"
-    both = bool(output) or (counted and output is None)
-    found = TokenLimit(limit, total, "input_plus_output" if both else "input", sent, output, source)
-    if output is None and (not both or sent == total):
-        found = replace(found, input_tokens=None)
-    return found
+# The words before or after a number that tell what it counts ("no count": no tokens). In the samples the limit is 8192
+# and the request 9000 tokens; without its row a sample's numbers are read wrongly.
+# fmt: off
+NUMBER_WORDS: Final[tuple[Row, ...]] = (
+    Row("limit before: maximum", (r"\bmax(?:imum|imal\w{0,2}|\.)?(?: (?:allowed|supported|permitted|number|total|input"
+        r"|prompt|context|sequence|tokens?|length|size|window|limit|count|combined|capacity|configured|model|request|of"
+        r"|is|was|for|the|this|your|has|which|that|to)){0,9}|(?:\b|_)max_(?!(?:new_|completion_"
+        r"|output_)?tokens)\w{1,24}|\b(?:n|num)_ctx\b|\btoken_limit\b|\blimit(?:s|ed|e)?\b(?: (?:of|is|was|for|the|this"
+        r"|your|our|a|an|model|has|have|which|that|to|tokens?)){0,4}"), "The prompt is too long, maximum 8192"),
+    Row("limit before: context window", (r"\bcontext (?:is|holds)\b|\bcontext[ _-](?:window|length|size|limit|len"
+        r"|capacity|budget)(?: holds| limit)?(?: (?:of|is|was|for|the|this|your|our|a|an|model|has|have|which|that|to"
+        r"|tokens?)){0,4}|\b(?:model'?s?|loaded|available|supported) (?:context|window)\b(?![ _-](?:window|length|size"
+        r"|limit|len|cap|bud))"), "Prompt too long; loaded context 8192"),
+    Row("limit before: at most", (r"\bat most\b|\bup to\b|<=?|\bunder\b|\bbelow\b|\bwithin\b|\b(?:less|fewer"
+        r"|shorter) than(?: or equal to)?|\b(?:allow(?:s|ed)?|supports?|accepts?|takes?|handles?|available|configured"
+        r"|capacity|threshold|only|expected|reads?|window)\b(?: (?:at most|up to|only))?|\[[01], ?"
+        r"|\bbetween \d{1,3} and\b"), "The prompt is too long, at most 8192"),
+    Row("limit before: more than", (r"\b(?:longer|larger|greater|more|bigger|higher) than\b|\bbeyond\b|\babove\b"
+        r"|\bover\b|[^-]>=?|\bexce{1,2}d(?:s|ing)?\b|\bexce{1,2}ded\b(?! ?[:,;(])|\bsurpass(?:es|ing)?\b"),
+     "The prompt is longer than 8192 tokens"),
+    Row("limit before: other languages", (r"(?:最大|上限|限制|制限|最长|最多|不能超过|不得超过|不超过|超过|超出|小于"
+        r"|窗口)(?:输入|上下文|允许|支持|入力|コンテキスト|トークン)?的?(?:长度|限制|上限|了|为|長|数|サイズ)?(?:である"
+        r"|の|値)?|(?:최대|한도|제한)(?: ?(?:컨텍스트|입력|토큰))?(?: ?(?:길이|수|크기))?|\bgrenze\b(?: von)?"
+        r"|\bhochst\w{0,10}|kontextfenster|uberschreitet|ubersteigt|\b(?:langer|mehr) als\b|depasse(?: la limite)?"
+        r"|\baccepten?t? que\b|\bmaximale?\b(?: (?:de|du|contexte|est)){0,4}|excede|supera|\bmaxim[ao]\b(?: (?:de|del"
+        r"|contexto|este|modelo|es|permitid[ao])){0,6}|ultrapassa|\bmassim\w(?: (?:di|consentit\w))?|eccede"
+        r"|лимит\w{0,2}|максим\w{0,10}(?: (?:длин\w{1,3}|контекста|числ\w)){0,2}|предел\w{0,2}|превыша\w{1,3}"),
+     "提示词过长，不超过 8192"),
+    Row("limit after: maximum", (r"(?:is |was |are |as )?(?:the |model'?s? |our |its )?(?:model |token |input |prompt "
+        r"|total )?(?:max(?:imum)?\b|limit\b|cap\b|ceiling\b|context\b(?: window| length| size| limit)?(?! \d)|window\b"
+        r"|allowed\b|supported\b)"), "The prompt is too long, 8192 cap"),
+    Row("limit after: other languages", (r"上限|限制|の?(?:上限|制限|最大)|を(?:超|上回|オーバー)|(?:을|를) (?:초과|넘)"
+        r"|(?:의 )?(?:한도|제한)|hochst|maximum|maximal|erlaubt|autorise|au maximum|permitid|maximo|consentit|massimo"
+        r"|максим|лимит|допустим"), "提示词过长，8192 限制"),
+    Row("sent before: requested", (r"\brequest(?:ed|s|ing)?\b(?:[_ ]tokens?| a total| about| up to| count| size"
+        r"| length){0,2}|\b(?:contain|total|hold|use|come|amount|add|sum|need|require)(?:s|ed|ing)?\b(?: (?:up )?(?:of"
+        r"|to|tokens?))?(?: over| more than)?|\bha(?:s|d|ve)\b(?: over| more than)?|\bresult(?:ed|s) in\b(?: over"
+        r"| more than)?|\b(?:got|gave|given|received|supplied|provided|sent|submitted|asked for|passed)\b"),
+     "The context window is exceeded, requested 9000"),
+    Row("sent before: current", (r"\b(?:current|actual|used|estimated|measured)(?:ly)?(?: (?:length|size|tokens?|usage"
+        r"|count))?|\btoo (?:long|large|many|big)\b(?: tokens)?|\bkeep the first\b|\bcount(?: of)?\b"
+        r"|\b(?:was|were|value)\b|\b(?:n|num|total)_tokens\b|\btoken_count\b|\bsequence(?: length)?(?: is| of)?\b"),
+     "The context window is exceeded, currently 9000"),
+    Row("sent before: other languages", (r"(?:请求|当前|实际|本次|共|总计|达到|传入|发送|您的)[了的]?总?(?:token数?"
+        r"|tokens?|长度|数量|为|是)?|总长度|总数|长度|(?:リクエスト|現在|合計|要求|実際)[はの]?(?:トークン数)?"
+        r"|トークン数|に対し[て、]?|(?:요청|현재|총|전송|실제)(?:된|한)?(?: ?토큰)?(?: ?수)?|토큰 수"
+        r"|\bange(?:fordert|fragt)\w{0,2}|\benthalt|\bsind\b|\baktuell\w{0,2}|\bdemande\w{0,2}|\bcontient"
+        r"|\bcompt\w{1,2}\b|\bcomporte\b|\bsolicit\w{1,5}|\bcontiene\b|\btiene\b|\benviad\w{1,2}\b|\bcontem\b|\btem\b"
+        r"|\bpossui\b|\brichiest\w{1,2}|\bha\b|запрошен\w{0,2}|содерж\w{1,3}|составля\w{1,3}|получен\w{0,2}"),
+     "超出上下文窗口，当前 9000"),
+    Row("sent after: exceeds", (r"(?:,? ?(?:which |that |and )?(?:is |are |was |were )?(?:>=?|exce{1,2}d(?!ed(?: by"
+        r"| ?[:,;.(]|$))|surpass(?!ed)|too (?:long|large|many)|over\b|above\b|(?:longer|larger|greater|more"
+        r"|bigger) than))|cannot |vs\b|/ ?\d|(?:for|out of|of|against|versus) (?:a |an |the )?(?:max|limit|\d)"),
+     "Context window: 9000 exceeds it"),
+    Row("sent after: were sent", (r"(?:were |was )?(?:given|supplied|provided|requested|received|submitted|sent|used"
+        r"|in use)\b|long\b"), "The context window is exceeded: 9000 were sent"),
+    Row("sent after: other languages", (r"超过|超出|大于|が(?:上限|最大|制限|コンテキスト)|が(?:入力|リクエスト|要求"
+        r"|送信)|uberschr|uberst|ange(?:fordert|fragt)|(?:bei|von) (?:einem |maximal)|depass|demande"
+        r"|(?:pour|sur) (?:un )?max|exced|super[ao]|solicitad|ultrapass|eccede|richiest|превыша|больше|запрош"
+        r"|при максимуме"), "上下文超长：9000 大于"),
+    Row("input before: prompt", (r"\b(?:n_)?(?:prompt|input|messages?|context|text)[_ ]?(?:tokens?|length|len"
+        r"|size)?(?: (?:length|count|has|is|of))?\b(?: at least)?"), "It exceeds the context window: prompt 9000"),
+    Row("input before: east Asian", (r"(?:输入|提示词?|消息)的?(?:长度|tokens?|token数)?|入力(?:トークン)?(?:数|長)?"
+        r"|プロンプト長?|입력(?: ?토큰)?(?: ?수)?"), "超出最大上下文，输入 9000"),
+    Row("input after: in the messages", (r"(?:(?:in|for|from|of|as) (?:the |your )?(?:text )?)?`?'?(?:requests?\b"
+        r"|messages?\b|prompts?\b|inputs?\b|conversation|text\b)"),
+     "The context window is exceeded, as there are 9000 in the prompt"),
+    Row("input after: European", (r"(?:im|in der|dans|en el|em|nel) (?:le )?(?:prompt|eingabe)"),
+     "Fenêtre de contexte dépassée: 9000 dans le prompt"),
+    Row("output before: max_tokens", (r"\bmax_?tokens\b|\bmax[_ ]?(?:new|completion|output)[_ ]?tokens\b|\bcompletion\b"
+        r"|\boutput(?: tokens?)?\b|\breserved\b|\bgeneration\b"),
+     "The context window of 8192 is exceeded: messages 8000, max_tokens 1000"),
+    Row("output after: in the completion", (r"(?:(?:in|for|from|as|of) (?:the "
+        r"|your )?(?:requested )?)?`?'?(?:completion|output|response|generation|reply|answer|max_\w{0,20}tokens)"),
+     "The context window of 8192 is exceeded: messages 8000, 1000 for the completion"),
+    Row("no count before: status", (r"\b(?:status(?:[_ ]?code)?|error(?:[_ ]?code)?|err(?:no|code)?|code|https?|line"
+        r"|port|attempts?|retr(?:y|ied)|version|v|ref|id|pid|step|index|trace|after|temperature|seed|错误码|エラー"
+        r"|오류)[\"']?(?: ?[:=#] ?| \(?|\()[\"'#]?$"), "The context window is exceeded, error 8193"),
+    Row("no count after: seconds", (r"[)\]]? ?-?(?:seconds?|secs?|s\b|ms\b|min(?:ute)?s?\b|hours?|days?|秒|分钟|секунд"
+        r"|sekunden|secondes|segundos)|[)\]]? ?-?(?:bytes?|[kmg]i?b\b|char(?:acter)?s?\b|字符|字节|文字|글자|zeichen"
+        r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?|pages?|messages?\b(?! (?:tokens?|limit|length))"
+        r"|times?\b|attempts?\b|requests?\b|retries|draft|% |percent|parameters?\b|gpus?\b)"),
+     "The context window is exceeded, it took 950 ms"),
+    Row("no count after: overshoot", (r" ?tokens? (?:over|too many|too long|longer|more than|above|beyond|past)\b"),
+     "The context window is exceeded: it has 808 tokens too many"),
+)
+# fmt: on

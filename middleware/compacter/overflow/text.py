@@ -19,6 +19,15 @@ BREAK: Final = "\x1e"
 BROKEN: Final = "\x1f"
 """Stands where a line wrap or a frame may have broken a number: what touches it is no number."""
 
+MAX_SENTENCE: Final = 1_500
+"""Characters of a sentence; what is longer is read in pieces of this size."""
+
+MAX_SENTENCES: Final = 200
+"""Sentences that are read: of more than these, the first and the last half."""
+
+Span = tuple[int, int]
+"""Where a piece of a text starts and ends, in characters."""
+
 _HALF: Final = MAX_TEXT // 2
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
@@ -36,6 +45,11 @@ _ESCAPED_SPACE: Final = re.compile(r"\\{1,16}[nrt](?![a-z]{1,8}[:\\])")
 _ESCAPED_QUOTE: Final = re.compile(r"\\{1,16}(?=[\"'`/])")
 _ENTITIES: Final = {"&gt;": ">", "&lt;": "<", "&#39;": "'", "&quot;": '"', "&nbsp;": " ", "&amp;": "&"}
 _ENTITY: Final = re.compile("|".join(_ENTITIES))
+
+_END: Final = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bmax)(?<!\bmin)(?<!\bapprox)(?<!\bno)[.!?](?=[\s\"'`)\]}]|$)"
+    r"|[。！？\x1e;；]|[\"'`](?=\s?[,}])|\s-\s(?=\{)"
+)
 
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'<>)\]]{1,2000}", re.IGNORECASE)
 _SPACE: Final = re.compile(r"[^\S\x1e\x1f]+")
@@ -67,6 +81,16 @@ _MENDED: Final = re.compile(
     "|model|prompt|reduce|request|requested|resulted|tokens|window"
 )
 _TWO_PIECES: Final = re.compile(r"\b([a-z]{1,11})( |- )(?=([a-z]{1,11})\b)")
+
+
+def text_of(value: object) -> str:
+    """``str(value)``, or nothing where that raises; of bytes what they encode; at most ``MAX_TEXT`` characters."""
+    try:
+        if isinstance(value, bytes | bytearray):
+            value = value[: 4 * MAX_TEXT].decode("utf-8", "replace")
+        return bounded(str(value))
+    except Exception:  # noqa: BLE001 - any class may raise anything; it then says nothing
+        return ""
 
 
 def bounded(text: str) -> str:
@@ -108,3 +132,17 @@ def _decoded(match: re.Match[str]) -> str:
 
 def _mended(match: re.Match[str]) -> str:
     return match[1] if _MENDED.fullmatch(match[1] + match[3]) else match.group()
+
+
+def sentences(text: str) -> list[Span]:
+    """Where the sentences of a text in its plain form start and end; long ones in pieces."""
+    found: list[Span] = []
+    start = 0
+    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+        while start < end:
+            stop = min(end, start + MAX_SENTENCE)
+            if text[start:stop].strip():
+                found.append((start, stop))
+            start = stop
+    half = MAX_SENTENCES // 2
+    return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]

@@ -14,13 +14,15 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
-from threading import Lock
+from itertools import count as counter
 from typing import Any, NamedTuple
 from weakref import finalize
 
 from compacter.errors import CompacterError
+from compacter.fork import Lock
 from compacter.messages.parts import Part
 from compacter.recall.passages import DENSE, asks, cut, quotable, readable
+from compacter.summary.sentences import FUNCTION_WORDS
 
 MAX_BYTES = 64_000_000
 """Bytes of text and index that one index holds by default; what is oldest gives way."""
@@ -41,20 +43,8 @@ _TABLE = "CREATE VIRTUAL TABLE passages USING fts5(text, content='', tokenize='p
 _COUNT = "SELECT count(*) FROM passages WHERE text MATCH ?"
 _ROWS = "SELECT rowid FROM passages WHERE text MATCH ? ORDER BY rowid DESC LIMIT ?"
 
-_COMMONEST = """
-    a about after all also am an and any are as at be been before but by can could did do does doing done for from had
-    has have having he her hers him his how i if in into is it its just like may me might mine more most much must my
-    of on one or our ours out please she should so some tell than that the their theirs them then there these they
-    this those to us was we were what when where which while who whom whose why will with would you your yours
-    der das und oder ist sind waren ein eine einen einem einer mit von zu im den dem auf für als auch ich du er sie es
-    wir ihr nicht was wer wie wo wann warum welche welcher welches haben hatte le la les un une des et ou est dans que
-    qui quoi où quand comment pourquoi quel quelle avec el los las una y es en con qué quién cómo cuándo dónde cuál del
-"""
-FUNCTION_WORDS = frozenset(_COMMONEST.split())
-"""The commonest words of questions in English, German, French and Spanish, but those that name a thing in another of
-these languages (war, son): they tell no question apart."""
-
 Redact = Callable[[str], str]
+_NAMES = counter()
 
 
 class SearchUnavailableError(CompacterError):
@@ -146,8 +136,9 @@ class Index:
     def __init__(
         self, entries: Iterable[Part] = (), *, redact: Redact | None = None, max_bytes: int = MAX_BYTES
     ) -> None:
-        self._redact, self._max_bytes, self._lock = redact, max_bytes, Lock()
-        self._clear()
+        self.redact, self._max_bytes, self._lock, self._name = redact, max_bytes, Lock(), next(_NAMES)
+        with self._lock:
+            self._clear()
         self.add(entries)
 
     def _clear(self) -> None:
@@ -166,15 +157,34 @@ class Index:
         return len(self._runs) // 3
 
     @property
+    def version(self) -> tuple[int, int]:
+        """Equal for the same index, as long as nothing is added to it."""
+        return self._name, len(self)
+
+    @property
+    def entries(self) -> list[Part]:
+        """What is held, oldest first, as it is searched: redacted, JSON as lines."""
+        return list(self._entries)
+
+    @classmethod
+    def restored(cls, entries: Iterable[Part], redact: Redact | None = None, max_bytes: int = MAX_BYTES) -> Index:
+        """An index of what ``entries`` of another one gave."""
+        index = cls(redact=redact, max_bytes=max_bytes)
+        with index._lock:
+            index._insert(entries, None)
+        return index
+
+    @property
     def bytes(self) -> int:
         """Bytes of the texts and of the index over them, about."""
-        pages = self._table.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-        return self._held + int(pages.fetchone()[0]) + self._runs.itemsize * len(self._runs)
+        with self._lock:
+            pages = self._table.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+            return self._held + int(pages.fetchone()[0]) + self._runs.itemsize * len(self._runs)
 
     def add(self, entries: Iterable[Part]) -> None:
         """Take in what a later fold has folded; ``entries`` follow those that are here."""
         with self._lock:
-            self._insert(entries, self._redact)
+            self._insert(entries, self.redact)
             if self.bytes > self._max_bytes:
                 self._forget()
 
@@ -207,7 +217,7 @@ class Index:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is built again from the texts that are here, redacted as they are."""
-        return _rebuilt, (self._entries, self._redact, self._max_bytes)
+        return Index.restored, (self._entries, self.redact, self._max_bytes)
 
     def find(self, wanted: Iterable[Term], limit: int = 100) -> Found:
         """The runs that bear most on what is ``wanted``, at most ``limit`` of them."""
@@ -235,12 +245,6 @@ class Index:
             for (row,) in self._table.execute(_ROWS, (phrases[place], _POSTINGS)):
                 masks[row - 1] = masks.get(row - 1, 0) | 1 << place
         return weights, masks
-
-
-def _rebuilt(entries: Sequence[Part], redact: Redact | None, max_bytes: int) -> Index:
-    index = Index(redact=redact, max_bytes=max_bytes)
-    index._insert(entries, None)  # noqa: SLF001 - they are redacted
-    return index
 
 
 def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:

@@ -38,6 +38,7 @@ class Passage:
     """Some sentences or lines of one message, word for word."""
 
     text: str
+    """Verbatim, with an ellipsis where something between two pieces is left out."""
     role: Speaker
     """Who said it: ``"user"``, ``"assistant"`` or ``"tool"``."""
     name: str = ""

@@ -16,11 +16,11 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from compacter.messages.fields import field, listed
-from compacter.messages.format import Message, MessageFormat
+from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import Part
 from compacter.messages.steps import Kind
 from compacter.recall.index import Found, Index, Term, names, ranked, terms
-from compacter.recall.passages import Passage, header, quotable
+from compacter.recall.passages import Passage, header, quotable, read
 from compacter.summary.message import parse
 
 TAG = "[compacter: quoted from earlier]"
@@ -68,7 +68,12 @@ class Quotes(BaseModel):
     """Orders the passages that were found, say by an embedding model, in place of their own scores."""
 
     def room(self, window: int | None, chars_per_token: float) -> int:
-        """Characters that quotes may take in a ``window`` of so many tokens; a share of an unknown one is none."""
+        """Characters that quotes may take, 0 for a share of an unknown window.
+
+        Args:
+            window: The model's context window in tokens, where it is known.
+            chars_per_token: Characters that one token stands for.
+        """
         tokens = self.share if isinstance(self.share, int) else self.share * (window or 0)
         return int(tokens * chars_per_token)
 
@@ -238,29 +243,45 @@ def is_quotes(text: str) -> bool:
 
 
 def place(
-    messages: Sequence[Message], wire: MessageFormat, text: str, *, alternate: bool | None = None
+    messages: Sequence[Message], wire: MessageFormat, text: str, *, at: int | None = None, alternate: bool | None = None
 ) -> list[Message]:
     """The messages with the quotes right before the newest genuine user message, as a message of the user's.
+
+    ``at`` is the index of that message, where it is known already.
 
     Where user and assistant must ``alternate`` (``None``: as the format demands), the quotes become the first text part
     of that message instead; its own parts stay as they are, after the results of tools, which Anthropic wants first.
     The list that came in is not changed; it is returned as a copy if it holds no such message.
     """
     placed = list(messages)
-    kinds = wire.outline(messages).kinds
-    for at in range(len(placed) - 1, -1, -1):
-        own = wire.plain_text(placed[at]) or ""
-        if kinds[at] is Kind.USER and not is_quotes(own) and parse(own) is None:
-            if wire.alternates if alternate is None else alternate:
-                placed[at] = _joined(placed[at], wire, text)
-            else:
-                placed.insert(at, wire.say("user", text))
-            break
+    if at is None:
+        kinds = wire.outline(messages).kinds
+        users = (at for at in range(len(placed) - 1, -1, -1) if kinds[at] is Kind.USER and said(placed[at], wire))
+        at = next(users, None)
+    if at is not None and (wire.alternates if alternate is None else alternate):
+        placed[at] = _joined(placed[at], wire, text)
+    elif at is not None:
+        placed.insert(at, wire.say("user", text))
     return placed
+
+
+def said(message: Message, wire: MessageFormat) -> bool:
+    """Whether somebody said this: it is no summary message, no filler and no quotes."""
+    text = wire.plain_text(message)
+    return text is None or not (text == FILLERS["user"] or is_quotes(text) or parse(text) is not None)
+
+
+def folded(messages: Sequence[Message], view: Iterable[Message], wire: MessageFormat) -> list[Part]:
+    """What can be asked for of ``messages``, the caller's own, that the view of them no longer holds as it was."""
+    present = set(map(id, view))
+    gone = (index for index, message in enumerate(messages) if id(message) not in present)
+    return read(messages, wire, [index for index in gone if said(messages[index], wire)])
 
 
 def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     """The messages without quotes: neither messages that hold nothing else, nor parts of user messages."""
+    if not _may_hold(messages):
+        return list(messages)
     stripped: list[Message] = []
     for message in messages:
         parts = _parts(message, wire) if wire.speaker(message) == "user" else []
@@ -268,6 +289,21 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
         if kept or not parts:
             stripped.append(message if len(kept) == len(parts) else _with_parts(message, wire, kept))
     return stripped
+
+
+def _may_hold(messages: Sequence[Message]) -> bool:
+    """Whether any message may hold quotes; quick, for it is asked on each call of the caller's whole history."""
+    for message in messages:
+        content = message.get("content") if type(message) is dict else None
+        if type(content) is str:
+            if content.startswith(TAG):
+                return True
+            continue
+        for part in listed(content or field(message, "content") or field(message, "parts")):
+            text = part if isinstance(part, str) else field(part, "text")
+            if isinstance(text, str) and text.startswith(TAG):
+                return True
+    return False
 
 
 def _joined(message: Message, wire: MessageFormat, text: str) -> Message:

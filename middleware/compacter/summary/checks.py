@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from unicodedata import name
 
 from compacter.messages.parts import Part
 from compacter.summary import prompt
-from compacter.summary.words import flat, runs, sentences, words
+from compacter.summary.sentences import flat, runs, sentences, stems, words
 
 _CUT_OFF = frozenset(
     ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete")
@@ -105,19 +106,8 @@ _ASKED_AGAIN = re.compile(
 _MOSTLY, _FEWEST_WORDS = 0.5, 8
 _SAME, _TWICE, _REPEATED, _NEW = 0.9, 0.2, 0.4, 0.1
 _PARAGRAPH = 40
-_SCRIPTS = (
-    ("Latin", re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")),
-    ("Cyrillic", re.compile(r"[\u0400-\u052f]")),
-    ("Greek", re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]")),
-    ("Arabic", re.compile(r"[\u0600-\u06ff\u0750-\u077f]")),
-    ("Hebrew", re.compile(r"[\u0590-\u05ff]")),
-    ("Indic", re.compile(r"[\u0900-\u0dff]")),
-    ("Thai", re.compile(r"[\u0e00-\u0e7f]")),
-    # Japanese writes Chinese characters too: one family, so that neither is taken for the other.
-    ("Chinese and Japanese", re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")),
-    ("Korean", re.compile(r"[\u1100-\u11ff\uac00-\ud7af]")),
-)
-_SAMPLE, _FEWEST_LETTERS, _DOMINANT, _TRACE = 50_000, 80, 0.8, 0.05
+_FEWEST_TOLD, _TOLD_SHARE = 16, 0.3
+_SAMPLE, _FEWEST_LETTERS, _DOMINANT, _TRACE = 5_000, 80, 0.8, 0.05
 _WRAPPED = re.compile(r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|<summary>)?")
 
 
@@ -178,6 +168,16 @@ def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
     before, own = set(runs(words(prior))), set(runs(words(text)))
     since = sum(len(entry.text) for entry in entries)
     return since > len(prior) // 4 and len(own) >= _FEWEST_WORDS and len(own - before) <= _NEW * len(own)
+
+
+def is_invented(text: str, told: Iterable[str]) -> bool:
+    """Whether hardly a telling word of a summary stands in what was ``told``: a small model's own tale.
+
+    Measured with a model of 135 million parameters: its tales had .14 of their words from the conversation.
+    """
+    own = stems(words(text))
+    held = set().union(*(own & stems(words(one)) for one in told))
+    return len(own) >= _FEWEST_TOLD and len(held) < _TOLD_SHARE * len(own)
 
 
 def _refuses(text: str) -> bool:
@@ -247,5 +247,9 @@ def _in_another_script(text: str, entries: Sequence[Part]) -> bool:
 
 
 def _letters(text: str) -> Counter[str]:
-    sample = text[:_SAMPLE]
-    return Counter({name: len(pattern.findall(sample)) for name, pattern in _SCRIPTS})
+    """Letters by the first word of their Unicode names, which is their script."""
+    scripts = Counter(name(letter, " ").split(" ")[0] for letter in text[:_SAMPLE] if letter.isalpha())
+    # Japanese writes Chinese characters too: one family, so that neither is taken for the other.
+    for script in ("HIRAGANA", "KATAKANA"):
+        scripts["CJK"] += scripts.pop(script, 0)
+    return scripts

@@ -6,7 +6,8 @@ Small models follow what they read last, and continue a chat that is not fenced 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from compacter.messages.parts import Part
 
@@ -17,6 +18,10 @@ FENCE_SIZE = len(OPEN) + len(CLOSE) + 2
 SMALL = 600
 """Tokens of a summary below which the short form asks: a model with so small a window repeats a long instruction."""
 
+SMALLEST_CHUNK = 256
+"""Characters below which a chunk cannot hold the fence, a speaker and a part label."""
+
+_LABEL_SIZE = len("(part 9999999 of 9999999) ")
 _NAME_SIZE = 64
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Our own fences, and the control tokens of chat templates: ChatML, Llama 2 and 3, Gemma, Mistral, DeepSeek, Phi.
@@ -151,3 +156,61 @@ def _content(record: str, prior: str, template: str | None, max_tokens: int, *, 
 
 def _words(max_tokens: int) -> int:
     return max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
+
+
+def chunks(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]:
+    """Return chunks whose rendered transcripts have at most ``budget`` characters, covering everything.
+
+    An entry that is too large alone is cut into parts labelled ``(part 2 of 5)``. Calls stay with their results where
+    both fit. Raises ValueError for a budget below ``SMALLEST_CHUNK``.
+    """
+    if budget < SMALLEST_CHUNK:
+        raise ValueError(f"a chunk needs at least {SMALLEST_CHUNK} characters, not {budget}")
+    room = budget - FENCE_SIZE + 1
+    done: list[tuple[Part, ...]] = []
+    chunk: list[Part] = []
+    used = 0
+    for group in _groups(entries):
+        sizes = [size(entry) for entry in group]
+        fresh = used + sum(sizes) > room >= sum(sizes)
+        for entry, whole in zip(group, sizes, strict=True):
+            for part in (entry,) if whole <= room else _parts(entry, room):
+                length = size(part)
+                if (fresh or used + length > room) and chunk:
+                    done.append(tuple(chunk))
+                    chunk, used = [], 0
+                fresh = False
+                chunk.append(part)
+                used += length
+    return (*done, tuple(chunk)) if chunk else tuple(done)
+
+
+def size(entry: Part) -> int:
+    """Return the characters of an entry's line in the transcript, its line break included."""
+    return len(line(entry)) + 1
+
+
+def _groups(entries: Sequence[Part]) -> Iterator[list[Part]]:
+    """Calls and the results that follow them, else single entries."""
+    group: list[Part] = []
+    for entry in entries:
+        joins = entry.kind == "result" or (entry.kind == "call" and not (group and group[-1].kind == "result"))
+        if group and not (joins and group[-1].kind in ("call", "result")):
+            yield group
+            group = []
+        group.append(entry)
+    if group:
+        yield group
+
+
+def _parts(entry: Part, room: int) -> list[Part]:
+    text, pieces, start = entry.text, list[str](), 0
+    space = room - size(replace(entry, text="")) - _LABEL_SIZE
+    while start < len(text):
+        end = min(len(text), start + space)
+        # Rendering adds characters (an indent after each line break): shrink in proportion, at least by one.
+        while (rendered := len(neutral(text[start:end]))) > space:
+            end = start + max(1, min((end - start) * space // rendered, end - start - 1))
+        pieces.append(text[start:end])
+        start = end
+    return [replace(entry, text=f"(part {number} of {len(pieces)}) {piece}") for number, piece in enumerate(pieces, 1)]

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from compacter.messages.parts import Part
-from compacter.summary.sentences import TYPED, Sentence, read
-
-HEADING = "Rules:"
-RULE, LATER = "Rule: ", "User: "
-"""How a line begins: a rule, and a later statement of the user about one."""
+from compacter.summary.message import LATER, RULE, rule_lines
+from compacter.summary.sentences import TYPED, UNSPACED, Sentence, read, stems, words
 
 _SHORTEST, _LONGEST, _LONGEST_CHANGE = 8, 320, 200
 _SAME = 0.3
@@ -54,7 +51,6 @@ _ORDERS = _any(
     _START + r"(?:avoid|prefer|stick to|no matter what|remember to|try to (?:avoid|minimi[sz]e|keep|limit))\b",
     # Make sure that all numbers have units.
     _START + r"(?:make|be) sure (?:to|that|all|every|no|not|any|we|you(?! (?:take|get|rest|enjoy)))\b",
-    _START + r"ensure (?:to|that|all|every|each|no|any|you)\b",
     # Only use the staging database. Instead, use the script.
     _START
     + r"only (?:use|write|answer|reply|commit|touch|change|edit|run|add|show|do|make|work|return|ask|call|read|send)\b",
@@ -89,7 +85,6 @@ _CLAUSES = _any(
     r"no matter what)\b",
     r"(?:[,;:–—-] |\b(?:and|but) )(?:please )?always (?:use|ask|keep|check|write|add|run|put|include|answer|reply|"
     r"show|tell)\b",
-    r"(?:[,;:–—-] |\b(?:and|but) )(?:please )?do not (?!have|know|want|need|think|like|see)",
 )
 _DUTIES = _any(
     # The folder must stay read-only. (That must have been fun.)
@@ -100,7 +95,6 @@ _DUTIES = _any(
     # Each report should have a date.
     r"\b(?:whole|total|everything|nothing|nobody|each|every|all)\b[^.,;()\n]{0,60}\b(?:may|should|has to|have to|"
     r"needs? to|shall)\b",
-    r"\bonly\b\W{1,6}no ",
 )
 _WISHES = _any(
     # I prefer short answers. I'd like you to call me Captain. I don't want any emojis.
@@ -177,7 +171,6 @@ _NO_PROSE = _any(
     r"^[+\s]{0,8}(?:#|//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|strong)>)|\[|\d{1,6}[:|→]|\(use )",
     r"^\s{0,8}(?:\w{1,40}(?:Error|Exception|Warning)|error|warning|fatal|failed|failure|usage|traceback|exception|"
     r"hint|tip|caveat|info)\b\s?[:\[]",
-    r"^note: (?:in|the)\b",
 )
 _FOR_NOW = _any(
     r"\b(?:just this once|this time only|for now|this time)\b",
@@ -198,8 +191,8 @@ _ABOUT_PEOPLE = _any(
 )
 _MARK = re.compile(r"^(?:[-*•+>]\s{1,4}|\(?\d{1,3}[.)]\s{1,4}|[a-z]\)\s)")
 _LABEL = re.compile(r"^\*\*[^*\n]{1,40}\*\*:?\s?[-–—:]?\s(?=\S)|^\*\*[^*\n]{1,40}:\*\*\s(?=\S)")
-_SIGNED = re.compile(r"(?:\([^()\n]{1,40}\) )?([^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?): ")
-"""How a message begins in a talk among people."""
+_SIGNED = re.compile(r"^(?:\([^()\n]{1,40}\) )?([^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?): ")
+"""How a message begins in a talk among people, or below a label: ``Ann: ``, ``Day 2: ``."""
 
 _TAKES_BACK = _any(
     r"\b(?:no longer|again|back to|forget|ignore (?:my|the|that|what)|instead|scrap|cancel|lift(?:ed)?|"
@@ -213,16 +206,10 @@ _TAKES_BACK = _any(
     r"不再|不用再|可以|取消|改成|改为|现在|忘掉|算了|"
     r"もう|取り消|やめ|変更|かまいません|構いません|いいです|이제|더 이상|취소|돼요|바꿔",
 )
-_WORD = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
-_STEM = 6
 _EMPTY_WORDS = """
-    always never please from with that this these those must should would could have has had will shall may might
-    can't don't doesn't when whenever every each also again back into only more than then them they there their your
-    mine here what which where about after before make sure keep want like need prefer used using longer anymore
-    instead now you can all any not and the for are but user rule immer niemals bitte nicht mehr wieder jetzt dass eine
-    einen einer oder aber auch noch nach toujours jamais plus avec pour dans cette maintenant siempre nunca para este
-    esta como ahora
+    always never again back into only don't can't can make sure keep want like need prefer use used using longer anymore
+    instead now you all every each not are rule immer niemals bitte nicht mehr wieder jetzt dass nach toujours jamais
+    plus maintenant siempre nunca para ahora
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 
@@ -230,13 +217,14 @@ _EMPTY = frozenset(_EMPTY_WORDS.split())
 def is_rule(sentence: str) -> bool:
     """Whether ``sentence``, said by the user, is meant to hold beyond the next answer."""
     plain = _LABEL.sub("", _MARK.sub("", sentence.replace("’", "'").strip())).replace("**", "")
-    letters = len(plain) + len(_UNSPACED.findall(plain[:_SHORTEST]))
+    letters = len(plain) + len(UNSPACED.findall(plain[:_SHORTEST]))
     if letters < _SHORTEST or len(plain) > _LONGEST:
         return False
     if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")) or any(
         veto.search(plain) for veto in (_NO_PROSE, _FOR_NOW, _AT_HAND)
     ):
         return False
+    plain = _SIGNED.sub("", plain, count=1)
     if (_SURE.search(plain) or _LASTING.search(plain)) and not _TELLS.search(plain):
         return True
     if _WISHES.search(plain):
@@ -251,15 +239,9 @@ def takes_back(sentence: str) -> bool:
     return _TAKES_BACK.search(sentence) is not None
 
 
-def words(text: str) -> set[str]:
-    """The words that tell what ``text`` is about, without endings; pairs of letters where no spaces part words."""
-    found: set[str] = set()
-    for word in _WORD.findall(text.casefold()):
-        if _UNSPACED.search(word):
-            found.update(word[at : at + 2] for at in range(len(word) - 1))
-        elif word not in _EMPTY and (len(word) > 3 or not word.isalpha()):
-            found.add(word[:_STEM].rstrip("s"))
-    return found
+def _about(text: str) -> set[str]:
+    """What ``text`` is about: its telling words without those that rules are made of."""
+    return stems(word for word in words(text) if word not in _EMPTY)
 
 
 def overlap(some: set[str], others: set[str]) -> float:
@@ -268,20 +250,25 @@ def overlap(some: set[str], others: set[str]) -> float:
 
 
 def lines(
-    parts: Sequence[Part], prior: Sequence[str] = (), declared: Sequence[str] = (), budget: int = 2_000
+    parts: Sequence[Part],
+    prior: Sequence[str] = (),
+    declared: Sequence[str] = (),
+    budget: int = 2_000,
+    quoted: Container[str] = (),
 ) -> list[str]:
     """Return the rules in force and what the user said of them later, oldest first, in at most ``budget`` characters.
 
     ``prior`` are the lines of an earlier summary, ``declared`` the rules that the program itself sets: they always
-    come first and whole, whatever the budget. Of the rest a later statement is kept before what it changes, so no
-    rule stands without it; then what was typed before what stands in long documents, and the newer before the older.
+    come first and whole, whatever the budget. ``quoted`` are sentences of the user that are rules in whatever form. Of
+    the rest a later statement is kept before what it changes, so no rule stands without it; then what was typed before
+    what stands in long documents, and the newer before the older.
     """
-    fixed = list(dict.fromkeys(RULE + rule for rule in declared))
+    fixed = list(rule_lines(declared))
     entries: dict[str, int] = {}
     for line in prior:
         if line.startswith((RULE, LATER)) and line not in fixed:
             entries[line] = 0
-    for line, size in _said(parts, [*fixed, *entries]):
+    for line, size in _said(parts, [*fixed, *entries], quoted):
         if line not in fixed:
             entries.pop(line, None)
             entries[line] = size
@@ -290,29 +277,35 @@ def lines(
     return fixed + _fitting(entries, budget - sum(len(line) + 1 for line in fixed))
 
 
-def _said(parts: Sequence[Part], known: list[str]) -> Iterator[tuple[str, int]]:
+def _said(parts: Sequence[Part], known: list[str], quoted: Container[str]) -> Iterator[tuple[str, int]]:
     """Yield the lines that ``parts`` add to ``known``, each with the size of the message it is from."""
     told = [part for part in parts if part.role == "user" and part.kind == "text" and part.text.strip()]
-    signed = Counter(match[1] for part in told if (match := _SIGNED.match(part.text.lstrip())))
-    if signed.total() >= _FEW and signed.total() * 2 > len(told) and max(signed.values()) >= _FEW // 2:
-        return  # People who sign their messages talk to one another.
+    if _signed(told) and _signed(part for part in parts if part.role == "assistant" and part.kind == "text"):
+        return  # Where both sides sign their messages, two people talk to one another.
     sentences = list(read(told))
-    common = Counter(word for sentence in sentences for word in words(sentence.text))
+    common = Counter(word for sentence in sentences for word in _about(sentence.text))
     most = max(_FEW, len(sentences) // 8)
-    topics = deque((words(line.partition(": ")[2]) for line in known), _MOST_TOPICS)
+    topics = deque((_about(line.partition(": ")[2]) for line in known), _MOST_TOPICS)
     judged: dict[str, bool] = {}
     for sentence in sentences:
         text = sentence.text
-        if sentence.prose and text not in judged:
-            judged[text] = is_rule(text)
-        about = {word for word in words(text) if common[word] <= most}
-        if sentence.prose and judged[text]:
+        if text not in judged and (sentence.prose or text in quoted):
+            judged[text] = text in quoted or is_rule(text)
+        about = {word for word in _about(text) if common[word] <= most}
+        if judged.get(text):
             yield RULE + text, sentence.size
         elif sentence.prose and topics and _changes(sentence, about, topics):
             yield LATER + text, 0
         else:
             continue
         topics.append(about)
+
+
+def _signed(parts: Iterable[Part]) -> bool:
+    """Whether most of the messages begin with one name; "Day 2: " and "Task: " among others are no signatures."""
+    names = Counter(match[1] if (match := _SIGNED.match(part.text.lstrip())) else "" for part in parts)
+    name, times = names.most_common(1)[0] if names else ("", 0)
+    return bool(name) and times >= _FEW // 2 and times * 2 > names.total()
 
 
 def _changes(sentence: Sentence, about: set[str], topics: Iterable[set[str]]) -> bool:
@@ -325,7 +318,7 @@ def _changes(sentence: Sentence, about: set[str], topics: Iterable[set[str]]) ->
 def _fitting(entries: dict[str, int], room: int) -> list[str]:
     """Choose lines for ``room`` characters; no rule without what the user said of it later."""
     listed = list(entries)
-    changes = {place: words(line) for place, line in enumerate(listed) if line.startswith(LATER)}
+    changes = {place: _about(line) for place, line in enumerate(listed) if line.startswith(LATER)}
 
     def rank(place: int) -> tuple[bool, bool, int]:
         return place not in changes, entries[listed[place]] > TYPED, -place
@@ -335,15 +328,9 @@ def _fitting(entries: dict[str, int], room: int) -> list[str]:
         cost = len(listed[place]) + 1
         if cost > room:
             continue
-        about = words(listed[place])
+        about = _about(listed[place])
         later = {other for other, said in changes.items() if other > place and overlap(about, said) >= _SAME}
         if place in changes or chosen.issuperset(later):
             chosen.add(place)
             room -= cost
     return [listed[place] for place in sorted(chosen)]
-
-
-def divide(text: str) -> tuple[str, list[str]]:
-    """Return a summary that ``timeline`` wrote without its rules, and the lines of these."""
-    story, heading, kept = f"\n\n{text}".rpartition(f"\n\n{HEADING}\n")
-    return (story.strip(), kept.splitlines()) if heading else (text, [])

@@ -8,13 +8,13 @@ off stays so until the user asks again. What the check takes out is reported.
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compacter.messages.parts import Part
-from compacter.summary.evidence import Evidence, Origin, alike, bare
-from compacter.summary.message import LATER, RULE
-from compacter.summary.words import flat, sentences
+from compacter.summary import rules as standing
+from compacter.summary.sentences import clip, flat, named, runs, sentences, stems, words
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "task": ("Task", "Goal", "Request"),
@@ -42,7 +42,19 @@ _FEWEST = 2
 """Headings below which an answer is prose."""
 _WANTED = frozenset({"task", "decisions", "pending", "questions"})
 """Sections that say what people want: no tool wants anything."""
-_MOST_RULE_TEXT, _MOST_CLOSED = 4_000, 30
+_MOST_CLOSED = 30
+
+_LONGEST_RULE = 400
+"""Characters above which a sentence of a user is a pasted text."""
+_SHORTEST_QUOTE = 8
+_BEARS, _MOSTLY, _HARDLY = 0.3, 0.5, 0.34
+_LAST_WORD = 160
+_LABEL = re.compile(r"(?:User|Assistant|Tool(?: [^:\n]{1,64})?): ")
+_SAID_LAST = " (last said: "
+_NAME_END = re.compile(r": | [-–—=(] ?|\t|, ")
+_PUNCTUATION = "\"'`*_,;:!?()[]{}<>“”„«»。、"
+_MARKS = " \t\"'`*_“”„«»‘’()[]"
+
 
 Sections = Mapping[str, tuple[str, ...]]
 
@@ -96,6 +108,7 @@ def check(
     *,
     prior: Sections | None = None,
     rules: Sequence[str] = (),
+    rule_room: int = 4_000,
 ) -> Checked:
     """Return what of a model's ``answer`` may stand for ``entries`` and what came before.
 
@@ -104,33 +117,34 @@ def check(
         entries: the conversation that it has read.
         prior: the checked sections of the summary that it has updated.
         rules: lines with rules that are sure: of the prior summary, declared, or found by code. They all stay.
+        rule_room: characters that all rules may have.
     """
     before = prior or {}
     known_rules = [line.partition(": ")[2] for line in rules]
-    known = Evidence(entries, [item for key in answer for item in answer[key]], before)
+    known = _Evidence(entries, [item for key in answer for item in answer[key]], before)
     dropped: list[str] = []
-    new_rules: dict[str, None] = {}
+    quoted: set[str] = set()
     checked: dict[str, list[str]] = {key: [] for key in _SECTIONS if key != "rules"}
     for key in _SECTIONS:
         for item in answer.get(key, ()):
             if key == "rules":
-                sentence = known.sentence_of_user(item)
-                if sentence and sentence not in known_rules:
-                    new_rules[sentence] = None
-                elif not sentence and not any(flat(item) in rule for rule in known_rules):
+                said = known.said_by_user(item)
+                quoted.update(said)
+                if not said and not any(flat(item) in rule for rule in known_rules):
                     dropped.append(f"{key}: {item}")
             elif key == "artifacts" and not known.holds_name(item):
                 dropped.append(f"{key}: {item}")
             else:
                 place, text = _placed(key, item, known.origin(item), before)
                 checked[place].append(text)
-    _restore(checked, before, known)
+    _restore(checked, before)
     dropped += _closed_stays_closed(checked, before, known)
     for key in ("task", "pending", "questions"):
-        checked[key] = [known.with_last_word(item) for item in checked[key]]
+        checked[key] = [known.with_last_word(item, before.get(key, ())) for item in checked[key]]
+    found = standing.lines(entries, rules, budget=rule_room, quoted=quoted) if quoted.difference(known_rules) else []
     return Checked(
         {key: tuple(dict.fromkeys(items)) for key, items in checked.items() if items},
-        (*rules, *_lines(known.in_order(new_rules), known)),
+        (*rules, *(line for line in found if line not in rules)),
         tuple(dropped),
     )
 
@@ -138,7 +152,7 @@ def check(
 def mark(prose: str, entries: Sequence[Part]) -> str:
     """Return prose with the tool's name before each sentence that only a tool said."""
     lines = [sentences(line) for line in prose.splitlines()]
-    known = Evidence(entries, [sentence for line in lines for sentence in line], {})
+    known = _Evidence(entries, [sentence for line in lines for sentence in line], {})
 
     def marked(sentence: str) -> str:
         tool = known.origin(sentence).tool
@@ -147,11 +161,11 @@ def mark(prose: str, entries: Sequence[Part]) -> str:
     return "\n".join(" ".join(map(marked, line)) for line in lines).strip()
 
 
-def _placed(key: str, item: str, origin: Origin, before: Sections) -> tuple[str, str]:
+def _placed(key: str, item: str, origin: _Origin, before: Sections) -> tuple[str, str]:
     """Return where an item belongs and how it reads: what only a tool said is a fact of that tool."""
     if item in before.get(key, ()):
         return key, item
-    item = bare(item)
+    item = _bare(item)
     if origin.tool:
         return ("facts" if key in _WANTED else key), f"{origin.tool}: {item}"
     if key == "task" and not origin.user:
@@ -159,38 +173,179 @@ def _placed(key: str, item: str, origin: Origin, before: Sections) -> tuple[str,
     return key, f"Assistant: {item}" if origin.quotes_assistant else item
 
 
-def _restore(checked: dict[str, list[str]], before: Sections, known: Evidence) -> None:
+def _restore(checked: dict[str, list[str]], before: Sections) -> None:
     """Put back what a model must not forget: artifacts, and what was finished or called off (the newest of it)."""
     for key in ("artifacts", "done", "cancelled"):
         items = checked[key]
-        lost = [item for item in before.get(key, ()) if not any(alike(item, other) for other in items)]
+        lost = [item for item in before.get(key, ()) if not any(_alike(item, other) for other in items)]
         if key == "artifacts":
-            lost = [item for item in lost if not any(known.same_name(item, other) for other in items)]
+            lost = [item for item in lost if not any(_name(item) == _name(other) for other in items)]
         checked[key] = [*lost, *items][-_MOST_CLOSED:]
 
 
-def _closed_stays_closed(checked: dict[str, list[str]], before: Sections, known: Evidence) -> list[str]:
+def _closed_stays_closed(checked: dict[str, list[str]], before: Sections, known: _Evidence) -> list[str]:
     """Take out of what is open what was finished or called off, unless the user asked for it again."""
     once = [*before.get("done", ()), *before.get("cancelled", ())]
     now = [item for key in ("done", "cancelled") for item in checked[key] if item not in once]
     dropped: list[str] = []
     for key in ("pending", "questions"):
         for item in list(checked[key]):
-            reopened = known.asked_by_user(item) or any(alike(item, other) for other in before.get(key, ()))
+            reopened = known.asked_by_user(item) or any(_alike(item, other) for other in before.get(key, ()))
             closed = now if reopened else [*once, *now]
-            if any(alike(item, other) for other in closed):
+            if any(_alike(item, other) for other in closed):
                 checked[key].remove(item)
                 dropped.append(f"{key}: {item}")
     return dropped
 
 
-def _lines(said: Iterable[str], known: Evidence) -> list[str]:
-    """Return the newest rules that fit, each followed by what the user said about it later."""
-    lines: list[str] = []
-    room = _MOST_RULE_TEXT
-    for sentence in reversed(list(said)):
-        later = known.later_word(sentence)
-        group = [RULE + sentence, *([LATER + later] if later and RULE + later not in lines else [])]
-        room -= sum(map(len, group))
-        lines = group + lines if room >= 0 else lines
-    return lines
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Who said what a line says."""
+
+    user: bool = False
+    """Whether most of its words are the user's."""
+    assistant: bool = False
+    """Whether most of its words are the assistant's."""
+    quotes_assistant: bool = False
+    """Whether it repeats the assistant, and not the user, word for word."""
+    tool: str = ""
+    """``Tool NAME`` where its words are a tool's and nobody else's."""
+
+
+def _bare(item: str) -> str:
+    """Return an item of a summary without the speaker and the last word that a check has added."""
+    return _LABEL.sub("", item, count=1).partition(_SAID_LAST)[0]
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two items speak of the same thing: hardly a word of the shorter one is missing in the longer."""
+    ours, theirs = stems(words(_bare(one))), stems(words(_bare(other)))
+    shared = len(ours & theirs)
+    return shared > 0.8 * min(len(ours), len(theirs)) and shared >= 0.5 * max(len(ours), len(theirs))
+
+
+class _Evidence:
+    """A conversation, read once for the items of a summary. Linear in its text."""
+
+    def __init__(self, entries: Sequence[Part], items: Iterable[str], before: Sections) -> None:
+        """Read ``entries`` with a view to ``items``; ``before`` are the checked sections of the prior summary."""
+        asked, kept = [_bare(item) for item in items], [_bare(item) for key in before for item in before[key]]
+        self._texts = [flat(text) for text in (*kept, *(entry.text for entry in entries))]
+        self._said: list[tuple[str, str]] = []
+        self._bearing: dict[str, list[int]] = defaultdict(list)
+        self._stems: dict[str, set[str]] = defaultdict(set)
+        self._runs: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+        wanted_stems = set().union(*(stems(words(text)) for text in (*asked, *kept)))
+        wanted_runs = {run for item in asked for run in runs(words(item))}
+        for name, entry in named(entries):
+            theirs = entry.kind == "result" or entry.role == "tool"
+            who = f"Tool {name}".strip() if theirs else entry.role
+            said = words(entry.text)
+            self._stems[who] |= stems(said) & wanted_stems
+            self._runs[who] |= wanted_runs.intersection(runs(said))
+            if entry.kind == "text" and not theirs and entry.role != "system":
+                for sentence in sentences(entry.text):
+                    for stem in stems(words(sentence)) & wanted_stems:
+                        self._bearing[stem].append(len(self._said))
+                    self._said.append((entry.role, sentence))
+        for key, items_before in before.items():
+            who = "user" if key == "task" else "assistant"
+            self._stems[who] |= stems(word for item in items_before for word in words(_bare(item)))
+
+    def said_by_user(self, quote: str) -> list[str]:
+        """Return the whole sentences of the user in which ``quote`` stands; none where it is no quotation.
+
+        Whole, as half a sentence may say the opposite: "delete the backups" of "Never delete the backups".
+        """
+        found: list[str] = []
+        pieces = sentences(_bare(quote).strip(_MARKS))
+        for piece in pieces if len(pieces) > 1 else [flat(_bare(quote))]:
+            text = piece.strip(_MARKS).rstrip(".。 ")
+            holding = [
+                said
+                for role, said in self._said
+                if role == "user"
+                and (text in said if len(text) >= _SHORTEST_QUOTE else text == said.rstrip(".。!！ "))
+                and len(said) <= _LONGEST_RULE
+                and not said.endswith(("?", "？"))
+            ]
+            found += holding[-1:]
+        return found if len(found) == max(1, len(pieces)) else []
+
+    def holds_name(self, item: str) -> bool:
+        """Whether the artifact that ``item`` names, and everything else in it that looks like a name, was mentioned."""
+        names = [_name(item), *filter(_like_a_name, _bare(item).split())]
+        return all(name and any(name.strip(_PUNCTUATION) in text for text in self._texts) for name in names)
+
+    def origin(self, item: str) -> _Origin:
+        """Return who said what ``item`` says."""
+        said = words(_bare(item))
+        own, quoted = stems(said), runs(said)
+        tools = [who for who in self._stems if who.startswith("Tool")]
+        if not own or not quoted:
+            return _Origin(user=True)
+
+        def words_of(*who: str) -> float:
+            return len(own & set().union(*(self._stems[name] for name in who))) / len(own)
+
+        def quotes(*who: str) -> float:
+            held = set().union(*(self._runs[name] for name in who))
+            return sum(run in held for run in quoted) / len(quoted)
+
+        tool = max(tools, key=lambda name: (quotes(name), words_of(name)), default="")
+        user, assistant = quotes("user"), quotes("assistant")
+        theirs = bool(tool) and (
+            (quotes(tool) >= _MOSTLY and quotes(tool) > max(user, assistant))
+            or (words_of("user", "assistant") < _HARDLY and words_of(*tools) >= _MOSTLY)
+        )
+        return _Origin(
+            user=words_of("user") >= _MOSTLY,
+            assistant=words_of("assistant") >= _MOSTLY,
+            quotes_assistant=assistant >= _MOSTLY and assistant > user,
+            tool=tool if theirs else "",
+        )
+
+    def asked_by_user(self, item: str) -> bool:
+        """Whether a sentence of the user in this conversation bears on ``item``."""
+        return any(role == "user" for role, _ in self._about(item, fewest=2))
+
+    def with_last_word(self, item: str, before: Sequence[str]) -> str:
+        """Return an open item with what was said about it last, where that is not what it was taken from.
+
+        ``before`` are the open items of the prior summary: nothing new about one of them leaves its last word.
+        """
+        known = next((other for other in before if _alike(item, other)), "")
+        item, about = known if _SAID_LAST in known else item, self._about(item)
+        if not about or flat(about[-1][1]) in item or (len(about) == 1 and not known):
+            return item
+        role, last = about[-1]
+        return f"{item.partition(_SAID_LAST)[0]}{_SAID_LAST}{role.capitalize()}: {clip(last, _LAST_WORD)})"
+
+    def _about(self, item: str, fewest: int = 1) -> list[tuple[str, str]]:
+        """Return the sentences of people that bear on ``item``, oldest first: rare words weigh more.
+
+        ``fewest`` words must be shared, and two of an item of which more than one was mentioned.
+        """
+        every = stems(words(_bare(item)))
+        weights = {stem: len(self._bearing[stem]) ** -0.5 for stem in every if stem in self._bearing}
+        scores: dict[int, float] = defaultdict(float)
+        hits: Counter[int] = Counter()
+        for stem, weight in weights.items():
+            for place in self._bearing[stem]:
+                scores[place] += weight
+                hits[place] += 1
+        least, enough = min(max(fewest, min(2, len(weights))), len(every)), _BEARS * sum(weights.values())
+        return [self._said[at] for at in sorted(scores) if scores[at] >= enough and hits[at] >= least]
+
+
+def _name(item: str) -> str:
+    """Return what an artifact's line begins with, up to what is said about it."""
+    text = _bare(item)
+    end = _NAME_END.search(text)
+    return flat(text[: end.start()] if end else text).strip(_MARKS)
+
+
+def _like_a_name(word: str) -> bool:
+    """Whether a word is a path, an address or a name with a dot: nothing that a model may make up."""
+    inner = word.strip(_PUNCTUATION + ".")[1:-1]
+    return any(mark in inner for mark in "/._@\\")

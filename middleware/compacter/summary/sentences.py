@@ -1,4 +1,4 @@
-"""What was said, sentence by sentence: every sentence stands word for word in one message, under its speaker."""
+"""The reader of texts: words, sentences and who said them, in any language. Every function is linear in the text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,26 @@ from dataclasses import dataclass
 
 from compacter.messages.parts import Part
 
+_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")  # Vowel signs of Indic scripts are no word characters to ``re``.
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_STEM, _SHORTEST_WORD = 5, 2
+"""Letters that inflected forms of one word have in common; letters up to which a word tells little apart."""
+
+_COMMONEST = """
+    a about after all also am an and any are as at be been before but by can could did do does doing done for from had
+    has have having he her hers him his how i if in into is it its just like may me might mine more most much must my
+    of on one or our ours out please she should so some tell than that the their theirs them then there these they
+    this those to us was we were what when where which while who whom whose why will with would you your yours
+    der das und oder ist sind waren ein eine einen einem einer mit von zu im den dem auf für als auch ich du er sie es
+    wir ihr nicht was wer wie wo wann warum welche welcher welches haben hatte le la les un une des et ou est dans que
+    qui quoi où quand comment pourquoi quel quelle avec el los las una y es en con qué quién cómo cuándo dónde cuál del
+"""
+FUNCTION_WORDS = frozenset(_COMMONEST.split())
+"""The commonest words of English, German, French and Spanish, but those that name a thing in another of these
+languages (war, son): they tell no statement apart."""
+
+Run = tuple[str, ...]
+
 ELLIPSIS = "…"
 """Marks what was left out between two pieces of a line."""
 
@@ -20,7 +40,7 @@ _RECORD, _SHORTEST_VALUE, _LONG_NUMBER = 60, 3, 6
 """Characters of a record's values that are taken as one piece."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
 _END = re.compile(
-    r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]*]))(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)"
+    r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]*]))(?<!\b[eE]\.g\.)(?<!\b[iI]\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)"
     r"(?<!^\d\.)(?<!^\d\d\.)\s+(?=[\w\"'“‘(\[*`$€£¿¡-])(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)"
     r"|(?<=[。！？])\s*"
 )
@@ -36,6 +56,45 @@ _FULL_STOPS = ("。", "！", "？")
 _FENCE = "```"
 _ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _NAME, _LONGEST_NAME = re.compile(r"[^\w. /-]+"), 60
+
+
+def words(text: str) -> list[str]:
+    """Return the words of ``text`` in lower case; scripts written without spaces give pairs of characters."""
+    found: list[str] = []
+    for word in _WORD.findall(text.lower()):
+        if word.isascii() or not UNSPACED.search(word):
+            found.append(word)
+        else:
+            found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+    return found
+
+
+def runs(said: list[str]) -> list[Run]:
+    """Return all runs of three words, or the whole where it is shorter."""
+    return list(zip(said, said[1:], said[2:], strict=False)) if len(said) > 2 else [tuple(said)] if said else []
+
+
+def stems(said: Iterable[str]) -> set[str]:
+    """Return the beginnings of those words that tell statements apart, so that endings do not count."""
+    return {
+        word[:_STEM]
+        for word in said
+        if word not in FUNCTION_WORDS
+        and (len(word) > _SHORTEST_WORD or not word.isascii() or any(map(str.isdigit, word)))
+    }
+
+
+def flat(text: str) -> str:
+    """Return ``text`` on one line, white space folded."""
+    return " ".join(text.split())
+
+
+def clip(text: str, size: int) -> str:
+    """Return ``text``, or its beginning and an ellipsis, in at most ``size`` characters."""
+    if len(text) <= size:
+        return text
+    at = text.rfind(" ", size // 2, size - 1)
+    return text[: at if at > 0 else max(0, size - 1)] + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +119,28 @@ class Sentence:
     """For an item of a list, how many sentences before it the line stands that leads to the list."""
 
 
+def named(parts: Iterable[Part]) -> Iterator[tuple[str, Part]]:
+    """Yield each part with its tool's name: not every format names it in a result. Results follow the calls' order."""
+    called: deque[str] = deque()
+    for part in parts:
+        name = part.name
+        if part.kind == "call":
+            called.append(name)
+        elif part.kind == "result" and called:
+            first = called.popleft()
+            name = name or first
+        yield _NAME.sub(" ", name).strip()[:_LONGEST_NAME], part
+
+
 def read(parts: Sequence[Part], first: int = 0) -> Iterator[Sentence]:
     """Yield the sentences of ``parts`` in order; numbers of parts begin with ``first``. Linear in the text."""
-    called: deque[str] = deque()
-    for number, part in enumerate(parts, first):
+    for number, (name, part) in enumerate(named(parts), first):
         if part.kind in ("summary", "media") or part.role == "system":
             continue
         if part.kind == "text" and part.role in ("user", "assistant"):
             yield from _text(part, number)
             continue
-        name = part.name
-        if part.kind == "call":
-            called.append(name)
-        elif part.kind == "result" and called:
-            # Not every format names the tool in its result. Results come in the order of their calls.
-            name = name or called.popleft()
-        speaker = f"Tool {_NAME.sub(' ', name).strip()[:_LONGEST_NAME] or part.kind}"
+        speaker = f"Tool {name or part.kind}"
         for piece in _values(part.text):
             yield Sentence(piece, speaker, number, prose=False, output=part.kind == "result", size=len(part.text))
 
@@ -99,6 +164,11 @@ def _text(part: Part, number: int) -> Iterator[Sentence]:
             if not item:
                 lead = count if text.endswith((":", "：")) else 0
             follows = True
+
+
+def sentences(text: str) -> list[str]:
+    """Return the whole sentences of ``text``, however long, white space folded."""
+    return [flat(sentence) for line in text.splitlines() for sentence in _END.split(line) if sentence.strip()]
 
 
 def split(text: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The summary without a model: what was said, turn by turn, word for word, thinner the older.
 
-Three sections: the story (sentences of users and assistants), artifacts (lines of tools and of code, for the paths, ids
-and addresses in them) and rules. Sentences are chosen by weighted coverage: each word and each identifier counts once,
+Two sections: the story (sentences of users and assistants), and artifacts (lines of tools and of code, for the paths,
+ids and addresses in them). Sentences are chosen by weighted coverage: each word and each identifier counts once,
 a rare one more than a common one (Lin and Bilmes 2011, https://aclanthology.org/P11-1052). That needs no list of
 words, so it holds for every language.
 """
@@ -17,15 +17,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from compacter.messages.parts import Part
-from compacter.summary import rules as standing
+from compacter.summary.rules import takes_back
 from compacter.summary.sentences import ELLIPSIS, TYPED, Sentence, quote, read, reads, split
 
 ARTIFACTS = "Artifacts:"
 """The heading of the lines of tools and of code."""
 
-_RULE_SHARE = 3
-"""Rules take at most one part in this many of a summary."""
-_STORY = 0.5
+_STORY = 0.4
 """Share of the room that is the story's first; artifacts get the rest, and the story what they leave."""
 _FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
 """Shares of the room that the first sentences of the first request, and then what the user changed later, may take
@@ -64,28 +62,18 @@ def timeline(
     parts: Sequence[Part],
     budget: int,
     prior: str = "",
-    kept: Sequence[str] = (),
     rules: Sequence[str] = (),
 ) -> str:
-    """Return a summary of ``parts`` and of an earlier summary in at most ``budget`` characters.
+    """Return a summary of ``parts`` and of an earlier summary, ``prior``, in at most ``budget`` characters.
 
-    ``prior`` is the earlier summary without its rules, ``kept`` the lines of these (``rules.divide`` parts them): a
-    line of a model's prose must not become a rule because of its form. ``rules`` are declared by the program: each
-    stands in the result verbatim. Raises ``ValueError`` where they alone take more than ``budget``. Time and memory
-    grow linearly with the text.
+    ``rules`` are lines (``Rule: ...``) that stand beside it already. Time and memory grow linearly with the text.
     """
-    declared = sum(len(standing.RULE) + len(rule) + 1 for rule in rules)
-    share = budget // _RULE_SHARE - len(standing.HEADING) - 2
-    lines = standing.lines(parts, kept, rules, max(declared, share))
-    ruled = "\n".join([standing.HEADING, *lines]) if lines else ""
-    if len(ruled) > budget:
-        raise ValueError(f"the declared rules take {len(ruled)} of {budget} characters")
     told = list(_prior(prior))
     pool = _Pool([*told, *read(parts, told[-1].part + 1 if told else 0)])
-    chosen = _choose(pool, budget - len(ruled) - 2, {line.partition(": ")[2] for line in lines})
+    chosen = _choose(pool, budget, {line.partition(": ")[2] for line in rules})
     story = quote(pool.sentences, [place for place in chosen if pool.told[place]])
     artifacts = list(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
-    sections = ["\n".join(story), "\n".join([ARTIFACTS, *artifacts]) if artifacts else "", ruled]
+    sections = ["\n".join(story), "\n".join([ARTIFACTS, *artifacts]) if artifacts else ""]
     return "\n\n".join(section for section in sections if section)
 
 
@@ -282,7 +270,7 @@ def _same(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Cont
     One word suffices where both state a value, or the user says with a word for it that something changed.
     """
     later = pool.sentences[other]
-    change = later.speaker == "User" and standing.takes_back(later.text)
+    change = later.speaker == "User" and takes_back(later.text)
     if len(shared) < _WORDS and not change and not (pool.names[place] and pool.names[other]):
         return False
     least = min(sum(pool.weights[word] for word in pool.words[one] if word in rare) for one in (place, other))

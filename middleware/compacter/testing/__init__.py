@@ -16,8 +16,16 @@ from compacter.testing.errors import (
     rate_limit_error,
     server_error,
     token_limit_error,
+)  # fmt: skip
+from compacter.testing.model import (
+    Completion,
+    Failure,
+    Failures,
+    OverflowAt,
+    Request,
+    ScriptedModel,
+    ScriptedSummarizer,
 )
-from compacter.testing.model import Completion, OverflowAt, Request, ScriptedModel
 from compacter.testing.replies import (
     AsyncScriptedStream,
     Chunk,
@@ -27,38 +35,13 @@ from compacter.testing.replies import (
     ScriptedStream,
     ScriptExhaustedError,
     Struct,
-)
+)  # fmt: skip
 from compacter.testing.rules import CharacterCount, ChatRules, Check, Count
-from compacter.testing.summarizer import Failure, Failures, ScriptedSummarizer
 
 __all__ = [
-    "STYLES",
-    "AsyncScriptedStream",
-    "CharacterCount",
-    "ChatRules",
-    "Check",
-    "Chunk",
-    "Completion",
-    "Count",
-    "Failure",
-    "Failures",
-    "Interrupted",
-    "InvalidRequestError",
-    "OverflowAt",
-    "ProviderError",
-    "RateLimitError",
-    "Replies",
-    "Reply",
-    "Request",
-    "ScriptExhaustedError",
-    "ScriptedModel",
-    "ScriptedStream",
-    "ScriptedSummarizer",
-    "Struct",
-    "Style",
-    "TokenLimitError",
-    "invalid_request_error",
-    "rate_limit_error",
-    "server_error",
+    "STYLES", "AsyncScriptedStream", "CharacterCount", "ChatRules", "Check", "Chunk", "Completion", "Count",
+    "Failure", "Failures", "Interrupted", "InvalidRequestError", "OverflowAt", "ProviderError", "RateLimitError",
+    "Replies", "Reply", "Request", "ScriptExhaustedError", "ScriptedModel", "ScriptedStream", "ScriptedSummarizer",
+    "Struct", "Style", "TokenLimitError", "invalid_request_error", "rate_limit_error", "server_error",
     "token_limit_error",
-]
+]  # fmt: skip

@@ -63,12 +63,7 @@ class RateLimitError(ProviderError):
 
 
 _classes: dict[tuple[type[ProviderError], str], type[ProviderError]] = {}
-
-
-def _named(base: type[E], name: str) -> type[E]:
-    """The subclass of `base` with the vendor's name, the same one each time."""
-    made = _classes.setdefault((base, name), type(name, (base,), {"__module__": __name__, "__doc__": base.__doc__}))
-    return cast("type[E]", made)
+"""The subclasses with vendors' names: the same one each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,79 +192,66 @@ def token_limit_error(
 def invalid_request_error(style: str | Style = "openai", *, message: str) -> InvalidRequestError:
     """Make the exception for a malformed request; `message` says what is wrong with it."""
     row = style_of(style)
-    if row.envelope not in {"google", "aws"}:
-        code = 400 if isinstance(row.code, int) else None
-        row = replace(row, status=400, error="BadRequestError", kind="invalid_request_error", code=code)
-    return _raised(InvalidRequestError, _unmapped(row), message, {})
+    plain = ("BadRequestError", "invalid_request_error", 400 if isinstance(row.code, int) else None)
+    row = _varied(row, 400, ("ClientError", "INVALID_ARGUMENT"), "ValidationException", plain)
+    return _raised(InvalidRequestError, row, message, {})
 
 
 def rate_limit_error(style: str | Style = "openai", *, tokens_per_minute: int = 30_000) -> RateLimitError:
     """Make the exception for a rate limit in tokens per minute, which must never lead to a compaction."""
-    row = style_of(style)
     message = f"Rate limit reached: {tokens_per_minute} tokens per minute. Wait a little and try again."
-    if row.envelope == "google":
-        row = replace(row, status=429, error="ClientError", kind="RESOURCE_EXHAUSTED", code=429)
-    elif row.envelope == "aws":
-        row = replace(row, status=429, error="ThrottlingException", kind="ThrottlingException", code="Throttling")
-    else:
-        row = replace(row, status=429, error="RateLimitError", kind="rate_limit_error", code="rate_limit_exceeded")
-    return _raised(RateLimitError, _unmapped(row), message, {})
+    plain = ("RateLimitError", "rate_limit_error", "rate_limit_exceeded")
+    row = _varied(style_of(style), 429, ("ClientError", "RESOURCE_EXHAUSTED"), "ThrottlingException", plain)
+    return _raised(RateLimitError, row, message, {})
 
 
 def server_error(style: str | Style = "openai") -> ProviderError:
     """Make the exception for a failure on the provider's side."""
-    row = style_of(style)
+    plain = ("InternalServerError", "server_error", None)
+    row = _varied(style_of(style), 500, ("ServerError", "INTERNAL"), "InternalServerException", plain)
+    return _raised(ProviderError, row, "Something went wrong on the side of the server.", {})
+
+
+def _varied(
+    row: Style, status: int, google: tuple[str, str], aws: str, plain: tuple[str, str, str | int | None]
+) -> Style:
+    """The style of an error that is no token limit: class, kind and code, as its envelope has them."""
+    error, kind, code = plain
     if row.envelope == "google":
-        row = replace(row, status=500, error="ServerError", kind="INTERNAL", code=500)
+        (error, kind), code = google, status
     elif row.envelope == "aws":
-        name = "InternalServerException"
-        row = replace(row, status=500, error=name, kind=name, code=name)
-    else:
-        row = replace(row, status=500, error="InternalServerError", kind="server_error", code=None)
-    return _raised(ProviderError, _unmapped(row), "Something went wrong on the side of the server.", {})
+        error = kind = code = aws
+    # The litellm style puts the class into the text; what is no overflow must not say that it is one.
+    shown = row.shown.replace("ContextWindowExceededError: litellm.BadRequestError", error)
+    return replace(row, status=status, error=error, kind=kind, code=code, shown=shown)
 
 
 def error_body(error: ProviderError) -> dict[str, Any]:
     """The ``error`` member that a reply or a stream chunk with HTTP 200 carries instead of an answer."""
-    return {
-        "message": error.message,
-        "type": error.type,
-        "code": error.code or error.status_code,
-    }
-
-
-def _unmapped(row: Style) -> Style:
-    """The litellm style puts the class into the text; what is no overflow must not say that it is one."""
-    mapped = "ContextWindowExceededError: litellm.BadRequestError"
-    return replace(row, shown=row.shown.replace(mapped, row.error))
+    return {"message": error.message, "type": error.type, "code": error.code or error.status_code}
 
 
 def _raised(base: type[E], row: Style, message: str, counts: Mapping[str, int]) -> E:
-    body, wrapped = _wrap(row, message, counts)
-    shown = row.shown.format(status=row.status, kind=row.kind, body=wrapped, message=message)
-    error = _named(base, row.error)(
+    if row.envelope == "aws":
+        whole: dict[str, Any] = {
+            "Error": {"Code": row.code, "Message": message},
+            "ResponseMetadata": {"HTTPStatusCode": row.status},
+        }
+    elif row.envelope == "google":
+        whole = {"error": {"code": row.status, "message": message, "status": row.kind}}
+    elif row.envelope == "anthropic":
+        whole = {"type": "error", "error": {"type": row.kind, "message": message}}
+    else:
+        whole = {"error": {"message": message, "type": row.kind, "param": None, "code": row.code, **counts}}
+    # OpenAI's SDK keeps only the inner part of the answer as the body.
+    body = whole["error"] if row.envelope in {"openai", "llama.cpp"} else whole
+    shown = row.shown.format(status=row.status, kind=row.kind, body=whole, message=message)
+    named = _classes.setdefault(
+        (base, row.error), type(row.error, (base,), {"__module__": __name__, "__doc__": base.__doc__})
+    )
+    error = cast("type[E]", named)(
         shown, message=message, status_code=row.status, code=row.code, kind=row.kind, body=body
     )
     if row.envelope == "aws":
-        error.response = wrapped
+        error.response = whole
     return error
-
-
-def _wrap(row: Style, message: str, counts: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the SDK keeps as the body, and the whole answer as it came."""
-    match row.envelope:
-        case "anthropic":
-            whole: dict[str, Any] = {"type": "error", "error": {"type": row.kind, "message": message}}
-            return whole, whole
-        case "google":
-            whole = {"error": {"code": row.status, "message": message, "status": row.kind}}
-            return whole, whole
-        case "aws":
-            whole = {
-                "Error": {"Code": row.code, "Message": message},
-                "ResponseMetadata": {"HTTPStatusCode": row.status},
-            }
-            return whole, whole
-        case "openai" | "llama.cpp":
-            inner = {"message": message, "type": row.kind, "param": None, "code": row.code, **counts}
-            return inner, {"error": inner}

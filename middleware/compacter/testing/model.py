@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
+import itertools
 import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, cast, get_args
 
+from compacter.messages.format import Message
 from compacter.testing.errors import (
     ProviderError,
     Style,
     TokenLimitError,
     error_body,
     invalid_request_error,
+    server_error,
     style_of,
     token_limit_error,
 )
@@ -32,11 +36,6 @@ from compacter.testing.replies import (
     shaped,
 )
 from compacter.testing.rules import CharacterCount, ChatRules, Check, Count, is_list
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from compacter.messages.format import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +59,152 @@ class Request:
     """What was wrong with the list of messages; empty if nothing was."""
 
 
-class Books:
-    """The requests and streams of a model, and their sums."""
+OverflowAt = Literal["open", "first_event", "after_role", "error_chunk"]
+"""Where a stream tells that the request is too long; see `ScriptedModel`."""
 
-    def __init__(self) -> None:
+Completion: TypeAlias = Any
+"""A completion in OpenAI's shape: a dict, or a `Struct` with ``reply_type="object"``."""
+
+_OUTPUT_OPTIONS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+class ScriptedModel:
+    """A stand-in for a provider: counts, refuses, validates, answers, and keeps the books.
+
+    Call it as you would call litellm: ``model.completion(model=..., messages=..., **options)``, or the
+    instance itself, or ``await model.acompletion(...)``, each with ``stream=True`` too. Nothing is random
+    and nothing waits.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: int = 8_000,
+        style: str | Style = "openai",
+        replies: Replies = "ok",
+        reply_type: ReplyType = "dict",
+        chars_per_token: float = 4,
+        count: Count | None = None,
+        counts_output: bool = False,
+        truncates: bool = False,
+        usage: bool | Mapping[str, Any] = True,
+        strict: bool = True,
+        alternate_roles: bool = False,
+        user_first: bool = False,
+        refuse_blank: bool = False,
+        check: Check | None = None,
+        overflow_at: OverflowAt = "open",
+        overflow_in_reply: bool = False,
+        housekeeping: int = 0,
+        fail_after: int | None = None,
+        fail_with: BaseException | None = None,
+        chunk_size: int = 16,
+    ) -> None:
+        """A model that answers what a test has written down.
+
+        Args:
+            window: tokens that fit. A longer request is refused (`TokenLimitError`).
+            style: whose exceptions and texts; a name from `STYLES`, or a `Style` of your own.
+            replies: one reply for all, an iterable that is used up, or a function of the messages. A refused
+                request uses none up.
+            reply_type: "dict" or "object".
+            chars_per_token: the tokenizer: characters that count as one token.
+            count: a tokenizer in its place: `(messages, options)` to a number of tokens.
+            counts_output: refuse when input and ``max_tokens`` together are over the window, as some providers
+                do. Otherwise an answer that has no room is cut, with finish_reason "length".
+            truncates: never refuse; read as much as fits and tell so only in ``usage``, as some servers do.
+            usage: report real counts, none, or the ones given. A stream sends them if ``stream_options`` ask.
+            strict: refuse broken lists (`InvalidRequestError`), by `ChatRules` or by `check`.
+            alternate_roles: user and assistant must alternate.
+            user_first: the first message behind the system prompt must be the user's.
+            refuse_blank: a message of white space is refused.
+            check: rules of your own, in place of `ChatRules`: messages to what is wrong with them, or None.
+            overflow_at: where a stream refuses: "open" raises from the call, "first_event" from the first chunk,
+                "after_role" behind the role-only chunk, and "error_chunk" gives a chunk with an ``error`` member.
+            overflow_in_reply: a call without stream gets a reply with an ``error`` member, not an exception.
+            housekeeping: chunks without choices that every stream starts with.
+            fail_after: break every stream after so many chunks, a shorter one at its end.
+            fail_with: the exception then (None: a token-limit error). For a single stream put an `Interrupted` into
+                `replies`.
+            chunk_size: characters of text per chunk.
+
+        Raises:
+            ValueError: A style is unknown, or a number is out of range.
+            TypeError: ``replies`` is unusable.
+        """
+        for name, number, least in (
+            ("window", window, 1),
+            ("chunk_size", chunk_size, 1),
+            ("housekeeping", housekeeping, 0),
+            ("fail_after", fail_after or 0, 0),
+        ):
+            if number < least:
+                raise ValueError(f"{name} must be at least {least}, got {number!r}")
+        self.window = window
+        self.style = style_of(style)
+        self.count: Count = CharacterCount(chars_per_token) if count is None else count
+        self.check: Check | None = None
+        if strict:
+            self.check = check or ChatRules(alternate_roles, user_first, refuse_blank)
+        self._script = Script(replies)
+        self._reply_type: ReplyType = reply_type
+        self._counts_output = counts_output
+        self._truncates = truncates
+        self._usage = usage
+        self._overflow_at = overflow_at
+        self._overflow_in_reply = overflow_in_reply
+        self._housekeeping = housekeeping
+        self._fail_after = fail_after
+        self._fail_with = fail_with
+        self._chunk_size = chunk_size
         self._lock = threading.Lock()
         self._requests: list[Request] = []
         self._streams: list[ScriptedStream | AsyncScriptedStream] = []
+
+    # The calls
+
+    def completion(
+        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
+    ) -> Completion:
+        """Reply, or refuse like the provider whose style it has.
+
+        Args:
+            model: Any name; it is kept in `requests`.
+            messages: The messages, in OpenAI's shape unless `count` and `check` say otherwise.
+            stream: Whether to return a stream.
+            **options: As for litellm; `max_tokens`, `tools` and `stream_options` have an effect.
+
+        Raises:
+            TokenLimitError: The request does not fit into the window.
+            InvalidRequestError: The list of messages is broken.
+            ScriptExhaustedError: The replies are used up.
+        """
+        request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
+        if refusal is not None:
+            return self._refused(refusal, request, frame, ScriptedStream)
+        reply = self._script.next(request.messages)
+        if inspect.isawaitable(reply):
+            if inspect.iscoroutine(reply):
+                reply.close()
+            raise TypeError("replies is an async function: only acompletion can await it")
+        return self._answered(reply, request, frame, ScriptedStream)
+
+    async def acompletion(
+        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
+    ) -> Completion:
+        """As ``completion``, awaited. Other tasks run before the answer, as with a network."""
+        request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
+        await asyncio.sleep(0)
+        if refusal is not None:
+            return self._refused(refusal, request, frame, AsyncScriptedStream)
+        reply = self._script.next(request.messages)
+        if inspect.isawaitable(reply):
+            reply = await reply
+        return self._answered(reply, request, frame, AsyncScriptedStream)
+
+    __call__ = completion
+
+    # The books
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -103,174 +241,6 @@ class Books:
         """Every stream so far; ``closed`` and ``delivered`` tell what became of it."""
         return tuple(self._streams)
 
-    def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """The messages that the last request began with too."""
-        previous = self._requests[-1].messages if self._requests else ()
-        same = 0
-        for old, new in zip(previous, messages, strict=False):
-            if old != new:
-                break
-            same += 1
-        return messages[:same]
-
-
-OverflowAt = Literal["open", "first_event", "after_role", "error_chunk"]
-"""Where a stream tells that the request is too long; see `ScriptedModel`."""
-
-Completion: TypeAlias = Any
-"""A completion in OpenAI's shape: a dict, or a `Struct` with ``reply_type="object"``."""
-
-_OUTPUT_OPTIONS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-
-
-class ScriptedModel(Books):
-    """A stand-in for a provider: counts, refuses, validates, answers, and keeps the books.
-
-    Call it as you would call litellm: ``model.completion(model=..., messages=..., **options)``, or the
-    instance itself, or ``await model.acompletion(...)``, each with ``stream=True`` too. Nothing is random
-    and nothing waits.
-    """
-
-    def __init__(
-        self,
-        *,
-        window: int = 8_000,
-        style: str | Style = "openai",
-        replies: Replies = "ok",
-        reply_type: ReplyType = "dict",
-        chars_per_token: float = 4,
-        count: Count | None = None,
-        counts_output: bool = False,
-        truncates: bool = False,
-        usage: bool | Mapping[str, Any] = True,
-        strict: bool = True,
-        alternate_roles: bool = False,
-        user_first: bool = False,
-        refuse_blank: bool = False,
-        check: Check | None = None,
-        overflow_at: OverflowAt = "open",
-        overflow_in_reply: bool = False,
-        housekeeping: int = 0,
-        fail_after: int | None = None,
-        fail_with: BaseException | None = None,
-        chunk_size: int = 16,
-    ) -> None:
-        """Set the scene.
-
-        window: tokens that fit. A longer request is refused (`TokenLimitError`).
-        style: whose exceptions and texts; a name from `STYLES`, or a `Style` of your own.
-        replies: one reply for all, an iterable that is used up, or a function of the messages. A refused
-            request uses none up.
-        reply_type: "dict" or "object".
-        chars_per_token, count: the tokenizer; `count` takes its place for another wire format or a real one.
-        counts_output: refuse when input and ``max_tokens`` together are over the window, as some providers
-            do. Otherwise an answer that has no room is cut, with finish_reason "length".
-        truncates: never refuse; read as much as fits and tell so only in ``usage``, as some servers do.
-        usage: report real counts, none, or the ones given. A stream sends them if ``stream_options`` ask.
-        strict: refuse broken lists (`InvalidRequestError`), by `ChatRules` with `alternate_roles`,
-            `user_first` and `refuse_blank`, or by `check`.
-        overflow_at: where a stream refuses: "open" raises from the call, "first_event" from the first chunk,
-            "after_role" behind the role-only chunk, and "error_chunk" gives a chunk with an ``error`` member.
-        overflow_in_reply: a call without stream gets a reply with an ``error`` member, not an exception.
-        housekeeping: chunks without choices that every stream starts with.
-        fail_after, fail_with: break every stream after so many chunks (a shorter one at its end), with this
-            exception (None: a token-limit error). For a single stream put an `Interrupted` into `replies`.
-        chunk_size: characters of text per chunk.
-
-        Raises `ValueError` for an unknown style or a number that makes no sense, `TypeError` for unusable
-        replies.
-        """
-        for name, number, least in (
-            ("window", window, 1),
-            ("chunk_size", chunk_size, 1),
-            ("housekeeping", housekeeping, 0),
-            ("fail_after", fail_after or 0, 0),
-        ):
-            if number < least:
-                raise ValueError(f"{name} must be at least {least}, got {number!r}")
-        self.window = window
-        self.style = style_of(style)
-        self.count: Count = CharacterCount(chars_per_token) if count is None else count
-        self.check: Check | None = None
-        if strict:
-            self.check = check or ChatRules(alternate_roles, user_first, refuse_blank)
-        self._script = Script(replies)
-        self._reply_type: ReplyType = reply_type
-        self._counts_output = counts_output
-        self._truncates = truncates
-        self._usage = usage
-        self._overflow_at = overflow_at
-        self._overflow_in_reply = overflow_in_reply
-        self._housekeeping = housekeeping
-        self._fail_after = fail_after
-        self._fail_with = fail_with
-        self._chunk_size = chunk_size
-        super().__init__()
-
-    # The calls
-
-    @overload
-    def completion(
-        self, model: str, messages: Sequence[Message], *, stream: Literal[True], **options: Any
-    ) -> ScriptedStream: ...
-    @overload
-    def completion(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion: ...
-    def completion(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion | ScriptedStream:
-        """ParsedReply, or refuse like the provider whose style it has.
-
-        Raises `TokenLimitError`, `InvalidRequestError`, `ScriptExhaustedError`, and what the script says.
-        """
-        request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
-        if refusal is not None:
-            return self._refused(refusal, request, frame, ScriptedStream)
-        reply = self._script.next(request.messages)
-        if inspect.isawaitable(reply):
-            if inspect.iscoroutine(reply):
-                reply.close()
-            raise TypeError("replies is an async function: only acompletion can await it")
-        return self._answered(reply, request, frame, ScriptedStream)
-
-    @overload
-    async def acompletion(
-        self, model: str, messages: Sequence[Message], *, stream: Literal[True], **options: Any
-    ) -> AsyncScriptedStream: ...
-    @overload
-    async def acompletion(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion: ...
-    async def acompletion(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion | AsyncScriptedStream:
-        """Do as `completion` does, asynchronously. Other tasks run before the answer, as with a network."""
-        request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
-        await asyncio.sleep(0)
-        if refusal is not None:
-            return self._refused(refusal, request, frame, AsyncScriptedStream)
-        reply = self._script.next(request.messages)
-        if inspect.isawaitable(reply):
-            reply = await reply
-        return self._answered(reply, request, frame, AsyncScriptedStream)
-
-    @overload
-    def __call__(
-        self, model: str, messages: Sequence[Message], *, stream: Literal[True], **options: Any
-    ) -> ScriptedStream: ...
-    @overload
-    def __call__(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion: ...
-    def __call__(
-        self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
-    ) -> Completion | ScriptedStream:
-        """Do as `completion` does."""
-        if stream:
-            return self.completion(model, messages, stream=True, **options)
-        return self.completion(model, messages, **options)
-
     # What happens inside
 
     def _admit(
@@ -303,6 +273,12 @@ class ScriptedModel(Books):
         if refused:
             refusal = token_limit_error(self.style, limit=self.window, input_tokens=tokens, output_tokens=output)
         return request, refusal, Frame(number, model)
+
+    def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages that the last request began with too."""
+        previous = self._requests[-1].messages if self._requests else ()
+        pairs = zip(previous, messages, strict=False)
+        return messages[: sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))]
 
     def _refused(
         self,
@@ -410,3 +386,151 @@ class ScriptedModel(Books):
 
     def _ahead(self, frame: Frame) -> Iterator[dict[str, Any]]:
         return (frame.housekeeping() for _ in range(self._housekeeping))
+
+
+# -- the summarizer ----------------------------------------------------------------------------------------------------
+
+Failure = Literal[
+    "nothing", "empty", "blank", "refusal", "filtered", "tool_call", "length", "too_large", "raises", "overflows",
+]  # fmt: skip
+"""How a summarizer fails: returns None, an empty or a blank text; declines in prose, or by a content filter;
+calls a tool; is cut by its token limit; returns more than it was given; raises a server error, or a
+token-limit error."""
+
+Failures: TypeAlias = Failure | BaseException | Sequence[Failure | BaseException | None] | None
+"""One failure for every call, or one per call (None: a good one; behind the end: good ones). An exception is
+raised."""
+
+Summary: TypeAlias = Any
+"""What a summarizer returns: text, a completion, or (a failure) None."""
+
+_BOUNDLESS = 10**12
+_CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+# The reason is always given, so that ``max_tokens`` never cuts what the test has written down.
+_BAD_ANSWERS: Mapping[str, Reply] = {
+    "nothing": {"content": None, "finish_reason": "stop"},
+    "empty": {"content": "", "finish_reason": "stop"},
+    "blank": {"content": " \n\t ", "finish_reason": "stop"},
+    "refusal": {"content": "I'm sorry, but I can't help with that.", "finish_reason": "stop"},
+    "filtered": {"content": None, "refusal": "The content was filtered.", "finish_reason": "content_filter"},
+    "tool_call": {"content": None, "tool_calls": [_CALL], "finish_reason": "tool_calls"},
+    "length": {"content": "So far the user has asked for", "finish_reason": "length"},
+}
+
+
+class ScriptedSummarizer:
+    """A summarizer for ``Compacter(summarizer=...)``; its ``acall`` where it should be asynchronous.
+
+    It keeps the books as `ScriptedModel` does.
+    """
+
+    def __init__(
+        self,
+        text: str | Callable[[tuple[Message, ...]], str] = "SUMMARY: what was said so far.",
+        *,
+        fail: Failures = None,
+        returns: Literal["text", "completion"] = "text",
+        window: int | None = None,
+        style: str | Style = "openai",
+        **options: Any,
+    ) -> None:
+        """A summarizer that answers what a test has written down.
+
+        Args:
+            text: the summary, or a function of the prompt's messages.
+            fail: what goes wrong, and when; see `Failures`.
+            returns: bare text (no usage then), or a completion.
+            window: tokens that a prompt may have; None: any number. A longer one is refused as in `style`.
+            style: as for `ScriptedModel`.
+            **options: `usage`, `reply_type`, `chars_per_token` and `count`, as for `ScriptedModel`.
+
+        Raises:
+            ValueError: A failure or a style is unknown.
+        """
+        self._text = text
+        each = not (fail is None or isinstance(fail, (str, BaseException)))
+        self._failures: tuple[Failure | BaseException | None, ...] = (
+            tuple(cast("Sequence[Failure | BaseException | None]", fail)) if each else ()
+        )
+        self._ever: Failure | BaseException | None = None if each else cast("Failure | BaseException | None", fail)
+        for failure in (*self._failures, self._ever):
+            if isinstance(failure, str) and failure not in get_args(Failure):
+                raise ValueError(f"unknown failure {failure!r}; known: {', '.join(get_args(Failure))}")
+        self._returns = returns
+        self._calls = 0
+        self._lock = threading.Lock()
+        self._style = style
+        self._model = ScriptedModel(
+            window=_BOUNDLESS if window is None else window, style=style, replies=self._reply, **options
+        )
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """Every call so far, the refused ones too."""
+        return self._model.requests
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The text of each prompt, its messages joined by blank lines."""
+        return tuple("\n\n".join(map(_text_of, request.messages)) for request in self.requests)
+
+    @property
+    def tokens(self) -> int:
+        """Input tokens of all prompts together."""
+        return self._model.tokens_sent
+
+    @property
+    def largest(self) -> int:
+        """Input tokens of the largest prompt; 0 before the first."""
+        return max((request.tokens for request in self.requests), default=0)
+
+    @property
+    def rejected(self) -> int:
+        """Number of prompts that were over the window."""
+        return self._model.rejected
+
+    def __call__(self, messages: Sequence[Message], **options: Any) -> Summary:
+        """Summarise, or fail as told."""
+        model = str(options.pop("model", None) or "summarizer")
+        return self._returned(self._model.completion(model, messages, **options))
+
+    async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
+        """As ``summarizer(messages)``, awaited."""
+        model = str(options.pop("model", None) or "summarizer")
+        return self._returned(await self._model.acompletion(model, messages, **options))
+
+    def _failure(self) -> Failure | BaseException | None:
+        with self._lock:
+            index, self._calls = self._calls, self._calls + 1
+        return self._failures[index] if index < len(self._failures) else self._ever
+
+    def _reply(self, messages: tuple[Message, ...]) -> Reply:
+        failure = self._failure()
+        if failure is None:
+            text = self._text if isinstance(self._text, str) else self._text(messages)
+            return {"content": text, "finish_reason": "stop"}
+        if isinstance(failure, BaseException):
+            return failure
+        if failure == "raises":
+            return server_error(self._style)
+        if failure == "overflows":
+            tokens = self._model.count(messages, {})
+            return token_limit_error(self._style, limit=max(1, tokens // 2), input_tokens=tokens)
+        if failure == "too_large":
+            characters = CharacterCount(1)(messages, {})
+            return {"content": "and then, " * (characters // 10 + 1), "finish_reason": "stop"}
+        return _BAD_ANSWERS[failure]
+
+    def _returned(self, completion: Completion) -> Summary:
+        """Bare text, unless the reason of the end or the calls matter."""
+        choice = completion["choices"][0] if isinstance(completion, dict) else completion.choices[0]
+        read = choice if isinstance(choice, dict) else choice.model_dump()
+        if self._returns == "completion" or read["finish_reason"] != "stop":
+            return completion
+        content: str | None = read["message"]["content"]
+        return content
+
+
+def _text_of(message: Message) -> str:
+    content = message.get("content") if isinstance(message, Mapping) else message.content
+    return content if isinstance(content, str) else "" if content is None else str(content)

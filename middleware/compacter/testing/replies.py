@@ -7,13 +7,9 @@ import copy
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias, cast
 
 from compacter.messages.format import Message
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
 
 ReplyType = Literal["dict", "object"]
 """Dicts, or objects with attributes as the SDKs give them."""
@@ -249,24 +245,18 @@ class ScriptedStream(_Source):
     """A synchronous stream of chunks."""
 
     def __iter__(self) -> Self:
-        """Return itself: a stream is read once."""
         return self
 
     def __next__(self) -> Chunk:
-        """Return the next chunk; raises what the script or the window says."""
         chunk = self._step()
         if chunk is None:
             raise StopIteration
         return chunk
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the stream."""
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -278,11 +268,9 @@ class AsyncScriptedStream(_Source):
     """An asynchronous stream of chunks. Lets other tasks run before each chunk, as a network does."""
 
     def __aiter__(self) -> Self:
-        """Return itself: a stream is read once."""
         return self
 
     async def __anext__(self) -> Chunk:
-        """Return the next chunk; raises what the script or the window says."""
         await asyncio.sleep(0)
         chunk = self._step()
         if chunk is None:
@@ -290,19 +278,13 @@ class AsyncScriptedStream(_Source):
         return chunk
 
     async def __aenter__(self) -> Self:
-        """Return itself."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the stream."""
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
         """Give the connection back; no chunk follows."""
         self.closed = True
 
-    async def close(self) -> None:
-        """Do the same under the name that OpenAI's SDK uses."""
-        await self.aclose()
+    close = aclose  # OpenAI's SDK calls it that.

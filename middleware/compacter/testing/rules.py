@@ -27,35 +27,14 @@ Count: TypeAlias = Callable[[Sequence[Message], Mapping[str, Any]], int]
 """Tokens of a request: its messages and the other arguments of the call (``tools``, ``system``, ...)."""
 
 # Members that the provider does not read as text.
-_SILENT = frozenset(
-    {
-        "role",
-        "type",
-        "id",
-        "tool_call_id",
-        "tool_use_id",
-        "call_id",
-        "index",
-        "cache_control",
-        "signature",
-        "status",
-    }
-)
+_SILENT = frozenset({
+    "role", "type", "id", "tool_call_id", "tool_use_id", "call_id", "index", "cache_control", "signature", "status",
+})  # fmt: skip
 # Members that hold a medium, whichever the wire format.
-_MEDIA = frozenset(
-    {
-        "image_url",
-        "input_audio",
-        "inline_data",
-        "inlineData",
-        "file_data",
-        "fileData",
-        "image",
-        "audio",
-        "video",
-    }
-    | {"document"}
-)
+_MEDIA = frozenset({
+    "image_url", "input_audio", "inline_data", "inlineData", "file_data", "fileData", "image", "audio", "video",
+    "document",
+})  # fmt: skip
 _MEDIA_TYPES = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "document", "file", "input_file"}
 )
@@ -78,12 +57,11 @@ class CharacterCount:
     media_tokens: int = 800
 
     def __post_init__(self) -> None:
-        """Refuse a ratio that no text can have."""
         if not self.chars_per_token > 0:
             raise ValueError(f"chars_per_token must be above 0, got {self.chars_per_token!r}")
 
     def __call__(self, messages: Sequence[Message], options: Mapping[str, Any], /) -> int:
-        """Return the tokens of the messages and of what else in `options` the model reads."""
+        """The tokens of the messages and of what else in `options` the model reads."""
         characters = media = 0
         for name in _PROMPT_OPTIONS:
             if (value := options.get(name)) is not None:

@@ -1,0 +1,179 @@
+"""Writes `reference.md`: every public name, argument, attribute and event field, from the docstrings.
+
+python docs/make_reference.py            write docs/reference.md
+python docs/make_reference.py --check    exit with 1 where it is out of date
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import compacter
+from compacter import events, memory, overflow, redaction, testing
+from compacter.compaction import task
+from compacter.options import Options
+
+PAGE = Path(__file__).parent / "reference.md"
+HEAD = """\
+# Reference
+
+Made from the docstrings by `python docs/make_reference.py`. Sizes are characters, limits tokens and times seconds,
+unless a line says otherwise.
+"""
+_SECTIONS = ("Args:", "Raises:", "Returns:", "Yields:")
+_TABLE = ["| | |", "|---|---|"]
+
+
+def attributes(kind: type) -> dict[str, str]:
+    """Names that a class and its bases in the package annotate, each with the text below it."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if not base.__module__.startswith("compacter"):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        statements = body.body if isinstance(body, ast.ClassDef) else []
+        for statement, below in zip(statements, [*statements[1:], None], strict=True):
+            if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+                continue
+            name = statement.target.id
+            if name.startswith("_") or name == "model_config":
+                continue
+            text = found.get(name, "")
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                text = str(below.value.value)
+            found[name] = " ".join(text.split())
+    return found
+
+
+def constructor(kind: type) -> Any | None:
+    """A constructor that is written out; a dataclass and a model take the attributes that they list."""
+    made = vars(kind).get("__init__")
+    return made if inspect.isfunction(made) and made.__code__.co_filename == inspect.getsourcefile(kind) else None
+
+
+def methods(kind: type) -> Iterator[tuple[str, Any]]:
+    """Public methods and properties that a class itself defines, in the order of the source."""
+    for name, member in vars(kind).items():
+        if name.startswith("_") or isinstance(member, enum.Enum):
+            continue
+        inner = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+        if isinstance(inner, property) or inspect.isfunction(inner):
+            yield name, inner
+
+
+def document(name: str, thing: Any) -> str:
+    """The section of one public name."""
+    shown = thing if inspect.isfunction(thing) else constructor(thing) if inspect.isclass(thing) else None
+    lines = [f"### `{name}{_signature(shown) if shown else ''}`", "", _text(thing), ""]
+    if not inspect.isclass(thing):
+        return "\n".join(lines)
+    made = constructor(thing)
+    if made and made.__doc__:
+        lines += [_text(made), ""]
+    lines += _table(attributes(thing))
+    for key, member in methods(thing):
+        title = key if isinstance(member, property) else f"{key}{_signature(member)}"
+        lines += [f"#### `{name}.{title}`", "", _text(member), ""]
+    return "\n".join(lines)
+
+
+def public() -> dict[str, dict[str, Any]]:
+    """Everything that the manual answers for, by module: only what a module itself offers."""
+    names = {name: getattr(compacter, name) for name in compacter.__all__ if name != "__version__"}
+    modules = {
+        "compacter": names,
+        "compacter.events": _classes(events),
+        "compacter.compaction.task": {"CompactionTask": task.CompactionTask, "EditingStrategy": task.EditingStrategy},
+        "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
+        "compacter.overflow": {"detect_text": overflow.detect_text, "explain": overflow.explain},
+        "compacter.redaction": {"redact_secrets": redaction.redact_secrets, "decode_escapes": redaction.decode_escapes},
+        "compacter.testing": {name: getattr(testing, name) for name in ("ScriptedModel", "ScriptedSummarizer")},
+    }
+    known = set(names)
+    return {
+        module: {name: thing for name, thing in things.items() if module == "compacter" or name not in known}
+        for module, things in modules.items()
+    }
+
+
+def reference() -> str:
+    """The page."""
+    options = ["## Options of `Compacter`", "", *_table(attributes(Options))]
+    pages = ["\n".join(options)]
+    for module, things in public().items():
+        pages += [f"## {module}\n", *(document(name, thing) for name, thing in things.items())]
+    return "\n".join([HEAD, *pages]).rstrip() + "\n"
+
+
+def _classes(module: ModuleType) -> dict[str, Any]:
+    return {
+        name: kind
+        for name, kind in vars(module).items()
+        if inspect.isclass(kind) and kind.__module__ == module.__name__ and not name.startswith(("_", "Running"))
+    }
+
+
+def _table(rows: dict[str, str]) -> list[str]:
+    if not rows:
+        return []
+    cells = {key: text.replace("``", "`").replace("|", "\\|") for key, text in rows.items()}
+    return [*_TABLE, *(f"| `{key}` | {text} |" for key, text in cells.items()), ""]
+
+
+def _signature(function: Any) -> str:
+    shown: list[str] = []
+    starred = False
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            shown.append("*")
+        starred = starred or parameter.kind in {parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL}
+        mark = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        mark = "*" if parameter.kind is parameter.VAR_POSITIONAL else mark
+        value = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
+        shown.append(f"{mark}{name}{value}")
+    return f"({', '.join(shown)})"
+
+
+def _default(value: object) -> str:
+    return repr(value) if isinstance(value, (bool, int, float, str, tuple, type(None))) else "..."
+
+
+def _text(thing: Any) -> str:
+    shown: list[str] = []
+    section = False
+    for line in (inspect.getdoc(thing) or "").splitlines():
+        if line in _SECTIONS:
+            section = True
+            shown += ["", f"**{line.removesuffix(':')}**", ""]
+        elif section and line.startswith("    ") and not line.startswith("     "):
+            name, _, text = line.strip().partition(": ")
+            shown.append(f"- `{name}`: {text}")
+        elif section and line.startswith("     "):
+            shown.append(f"  {line.strip()}")
+        else:
+            section = section and not line
+            shown.append(line)
+    return "\n".join(shown).replace("``", "`").replace("\n\n\n", "\n\n").strip()
+
+
+def main() -> int:
+    """Write the page, or compare it."""
+    page = reference()
+    if "--check" in sys.argv:
+        return int(not PAGE.exists() or PAGE.read_text() != page)
+    PAGE.write_text(page)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,90 @@
+"""The archive of a ``History``: what was folded of it, which nobody else holds any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from compacter.fork import Lock
+from compacter.messages.fields import Json
+from compacter.messages.format import Message, MessageFormat
+from compacter.messages.parts import Part
+from compacter.recall.index import Index, Redact, SearchUnavailableError
+from compacter.recall.quotes import folded
+
+MAX_BYTES = 16_000_000
+"""Bytes of text and index that an archive holds; what is oldest gives way."""
+
+
+class Archive:
+    """What was folded of one history; read and indexed when it is first asked for.
+
+    ``entries`` are those of another archive, ``shift`` is how many messages fewer the history has by its folds.
+    """
+
+    def __init__(self, entries: Sequence[Part] = (), shift: int = 0, redact: Redact | None = None) -> None:
+        self._entries, self._shift, self._redact = entries, shift, redact
+        self._index: Index | None = None
+        self._lock = Lock()
+        self._waiting: list[Callable[[], list[Part]]] = []
+
+    def __bool__(self) -> bool:
+        """Whether anything was folded."""
+        return bool(self._entries or self._waiting)
+
+    def add(
+        self, before: Sequence[Message], after: Sequence[Message], form: MessageFormat, redact: Redact | None
+    ) -> None:
+        """Take in what a fold has made ``after`` of. ``redact`` is applied to what is kept."""
+        shift = self._shift
+
+        def parts() -> list[Part]:
+            return [replace(part, index=part.index + shift) for part in folded(before, after, form)]
+
+        with self._lock:
+            self._redact = redact or self._redact
+            self._shift += len(before) - len(after)
+            self._waiting.append(parts)
+
+    def index(self) -> Index:
+        """All of it, to be searched. Raises ``SearchUnavailableError`` where SQLite lacks FTS5."""
+        with self._lock:
+            if self._index is None:
+                self._index = Index.restored(self._entries, self._redact, MAX_BYTES)
+            self._index.redact = self._redact
+            while self._waiting:
+                self._index.add(self._waiting[0]())
+                self._entries = self._index.entries
+                del self._waiting[0]
+            return self._index
+
+    def copy(self) -> Archive:
+        """An archive of its own that holds the same."""
+        with self._lock:
+            clone = Archive(self._entries, self._shift, self._redact)
+            clone._waiting = list(self._waiting)
+            return clone
+
+    def snapshot(self) -> Json:
+        """All of it as JSON; without the texts where it cannot be searched anyway."""
+        try:
+            entries = self.index().entries
+        except SearchUnavailableError:
+            entries = []
+        return {"shift": self._shift, "entries": [[e.role, e.kind, e.text, e.name, e.index] for e in entries]}
+
+    @classmethod
+    def restored(cls, snapshot: Json) -> Archive:
+        """What ``snapshot()`` gave; an empty archive for ``None``.
+
+        Raises ``ValueError``, ``TypeError`` or ``LookupError`` for anything else.
+        """
+        if snapshot is None:
+            return cls()
+        entries, shift = [Part(*entry) for entry in snapshot["entries"]], snapshot["shift"]
+        if type(shift) is not int or not all(
+            [type(e.role), type(e.kind), type(e.text), type(e.name), type(e.index)] == [str, str, str, str, int]
+            for e in entries
+        ):
+            raise ValueError("an archive holds a shift, and entries of four texts and an index")
+        return cls(entries, shift)
