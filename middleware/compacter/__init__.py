@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from compacter.errors import CompacterError, CompactionError, InvalidHistoryError
     from compacter.events import CompactionEvent
     from compacter.history import History
-    from compacter.memory.inprocess import InProcessMemory
+    from compacter.memory.base import InProcessMemory
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.overflow import TokenLimit, detect_token_limit
@@ -64,7 +64,7 @@ _HOMES = {
     "InvalidHistoryError": "compacter.errors",
     "CompactionEvent": "compacter.events",
     "CompactionPlan": "compacter.compaction.cut",
-    "InProcessMemory": "compacter.memory.inprocess",
+    "InProcessMemory": "compacter.memory.base",
     "SQLiteMemory": "compacter.memory.sqlite",
     "RedisMemory": "compacter.memory.redis",
     "TokenLimit": "compacter.overflow",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compacter.fork import Lock
+from compacter.fork import Lock, cached_property
 from compacter.memory import InProcessMemory, Record, RedisMemory, SQLiteMemory
 
 PROGRAM = Path(__file__).with_name("forking.py")
@@ -119,3 +119,27 @@ def test_a_child_uses_the_same_redis_through_a_connection_of_its_own(redis_memor
     redis_memory.save(RECORD)
     assert child(lambda: list(redis_memory.find(["k"])) == [RECORD]) == 0
     assert list(redis_memory.find(["k"])) == [RECORD]
+
+
+def test_a_child_computes_what_another_thread_of_the_parent_was_computing() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        @cached_property
+        def value(self) -> bool:
+            begun.set()
+            go_on.wait(60)
+            return True
+
+    thread = threading.Thread(target=lambda: Slow().value)
+    thread.start()
+    begun.wait(60)
+
+    def work() -> bool:
+        signal.alarm(30)
+        go_on.set()
+        return Slow().value
+
+    assert child(work) == 0
+    go_on.set()
+    thread.join()
