@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compacter.fork import Lock, cached_property
+from compacter.fork import Lock, kept
 from compacter.memory import InProcessMemory, Record, RedisMemory, SQLiteMemory
 
 PROGRAM = Path(__file__).with_name("forking.py")
@@ -94,7 +94,7 @@ def test_a_child_computes_what_another_thread_of_the_parent_was_computing() -> N
     begun, go_on = threading.Event(), threading.Event()
 
     class Slow:
-        @cached_property
+        @kept
         def value(self) -> bool:
             begun.set()
             go_on.wait(60)

@@ -11,6 +11,7 @@ from compacter.compaction.cut import CompactionPlan, choose_cut
 from compacter.compaction.summarize import Summarize, reserve
 from compacter.compaction.task import links_of
 from compacter.events import Trigger
+from compacter.messages.steps import Kind
 from compacter.overflow import TokenLimit
 from compacter.summary import message as summary_message
 
@@ -70,10 +71,19 @@ def plan(options: Options, job: Job, conversation: Conversation | None = None) -
 
 
 def _cut(options: Options, job: Job, conversation: Conversation) -> int:
+    cut = _cut_beside(options, job, conversation, job.reserved)
+    if job.reserved and conversation.kinds and conversation.kinds[-1] is Kind.RESULT and cut > conversation.steps[-1]:
+        # Room for quotes of what was folded is not worth results that the model has not read yet.
+        return _cut_beside(options, job, conversation, 0)
+    return cut
+
+
+def _cut_beside(options: Options, job: Job, conversation: Conversation, reserved: int) -> int:
+    """The cut that leaves ``reserved`` characters of the target free."""
     free, need = conversation.free, 0
     if job.target is not None:
         room = max(job.target - (conversation.size - free), 0)
-        room -= min(job.reserved, room // 2)
+        room -= min(reserved, room // 2)
         need = max(0, free - room + _for_summary(options, job, free, room))
     worth = min(max(need, _WORTH_FOLDING), free)
     return choose_cut(
