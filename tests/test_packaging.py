@@ -28,7 +28,9 @@ PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
 
 PURE_ENOUGH = {
     "call/request.py": {"compacter.fork.kept"},
-    "recall/index.py": {"sqlite3", "compacter.fork.Lock"}, "recall/archive.py": {"compacter.fork.Lock"}}
+    "recall/index.py": {"sqlite3", "compacter.fork.Lock"},
+    "recall/archive.py": {"compacter.fork.Lock"},
+}
 """A database in memory, which reaches no disk, and the lock that guards it."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})

@@ -6,18 +6,19 @@ ever. See https://docs.python.org/3/library/os.html#os.register_at_fork.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, overload
-
-T = TypeVar("T")
+from typing import Any, TypeVar
 
 PATIENCE = 1.0
 """Seconds that a fork waits for a lock. Most are held for microseconds; a child is not worth a deadlock."""
 _IMPORTED_LATE = frozenset({"compacter", "structlog", "litellm", "redis"})
+
+T = TypeVar("T")
 
 _registered: dict[int, weakref.ref[ForkAware]] = {}
 _locks: dict[int, weakref.ref[threading.RLock]] = {}
@@ -51,6 +52,17 @@ def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``, which it 
     name = id(lock)
     _locks[name] = weakref.ref(lock, lambda _: _locks.pop(name, None))
     return lock
+
+
+class cached_property(functools.cached_property[T]):  # noqa: N801 - as the one in ``functools``
+    """A ``functools.cached_property`` for what a forked child uses.
+
+    Until Python 3.12 it computes under a lock, one for all objects of the class, that a child may inherit locked.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        super().__init__(compute)
+        self.lock = Lock()
 
 
 def _forget_unfinished_imports() -> None:
@@ -98,28 +110,3 @@ def _after_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
-
-
-class kept(Generic[T]):  # noqa: N801 - a decorator
-    """``functools.cached_property`` without its lock.
-
-    Python 3.11 has one such lock for a class, and a child that is forked while another thread has it waits for ever
-    (https://github.com/python/cpython/issues/87634). Two threads may both work the value out; it is the same.
-    """
-
-    def __init__(self, function: Callable[[Any], T]) -> None:
-        self.function = function
-        self.__doc__ = function.__doc__
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> kept[T]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: object | None, owner: type) -> kept[T] | T:
-        """The value, worked out once for each object."""
-        if instance is None:
-            return self
-        value = self.function(instance)
-        # What stands in the object's own dict is found there from now on.
-        vars(instance)[self.function.__name__] = value
-        return value

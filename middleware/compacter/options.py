@@ -21,7 +21,7 @@ from compacter.compaction.cut import CompactionPlan
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionStrategy, as_strategy
 from compacter.errors import ConfigurationError
-from compacter.fork import Lock, kept
+from compacter.fork import Lock, cached_property
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
@@ -134,7 +134,11 @@ class Options(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True, ignored_types=(kept,)
+        ignored_types=(cached_property,),
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        validate_default=True,
     )
 
     compact_ratio: float = Field(default=0.7, gt=0, le=1)
@@ -203,14 +207,14 @@ class Options(BaseModel):
     """Your own count for the trigger and for ``History``: ``messages -> tokens``. ``None``: usage of replies, and
     estimates."""
 
-    @kept
+    @cached_property
     def retrying(self) -> Retrying:
         """Tenacity's decision to stop and to wait; copied for each call, because it keeps a call's state."""
         limit = self.max_retries
         stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
         return Retrying(stop=stop, reraise=True, sleep=never_sleep)
 
-    @kept
+    @cached_property
     def detector(self) -> Callable[[BaseException], TokenLimit | None]:
         """``detect_token_limit`` with the user's own ``detect`` asked first; True means "yes, without numbers"."""
         extra = self.detect
@@ -231,7 +235,7 @@ class Options(BaseModel):
 
         return detect
 
-    @kept
+    @cached_property
     def redaction(self) -> Callable[[str], str] | None:
         """``redact`` as it is applied to what is kept for recall: after escapes are decoded."""
         redact = self.redact
@@ -247,7 +251,7 @@ class Options(BaseModel):
         """Whether the summarizer gets the messages themselves instead of a transcript."""
         return self.summary_request == "native" and self.redact is None and self.summarizer is None
 
-    @kept
+    @cached_property
     def memory_scope(self) -> str:
         """Text that is equal for two ``Options`` only if each may use the summaries of the other.
 

@@ -75,7 +75,6 @@ def recover(options: Options, request: Request, calibration: Calibration, refuse
     if refused.token_limit is None or not confirmed(request, calibration, refused.token_limit):
         return refused.raw, request
     retrying = options.retrying.copy()
-    retrying.begin()
     state = RetryCallState(retrying, fn=None, args=(), kwargs={})
     tried: list[str] = []
     while refused.token_limit is not None:
@@ -113,6 +112,7 @@ def confirmed(request: Request, calibration: Calibration, found: TokenLimit) -> 
 
 def _stopped(retrying: BaseRetrying, state: RetryCallState, refused: Reply) -> Flow[bool]:
     """Let tenacity decide whether another attempt is made, and wait as long as it says."""
+    retrying.begin()  # Its statistics belong to a thread, and each step of a large history has one of its own.
     error = refused.error or RuntimeError("the reply says that the request is too long")
     state.set_exception((type(error), error, error.__traceback__))
     trace = error.__traceback__

@@ -9,7 +9,6 @@ from typing import Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.effects import Reply
-from compacter.fork import kept
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
 from compacter.recall.archive import Archive
@@ -58,13 +57,16 @@ class Request:
     quotes: str = ""
     """Quotes that are sent with the messages, and are none of them."""
 
-    @kept
+    @property
     def conversation(self) -> Conversation:
         """What is sent, read once."""
-        if self.read is not None:
-            return self.read
-        pins = pinned(self.pin, self.messages, self.pinned_by_history)
-        return Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
+        read = self.read
+        if read is None:
+            # Not a ``functools.cached_property``: until Python 3.12 it has a lock, which a fork may copy locked.
+            pins = pinned(self.pin, self.messages, self.pinned_by_history)
+            read = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
+            object.__setattr__(self, "read", read)
+        return read
 
     @property
     def size(self) -> int:
