@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 PATIENCE = 1.0
 """Seconds that a fork waits for a lock. Most are held for microseconds; a child is not worth a deadlock."""
-_IMPORTED_LATE = frozenset({"compacter", "structlog", "litellm", "redis"})
 
 T = TypeVar("T")
 
@@ -69,13 +68,14 @@ def _forget_unfinished_imports() -> None:
     """Let this child import anew what another thread of the parent was importing.
 
     The import system makes its own lock anew in a child, but not those of single modules: whoever imports such a module
-    would wait for a thread that does not exist.
+    would wait for a thread that does not exist. What is imported late (structlog, litellm, redis) imports many others, so
+    this is for modules of any name.
     """
     # Not public; a Python that has no such table needs none of this.
     locks: dict[str, Callable[[], Any]] = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
     for name in list(locks):
         lock = locks[name]()
-        if name.partition(".")[0] in _IMPORTED_LATE and lock is not None and lock.owner != threading.get_ident():
+        if lock is not None and lock.owner not in (None, threading.get_ident()):
             locks.pop(name, None)
             if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
                 del sys.modules[name]
