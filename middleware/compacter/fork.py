@@ -68,8 +68,8 @@ def _forget_unfinished_imports() -> None:
     """Let this child import anew what another thread of the parent was importing.
 
     The import system makes its own lock anew in a child, but not those of single modules: whoever imports such a module
-    would wait for a thread that does not exist. What is imported late (structlog, litellm, redis) imports many others,
-    so this is for modules of any name.
+    would wait for a thread that does not exist. What is imported late (structlog, litellm, redis) imports many
+    others, so this is for modules of any name.
     """
     # Not public; a Python that has no such table needs none of this.
     locks: dict[str, Callable[[], Any]] = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})

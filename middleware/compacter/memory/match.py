@@ -11,7 +11,6 @@ from itertools import islice
 from pydantic import BaseModel
 
 from compacter.compaction.check import kept_and_discarded
-from compacter.fork import cached_property
 from compacter.memory.base import Memory, base_memory
 from compacter.memory.record import Record, StoredMessage, chain, footprint, lookup_keys, message_digest, record_key
 from compacter.messages.fields import Json, Unencodable
@@ -160,11 +159,14 @@ class _History:
         )
         """Where its leading system messages end."""
         self.digests: dict[int, bytes] = {}
+        self._body: list[int] = []
 
-    @cached_property
+    @property
     def body(self) -> list[int]:
         """The indexes of the messages that are not system messages: positions of a record count these."""
-        return [index for index, message in enumerate(self.messages) if self.form.speaker(message) != "system"]
+        if not self._body:
+            self._body = [index for index, item in enumerate(self.messages) if self.form.speaker(item) != "system"]
+        return self._body
 
     def digest(self, index: int) -> bytes:
         """Digest of the message at this index. Raises ``Unencodable``."""
