@@ -26,7 +26,11 @@ PURE_FILES = ("call/recover.py", "call/request.py", "call/trigger.py")
 PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
 """What the rooms may know of the front: they are data."""
 
-PURE_ENOUGH = {"recall/index.py": {"sqlite3", "threading.Lock"}}
+PURE_ENOUGH = {
+    "call/request.py": {"compacter.fork.kept"},
+    "recall/index.py": {"sqlite3", "compacter.fork.Lock"},
+    "recall/archive.py": {"compacter.fork.Lock"},
+}
 """A database in memory, which reaches no disk, and the lock that guards it."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})

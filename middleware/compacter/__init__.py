@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from compacter.errors import CompacterError, CompactionError, InvalidHistoryError
     from compacter.events import CompactionEvent
     from compacter.history import History
-    from compacter.memory.inprocess import InProcessMemory
+    from compacter.memory.base import InProcessMemory
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.overflow import TokenLimit, detect_token_limit
@@ -59,8 +59,8 @@ _HOMES = {
     "CompactionError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",
     "CompactionEvent": "compacter.events",
-    "CompactionPlan": "compacter.compaction.plan",
-    "InProcessMemory": "compacter.memory.inprocess",
+    "CompactionPlan": "compacter.compaction.task",
+    "InProcessMemory": "compacter.memory.base",
     "SQLiteMemory": "compacter.memory.sqlite",
     "RedisMemory": "compacter.memory.redis",
     "TokenLimit": "compacter.overflow",

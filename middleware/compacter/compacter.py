@@ -19,7 +19,7 @@ from compacter.compaction.task import CompactionPlan, StrategyLike, links_of
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
-from compacter.memory.digest import conversation_digest
+from compacter.memory.record import conversation_digest
 from compacter.messages.format import FORMATS, Message, get_format, recognise
 from compacter.options import Detector, Fallback, Options, PlanHook, Stop, Summarizer, validated
 from compacter.recall.index import Index

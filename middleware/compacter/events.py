@@ -16,7 +16,7 @@ Trigger = Literal["token_limit", "threshold", "manual"]
 class Event(BaseModel):
     """Base of every event."""
 
-    # Not with ``defer_build``: pydantic's lock for building, held by another thread during a fork, would stop the child.
+    # Not with ``defer_build``: pydantic builds under a lock, which a fork may copy locked.
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     model: str | None = None

@@ -11,14 +11,17 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 PATIENCE = 1.0
 """Seconds that a fork waits for a lock. Most are held for microseconds; a child is not worth a deadlock."""
-_IMPORTED_LATE = frozenset({"compacter", "structlog", "litellm", "redis"})
+
+T = TypeVar("T")
 
 _registered: dict[int, weakref.ref[ForkAware]] = {}
+_locks: dict[int, weakref.ref[threading.RLock]] = {}
+_held: dict[int, list[threading.RLock]] = {}
+"""The locks that a fork under way holds, by its thread."""
 
 
 class ForkAware:
@@ -38,74 +41,58 @@ class ForkAware:
         """Called in the child, which has one thread: make locks and connections anew."""
 
 
-class Lock(ForkAware):
+def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``, which it makes
     """A ``threading.RLock`` for short critical sections.
 
     Nobody is inside at the moment of a fork, so that a child finds what the lock protects whole, and the lock free.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = threading.RLock()
-        self._forking = False
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release()
-
-    def before_fork(self) -> None:
-        """Wait until nobody holds the lock."""
-        self._forking = self._lock.acquire(timeout=PATIENCE)
-
-    def after_fork_in_parent(self) -> None:
-        """Let the others go on."""
-        if self._forking:
-            self._forking = False
-            self._lock.release()
-
-    def after_fork_in_child(self) -> None:
-        """Begin anew."""
-        self._forking = False
-        self._lock = threading.RLock()
+    lock = threading.RLock()
+    name = id(lock)
+    _locks[name] = weakref.ref(lock, lambda _: _locks.pop(name, None))
+    return lock
 
 
 def _forget_unfinished_imports() -> None:
     """Let this child import anew what another thread of the parent was importing.
 
     The import system makes its own lock anew in a child, but not those of single modules: whoever imports such a module
-    would wait for a thread that does not exist.
+    would wait for a thread that does not exist. What is imported late (structlog, litellm, redis) imports many
+    others, so this is for modules of any name.
     """
     # Not public; a Python that has no such table needs none of this.
     locks: dict[str, Callable[[], Any]] = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
     for name in list(locks):
         lock = locks[name]()
-        if name.partition(".")[0] in _IMPORTED_LATE and lock is not None and lock.owner != threading.get_ident():
+        if lock is not None and lock.owner not in (None, threading.get_ident()):
             locks.pop(name, None)
             if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
                 del sys.modules[name]
 
 
-def _all() -> list[ForkAware]:
-    return [item for reference in list(_registered.values()) if (item := reference()) is not None]
+def _all(references: dict[int, weakref.ref[T]]) -> list[T]:
+    return [item for reference in list(references.values()) if (item := reference()) is not None]
 
 
 def _before() -> None:
-    for item in _all():
+    _held[threading.get_ident()] = [lock for lock in _all(_locks) if lock.acquire(timeout=PATIENCE)]
+    for item in _all(_registered):
         item.before_fork()
 
 
 def _after_in_parent() -> None:
-    for item in _all():
+    for item in _all(_registered):
         item.after_fork_in_parent()
+    for lock in _held.pop(threading.get_ident(), ()):
+        lock.release()
 
 
 def _after_in_child() -> None:
+    _held.clear()
     _forget_unfinished_imports()
-    for item in _all():
+    for lock in _all(_locks):
+        # What ``threading`` and ``logging`` do with theirs.
+        lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
+    for item in _all(_registered):
         item.after_fork_in_child()
 
 

@@ -154,7 +154,12 @@ class Options(BaseModel):
     What can be given in several forms is held in one: sequences as tuples, a single hook as a tuple of one.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        validate_default=True,
+    )
 
     compact_ratio: float = Field(default=0.7, gt=0, le=1)
     """Share of the size of what may be folded, oldest first: more than 0, at most 1. More is taken where the provider

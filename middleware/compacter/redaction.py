@@ -62,8 +62,9 @@ _ISSUERS = re.compile(
 
 # Labels: what a value is called.
 _PASSWORDS = (
-    r"pass(?:word|wd|phrase|code)|(?<![a-z])pass|pwd|contraseña|mots? de passe|passwort|kennwort|wachtwoord|senha|"
-    r"code secret|clave secreta|пароль|密码|密碼|口令|パスワード|暗証番号|비밀번호"
+    r"pass(?:word|wd|phrase|code)|(?<![a-z])pass|pwd|(?<![a-z])pw|identified by|hasło|contraseña|"
+    r"mots? de passe|passwort|kennwort|wachtwoord|senha|code secret|clave secreta|"
+    r"пароль|密码|密碼|口令|パスワード|暗証番号|비밀번호"
 )
 _KEYS = (
     r"(?:client|consumer|app|shared)?[ _-]?secret(?:[ _-]?(?:access[ _-]?)?key)?|credentials?|webhook[_-]?url|apikey|"
@@ -71,7 +72,7 @@ _KEYS = (
     r"(?:access|auth|refresh|bearer|session|id|bot)?[_-]?token|seed phrase|clé (?:secrète|privée|d['’]api|api)|"
     r"api[- ]?schlüssel|geheimschlüssel|clave (?:privada|de api)|chave (?:secreta|privada)|密钥|密鑰|シークレットキー"
 )
-_LINK = r"(?:=>|:=|[=:：]|\b(?:is|was|ist|war|lautet|est|es|é|è|wordt)\b|是|は|为|為|は、)"
+_LINK = r"(?:=>|:=|(?<=identified by)(?= )|[=:：]|\b(?:is|was|ist|war|lautet|est|es|é|è|wordt)\b|是|は|为|為|は、)"
 _CODES = (
     r"\b(?:PIN|TAN|OTP|CVV2?|CVC2?|pin[ -]code|one[- ]time (?:code|password|passcode)|(?:verification|security|login|"
     r"confirmation|authentication|access|2fa|mfa) code|einmal(?:code|passwort)|(?:bestätigungs|sicherheits)code|"
@@ -205,7 +206,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     (
         _pattern(
-            r"(?P<keep>\b(?:mysql(?:dump|admin)?|mariadb|sshpass(?= -p))\s(?:[^\n]{0,200}?-p|(?<=sshpass )-p )['\"]?)"
+            r"(?P<keep>\b(?:mysql(?:dump|admin)?|mariadb|sshpass(?= -p))\s"
+            r"(?:[^\n]{0,200}?(?<![\w-])-p|(?<=sshpass )-p )['\"]?)"
             r"[^\s'\"\[$-][^\s'\"]{2,255}"
         ),
         _kept("password"),
@@ -235,7 +237,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     (
         re.compile(
-            rf"(?P<keep>(?:(?P<password>{_PASSWORDS})|{_KEYS})[\\\"'`*]{{0,4}}\s{{0,4}}(?P<linked>{_LINK})\s{{0,4}}"
+            rf"(?P<keep>(?:(?P<password>{_PASSWORDS})|{_KEYS})[\\\"'`*]{{0,4}}\s{{0,4}}(?P<linked>{_LINK}):?\s{{0,4}}"
             r"(?:[\\`*]{0,2}(?P<quote>[\"'`«])\s?|[\\\"'`*]{0,4}))"
             r"(?!\[|\s)(?:(?(quote)(?P<quoted>[^\"'`»\n\\]{4,512})|(?!))|(?P<bare>[^\s\"'`,;}{\\]{4,512}))",
             re.IGNORECASE,
@@ -244,7 +246,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     (
         re.compile(
-            rf"(?P<keep>(?:{_CODES})[\"'*]{{0,3}}\s{{0,4}}{_LINK}:?\s{{0,4}}[\"'*]{{0,3}}(?:[A-Z]-)?)"
+            rf"(?P<keep>(?:{_CODES})[\"'*]{{0,3}}\s{{0,4}}(?:{_LINK}:?|(?<=OTP ))\s{{0,4}}[\"'*]{{0,3}}(?:[A-Z]-)?)"
             r"\d[\d -]{1,8}\d(?!\d|[.,]\d)",
             re.IGNORECASE,
         ),

@@ -7,6 +7,9 @@ import threading
 import tenacity
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
+from compacter import Compacter
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
 
 def failed(state: RetryCallState) -> None:
     error = ValueError()
@@ -33,3 +36,14 @@ def test_stops_combine_and_see_the_state() -> None:
     failed(state)
 
     assert stop(state)
+
+
+async def test_a_large_history_gets_all_its_rounds_though_each_step_has_a_thread_of_its_own() -> None:
+    history = [
+        {"role": ("user", "assistant")[turn % 2], "content": f"{turn} " + "so it goes " * 700} for turn in range(41)
+    ]
+    model = ScriptedModel(replies="fine", window=30_000, style="bedrock")
+    compacter = Compacter(summarizer=ScriptedSummarizer("They talked."), compact_ratio=0.4, max_retries=5, recall=None)
+    reply = await compacter.wrap(model.acompletion)("a-model", history)
+    assert reply["choices"][0]["message"]["content"] == "fine"
+    assert compacter.totals.rounds > 1

@@ -38,7 +38,9 @@ def main(kind: str, place: str, namespace: str, children: int) -> int:
     """How many of the children did not come through."""
     memory: Memory = InProcessMemory()
     if kind != "in process":
-        memory = SQLiteMemory(place) if kind == "sqlite" else RedisMemory(place, namespace=namespace)
+        # A busy machine may be slow; what is looked for is a child that waits for ever.
+        sqlite = kind == "sqlite"
+        memory = SQLiteMemory(place, deadline=20) if sqlite else RedisMemory(place, namespace=namespace, deadline=20)
     compacter = Compacter(
         memory=memory, summarizer=lambda messages, **_: "They spoke of things.", logger=structlog.get_logger()
     )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter.memory import BaseMemory, Claim, InProcessMemory, Record, RedisMemory, SQLiteMemory
+from compacter.memory import Claim, InProcessMemory, Record, RedisMemory, SQLiteMemory
 from compacter.memory.base import base_memory
+from compacter.memory.record import footprint
 
 if TYPE_CHECKING:
     from tests.memory.conformance import MemoryConformance, Opener
@@ -60,50 +59,6 @@ class TestRedisMemoryWithAClientOfOnesOwn(MemoryConformance):
             yield lambda: RedisMemory(client, namespace=namespace)
 
 
-class AwaitedClaim:
-    def __init__(self, release: Callable[[], object]) -> None:
-        self._release = release
-
-    def release(self) -> None:
-        self._release()
-
-
-class Awaited:
-    """A memory of which every method is awaited, for tests that do not await."""
-
-    def __init__(self, runner: asyncio.Runner, memory: BaseMemory) -> None:
-        self._loop = runner.get_loop()
-        self._memory = memory
-
-    def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        return list(self._result(self._memory.afind(keys)))
-
-    def save(self, record: Record) -> None:
-        self._result(self._memory.asave(record))
-
-    def claim(self, key: str, seconds: float) -> Claim | None:
-        held = self._result(self._memory.aclaim(key, seconds))
-        return None if held is None else AwaitedClaim(lambda: self._result(held.release()))
-
-    def _result(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
-
-
-class TestRedisMemoryWithAnAsyncioClient(MemoryConformance):
-    @pytest.fixture
-    def open(self, redis_url: str, namespace: str) -> Iterator[Opener]:
-        aio = pytest.importorskip("redis.asyncio")
-        with asyncio.Runner() as runner:
-            loop = runner.get_loop()
-            thread = threading.Thread(target=loop.run_forever)
-            thread.start()
-            client = aio.Redis.from_url(redis_url)
-            yield lambda: Awaited(runner, RedisMemory(client, namespace=namespace))
-            asyncio.run_coroutine_threadsafe(client.aclose(), loop).result(60)
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(60)
-
-
 class TestTheManualsMemory(MemoryConformance):
     """What the manual shows as a memory of one's own."""
 
@@ -144,7 +99,7 @@ def test_a_memory_of_ones_own_has_the_members_that_it_does_not_declare() -> None
 
     own = Own()
     memory = base_memory(own)
-    assert (memory.blocking, memory.asynchronous, memory.empty()) == (True, False, False)
+    assert (memory.blocking, memory.empty()) == (True, False)
     assert (memory.find(["k"]), memory.claim("k", 1.0)) == ([], None)
     assert base_memory(memory) is memory
 
@@ -169,8 +124,8 @@ def test_attaching_again_replaces() -> None:
 
 def test_attached_objects_make_room_for_records() -> None:
     record = Record("k", 3, (), (), "d", "l")
-    memory = InProcessMemory(max_bytes=record.size + 100)
-    memory.attach("k", object(), record.size)
+    memory = InProcessMemory(max_bytes=footprint(record) + 100)
+    memory.attach("k", object(), footprint(record))
     memory.save(record)
     assert list(memory.find(["k"])) == [record]
     assert memory.attached("k") is None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,36 @@ def test_a_child_finds_a_lock_free_and_the_parent_goes_on() -> None:
 
     assert child(locked) == 0
     assert locked()
+
+
+def test_a_child_imports_what_the_parent_was_importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imported_slowly.py").write_text(
+        "import builtins\n"
+        "if not hasattr(builtins, 'imported_once'):\n"
+        "    builtins.imported_once = True\n"
+        "    builtins.import_began.set()\n"
+        "    builtins.import_may_end.wait(30)\n"
+    )
+    began, may_end = threading.Event(), threading.Event()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("builtins.import_began", began, raising=False)
+    monkeypatch.setattr("builtins.import_may_end", may_end, raising=False)
+    monkeypatch.setattr("builtins.imported_once", True, raising=False)
+    monkeypatch.delattr("builtins.imported_once")
+    importing = threading.Thread(target=importlib.import_module, args=("imported_slowly",))
+    importing.start()
+    assert began.wait(30)
+
+    def imported() -> bool:
+        signal.alarm(20)
+        return importlib.import_module("imported_slowly").__name__ == "imported_slowly"
+
+    try:
+        assert child(imported) == 0
+    finally:
+        may_end.set()
+        importing.join()
+        sys.modules.pop("imported_slowly", None)
 
 
 def test_a_child_keeps_the_records_of_its_parent_and_has_its_own_from_then_on() -> None:

@@ -7,7 +7,7 @@ import pytest
 from compacter import Compacter
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Record
-from compacter.memory.record import StoredMessage
+from compacter.memory.record import StoredMessage, footprint
 
 
 def record(key: str, number: int = 0, size: int = 0) -> Record:
@@ -41,7 +41,7 @@ def test_the_least_recently_used_records_go_first() -> None:
 
 
 def test_the_bytes_are_bounded() -> None:
-    memory = InProcessMemory(max_bytes=10 * record("0", size=1_000).size)
+    memory = InProcessMemory(max_bytes=10 * footprint(record("24", size=1_000)))
     for number in range(25):
         memory.save(record(str(number), size=1_000))
     assert len(memory) == 10

@@ -371,7 +371,7 @@ def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
 def test_a_compaction_that_folded_nothing_is_not_kept(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
     history = talk(4)
     recall.remember("scope", openai, history, history)
-    assert recall.nothing_known()
+    assert recall.memory.empty()
 
 
 ANTHROPIC: list[dict[str, Any]] = [

@@ -9,7 +9,7 @@ import pytest
 from litellm import Message as LitellmMessage
 
 from compacter.memory import Record
-from compacter.memory.record import VERSION, StoredMessage
+from compacter.memory.record import VERSION, StoredMessage, footprint
 from compacter.messages.fields import Unencodable
 
 SUMMARY = {"role": "user", "content": "So far: naïve 旅行 \ud83d, and a tab\t."}
@@ -152,4 +152,4 @@ def test_a_message_nested_without_end_has_no_text() -> None:
 def test_the_size_counts_what_is_kept_alive(content: Any, least: int) -> None:
     small = replace(RECORD, literals=(StoredMessage(0, {"role": "user", "content": ""}),))
     large = replace(RECORD, literals=(StoredMessage(0, {"role": "user", "content": content}),))
-    assert least <= large.size - small.size <= 1.5 * least + 10_000
+    assert least <= footprint(large) - footprint(small) <= 1.5 * least + 10_000

@@ -138,7 +138,7 @@ class Failing(InProcessMemory):
             raise OSError("the disk is gone")
 
         if method == "release":
-            self.claim = lambda key, seconds: SimpleNamespace(release=fail)  # type: ignore[method-assign, assignment, return-value]
+            self.claim = lambda key, seconds: SimpleNamespace(release=fail)  # type: ignore[method-assign]
         else:
             setattr(self, method, fail)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from compacter import Compacter
 from compacter.memory import InProcessMemory, SQLiteMemory
-from compacter.memory.digest import conversation_digest, flight_key, message_digest
 from compacter.memory.match import Matcher
+from compacter.memory.record import conversation_digest, flight_key, message_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer

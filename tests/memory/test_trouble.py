@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -15,7 +14,6 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -97,26 +95,6 @@ def test_a_server_that_does_not_finish_its_answer_is_given_up(answer: Callable[[
             memory.save(RECORD)
         with pytest.raises(MemoryUnavailable, match="a moment ago"):
             memory.claim("k", 60)
-
-
-@pytest.mark.parametrize("answer", [trickle, silent])
-async def test_so_it_is_with_an_asyncio_client(answer: Callable[[socket.socket], None]) -> None:
-    aio = pytest.importorskip("redis.asyncio")
-    with serving(answer) as url:
-        async with aio.Redis.from_url(url) as client:
-            memory = RedisMemory(client, deadline=DEADLINE)
-            with pytest.raises(MemoryUnavailable, match="did not answer"):
-                await memory.afind(["a"])
-            with pytest.raises(MemoryUnavailable, match="a moment ago"):
-                await memory.asave(RECORD)
-
-
-def test_a_memory_with_an_asyncio_client_says_that_it_serves_async_calls_only(redis_url: str) -> None:
-    aio = pytest.importorskip("redis.asyncio")
-    memory = RedisMemory(aio.Redis.from_url(redis_url))
-    assert memory.asynchronous
-    with pytest.raises(TypeError, match="async calls only"):
-        memory.find(["k"])
 
 
 def test_records_are_found_while_another_process_is_writing(locked: Path) -> None:
@@ -289,22 +267,3 @@ def test_a_claim_that_was_lost_is_not_renewed_any_more() -> None:
     while threading.active_count() >= before and time.monotonic() < end:
         renewals.acquire(timeout=0.05)
     assert threading.active_count() < before
-
-
-async def test_the_claim_of_an_asyncio_client_is_renewed_and_given_back(redis_url: str, namespace: str) -> None:
-    aio = pytest.importorskip("redis.asyncio")
-    async with aio.Redis.from_url(redis_url) as client:
-        memory = RedisMemory(client, namespace=namespace)
-        held = await memory.aclaim("k", 600)
-        assert held is not None
-        await client.pexpire(f"{namespace}:claims:k", 1_000)
-        end = time.monotonic() + 60
-        while await client.pttl(f"{namespace}:claims:k") <= 1_000:
-            await asyncio.sleep(0.05)
-            assert time.monotonic() < end
-        assert await memory.aclaim("k", 600) is None
-        await held.release()
-        again: Any = await memory.aclaim("k", 600)
-        await held.release()
-        assert await memory.aclaim("k", 600) is None
-        await again.release()

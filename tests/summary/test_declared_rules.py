@@ -13,7 +13,7 @@ RULES = ["Ask Ann before any payment.", "Prices are in euros."]
 SUMMARIZERS: dict[str, Any] = {
     "a model": lambda: ScriptedSummarizer("They compared boats."),
     "no model": lambda: "extractive",
-    "a dead model": lambda: ScriptedSummarizer(RuntimeError("down")),
+    "a dead model": lambda: ScriptedSummarizer(fail=RuntimeError("down")),
     "a model that refuses": lambda: ScriptedSummarizer("I'm sorry, but I can't help with that."),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from compacter.messages.parts import Part
+from compacter.messages.parts import Part, Speaker
 from compacter.summary import rules
 from compacter.summary.timeline import timeline
 
@@ -107,10 +107,11 @@ def test_code_in_a_message_states_no_rule() -> None:
 
 
 def test_people_who_talk_to_one_another_set_no_rules() -> None:
+    people: tuple[tuple[Speaker, str], ...] = (("user", "Ann"), ("assistant", "Bo"))
     talk = [
         Part(role, "text", f"{name}: Never forget to call your mother on day {day}.")
         for day in range(3)
-        for role, name in (("user", "Ann"), ("assistant", "Bo"))
+        for role, name in people
     ]
     assert rules.lines(talk) == []
 

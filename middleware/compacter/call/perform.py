@@ -23,9 +23,9 @@ from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
 from compacter.events import CompactionEvent, CompactionStarted, Event, PassagesRecalled, RetriesExhausted
-from compacter.memory.base import AsyncClaim, BaseMemory, Claim
-from compacter.memory.digest import flight_key
+from compacter.memory.base import BaseMemory
 from compacter.memory.match import View
+from compacter.memory.record import flight_key
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.overflow import detect_in_reply
@@ -269,22 +269,15 @@ class Performer:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None:
             return None
-        if memory.asynchronous and self.io.asynchronous:
-            found: View | None = await self._safely(
-                "memory", lambda: matcher.aview(self._scope, self._format, messages)
-            )
-            return found
         return await self._use(memory, lambda: matcher.view(self._scope, self._format, messages))
 
     async def _remember(self, effect: Remember) -> None:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None or self._state.holds_secrets(self._format, effect.before, effect.after):
             return
-        arguments = (self._scope, self._format, effect.before, effect.after)
-        if memory.asynchronous and self.io.asynchronous:
-            record = await self._safely("memory", lambda: matcher.aremember(*arguments))
-        else:
-            record = await self._use(memory, lambda: matcher.remember(*arguments))
+        record = await self._use(
+            memory, lambda: matcher.remember(self._scope, self._format, effect.before, effect.after)
+        )
         if record:
             self._views.append((effect.after, record))
 
@@ -339,9 +332,6 @@ class Performer:
 
     async def _granted(self, memory: BaseMemory, key: str) -> bool:
         """Whether this call now holds the claim; True too when the memory cannot say."""
-        if memory.asynchronous and self.io.asynchronous:
-            claimed = await self._safely("memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True)
-            return self._hold(claimed)
         # In the thread: a claim that is granted after a cancellation is given back all the same.
         return bool(
             await self.io.thread(
@@ -354,21 +344,13 @@ class Performer:
     def _hold(self, claim: Any) -> bool:
         if claim is None or isinstance(claim, bool):
             return bool(claim)
+        release = partial(self._state.safely, "memory", claim.release)
         with self._lock:
             if not self._closed:
-                self._held.append(partial(self._give_back, claim))
+                self._held.append(partial(beside, release, self.io))
                 return True
-        self._give_back(claim)
+        beside(release, self.io)
         return True
-
-    def _give_back(self, claim: Claim | AsyncClaim) -> None:
-        async def release() -> None:
-            await self._safely("memory", partial(self.io.hook, claim.release))
-
-        if inspect.iscoroutinefunction(claim.release):
-            beside(release, self.io)
-        else:
-            beside(lambda: self._state.safely("memory", claim.release), self.io)
 
     async def _use(self, memory: BaseMemory, action: Callable[[], T]) -> T | None:
         """Use the memory; one that waits for a disk or a network does so in a thread."""

@@ -60,13 +60,13 @@ class Request:
     @property
     def conversation(self) -> Conversation:
         """What is sent, read once."""
-        if self.read is None:
+        read = self.read
+        if read is None:
+            # Not a ``functools.cached_property``: until Python 3.12 it has a lock, which a fork may copy locked.
             pins = pinned(self.pin, self.messages, self.pinned_by_history)
-            found = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
-            # Not by ``cached_property``: before Python 3.12 all objects share its lock, which a fork may leave locked.
-            object.__setattr__(self, "read", found)
-            return found
-        return self.read
+            read = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
+            object.__setattr__(self, "read", read)
+        return read
 
     @property
     def size(self) -> int:

@@ -19,7 +19,7 @@ from compacter.call.trigger import ConversationState, complete, expected_tokens,
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
 from compacter.errors import CompactionError
-from compacter.memory.digest import conversation_digest
+from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
 from compacter.overflow import detect_in_reply
 from compacter.recall.archive import Archive

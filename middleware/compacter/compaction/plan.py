@@ -176,12 +176,12 @@ def describe(options: Options, job: Job, conversation: Conversation, cut: int) -
     )
 
 
-def _cut(options: Options, job: Job, conversation: Conversation) -> int:
+def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: bool = True) -> int:
     """The cut by the options, and by what the job needs: enough must go to make room for the summary too."""
     free, need, by_hand = conversation.free, 0, job.trigger == "manual"
     if job.target is not None:
         room = max(job.target - (conversation.size - free), 0)
-        room -= min(job.reserved, room // 2)
+        room -= min(job.reserved if reserving else 0, room // 2)
         wanted = reserve(options, job.calibration.window, free, job.calibration.chars_per_token)
         most = max(int(room * _SUMMARY_SHARE), summary_message.FRAME)
         if options.summarizer == "extractive" and by_hand:
@@ -195,7 +195,7 @@ def _cut(options: Options, job: Job, conversation: Conversation) -> int:
             wanted = min(wanted + declared, max(room // 2, summary_message.FRAME + declared))
         need = max(0, free - room + wanted)
     worth = min(max(need, _WORTH_FOLDING), free)
-    return choose_cut(
+    cut = choose_cut(
         conversation,
         ratio=options.compact_ratio,
         need=worth,
@@ -203,6 +203,11 @@ def _cut(options: Options, job: Job, conversation: Conversation) -> int:
         keep_need=worth if job.must else min(need, free),
         must=job.must,
     )
+    unread = bool(conversation.kinds) and conversation.kinds[-1] is Kind.RESULT and cut > conversation.steps[-1]
+    if reserving and job.reserved and unread:
+        # Room for quotes of what was folded is not worth results that the model has not read yet.
+        return _cut(options, job, conversation, reserving=False)
+    return cut
 
 
 def choose_cut(

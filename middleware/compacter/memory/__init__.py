@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from compacter.memory.base import AsyncClaim, BaseMemory, Claim, Memory, MemoryUnavailable
-from compacter.memory.inprocess import InProcessMemory
+from compacter.memory.base import BaseMemory, Claim, InProcessMemory, Memory, MemoryUnavailable
 from compacter.memory.record import Record
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from compacter.memory.sqlite import SQLiteMemory
 
 __all__ = [
-    "AsyncClaim",
     "BaseMemory",
     "Claim",
     "InProcessMemory",
@@ -26,12 +25,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "SQLiteMemory":
-        from compacter.memory.sqlite import SQLiteMemory
-
-        return SQLiteMemory
-    if name == "RedisMemory":
-        from compacter.memory.redis import RedisMemory
-
-        return RedisMemory
+    if name in ("RedisMemory", "SQLiteMemory"):
+        module = import_module(f"compacter.memory.{name.removesuffix('Memory').lower()}")
+        return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

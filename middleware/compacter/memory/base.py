@@ -1,4 +1,4 @@
-"""What a memory has to do (``Memory``), and what the memories here have in common (``BaseMemory``)."""
+"""What a memory has to do (``Memory``), what the memories here have in common, and the one in this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cachetools import LRUCache
 
 from compacter.errors import CompacterError, ConfigurationError
 from compacter.fork import Lock
-from compacter.memory.record import Record
+from compacter.memory.record import Record, footprint
 from compacter.memory.single_flight import SingleFlight
 
 T = TypeVar("T")
@@ -50,14 +50,6 @@ class Claim(Protocol):
         ...
 
 
-class AsyncClaim(Protocol):
-    """As :class:`Claim`, for a memory that is awaited."""
-
-    async def release(self) -> None:
-        """Give the claim back, as :meth:`Claim.release` does."""
-        ...
-
-
 @runtime_checkable
 class Memory(Protocol):
     """What ``Compacter(memory=...)`` takes: any object with these three methods.
@@ -66,8 +58,7 @@ class Memory(Protocol):
     (``compacter.memory_failed``) and skipped: the call goes on without the memory. A call waits for them, so they
     should give up by themselves after about a second. Async calls use them from a thread.
 
-    ``compacter.memory.BaseMemory`` is a base class with more to declare. ``tests/memory/conformance.py`` is the suite
-    that the memories here pass.
+    ``tests/memory/conformance.py`` is the suite that the memories here pass.
     """
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
@@ -91,6 +82,7 @@ class Memory(Protocol):
         * Raises ``compacter.messages.fields.Unencodable`` (through ``record.to_json()``) for what has no faithful text
           form; nothing is kept then.
         """
+        ...
 
     def claim(self, key: str, seconds: float) -> Claim | None:
         """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
@@ -105,48 +97,21 @@ class Memory(Protocol):
         ...
 
 
-class BaseMemory:
-    """Base class of the memories here, and of your own where ``Memory``'s three methods are not enough.
-
-    ``max_bytes`` bounds what is attached (see :meth:`attach`).
-    """
+class BaseMemory(Memory):
+    """Base class of the memories here. ``max_bytes`` bounds what is attached (see :meth:`attach`)."""
 
     blocking: bool = True
     """Whether the methods may wait for a disk or a network. Async calls then use them from a thread, and calls of other
     processes are waited for by ``claim``."""
-    asynchronous: bool = False
-    """Whether async calls use ``afind``, ``asave`` and ``aclaim``, in the event loop and without a thread."""
 
     def __init__(self, max_bytes: int = 64 * _MEGABYTE) -> None:
         self.max_bytes = whole_number("max_bytes", max_bytes)
         self.flights = SingleFlight()
         """Compactions under way in this process, for all that share this memory."""
-        self._attached: LRUCache[str, tuple[object, int]] = LRUCache(self.max_bytes, getsizeof=_size)
+        self._attached: LRUCache[str, tuple[object, int]] = LRUCache(self.max_bytes, getsizeof=lambda entry: entry[1])
+        self._taken = 0
+        """Bytes that the memory itself takes of ``max_bytes``."""
         self._lock = Lock()
-
-    def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these ``keys``, as :meth:`Memory.find`."""
-        raise NotImplementedError
-
-    def save(self, record: Record) -> None:
-        """Keep ``record``, as :meth:`Memory.save`."""
-        raise NotImplementedError
-
-    def claim(self, key: str, seconds: float) -> Claim | None:
-        """The right to make the summary named by ``key`` for ``seconds``, as :meth:`Memory.claim`."""
-        raise NotImplementedError
-
-    async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
-        """As ``find``, awaited; only where ``asynchronous`` is set."""
-        raise NotImplementedError
-
-    async def asave(self, record: Record) -> None:
-        """As ``save``, awaited; only where ``asynchronous`` is set."""
-        raise NotImplementedError
-
-    async def aclaim(self, key: str, seconds: float) -> AsyncClaim | None:
-        """As ``claim``, awaited; only where ``asynchronous`` is set."""
-        raise NotImplementedError
 
     def empty(self) -> bool:
         """Whether there is certainly no record, known without waiting. A call does nothing for an empty memory."""
@@ -165,23 +130,16 @@ class BaseMemory:
         """
         with self._lock:
             self._attached.pop(key, None)
-            if size <= self._room():
+            if self._taken + size <= self.max_bytes:
                 self._attached[key] = value, size
-                self._fit()
+                while self._taken + self._attached.currsize > self.max_bytes:
+                    self._attached.popitem()
 
     def attached(self, key: str) -> object | None:
         """What was attached under this ``key``; ``None`` where it was dropped, or never was."""
         with self._lock:
             found = self._attached.get(key)
             return found[0] if found is not None else None
-
-    def _room(self) -> int:
-        """Bytes that all attached objects together may take."""
-        return self.max_bytes
-
-    def _fit(self) -> None:
-        while self._attached.currsize > self._room():
-            self._attached.popitem()
 
 
 class OwnMemory(BaseMemory):
@@ -192,21 +150,102 @@ class OwnMemory(BaseMemory):
         self.memory = memory
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """As :meth:`Memory.find`."""
+        """All records under any of these ``keys``, as :meth:`Memory.find`."""
         return self.memory.find(keys)
 
     def save(self, record: Record) -> None:
-        """As :meth:`Memory.save`."""
+        """Keep ``record``, as :meth:`Memory.save`."""
         self.memory.save(record)
 
     def claim(self, key: str, seconds: float) -> Claim | None:
-        """As :meth:`Memory.claim`."""
+        """The right to make the summary named by ``key`` for ``seconds``, as :meth:`Memory.claim`."""
         return self.memory.claim(key, seconds)
 
 
 def base_memory(memory: Memory) -> BaseMemory:
     """``memory`` with all that a ``BaseMemory`` declares."""
     return memory if isinstance(memory, BaseMemory) else OwnMemory(memory)
+
+
+class InProcessMemory(BaseMemory):
+    """Keeps the most recently used records of this process: the default.
+
+    Thread-safe; may be shared by several ``Compacter``; a forked child goes on with a copy of its own. Its methods
+    raise nothing.
+
+    Args:
+        max_entries: Number of records, from 1 on.
+        max_bytes: Bytes that the memory keeps alive, from 1 on: the records and, in the room that they leave, what
+            recognises a long history quickly.
+
+    Raises:
+        ConfigurationError: A bound is not a whole number from 1 on.
+    """
+
+    blocking = False
+
+    def __init__(self, max_entries: int = 1_000, max_bytes: int = 64 * _MEGABYTE) -> None:
+        self.max_entries = whole_number("max_entries", max_entries)
+        super().__init__(max_bytes)
+        self._records: LRUCache[str, tuple[Record, int]] = LRUCache(self.max_bytes, getsizeof=lambda entry: entry[1])
+        self._ids: dict[str, dict[str, None]] = {}
+        """The ids of the records under each key, in the order in which they came."""
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __bool__(self) -> bool:
+        # An empty memory is a memory.
+        return True
+
+    def __repr__(self) -> str:
+        return f"InProcessMemory(max_entries={self.max_entries}, max_bytes={self.max_bytes})"
+
+    def find(self, keys: Sequence[str]) -> Sequence[Record]:
+        """All records under any of these ``keys``."""
+        with self._lock:
+            return [self._records[name][0] for key in keys for name in self._ids.get(key, ())]
+
+    def save(self, record: Record) -> None:
+        """Keep ``record``, and drop the least recently used where there are too many.
+
+        One that is larger than ``max_bytes`` is not kept.
+        """
+        name, size = record.id, footprint(record)
+        with self._lock:
+            dropped = [self._records.pop(name)[0]] if name in self._records else []
+            if size <= self.max_bytes:
+                while self._records and (
+                    len(self._records) >= self.max_entries or self._records.currsize + size > self.max_bytes
+                ):
+                    dropped.append(self._records.popitem()[1][0])
+            for old in dropped:
+                names = self._ids[old.key]
+                del names[old.id]
+                if not names:
+                    del self._ids[old.key]
+            if size <= self.max_bytes:
+                self._records[name] = record, size
+                self._ids.setdefault(record.key, {})[name] = None
+            self._taken = int(self._records.currsize)
+            while self._taken + self._attached.currsize > self.max_bytes:
+                self._attached.popitem()
+
+    def claim(self, key: str, seconds: float) -> Claim:  # noqa: ARG002
+        """Always granted, whatever ``key`` and ``seconds``: threads and tasks wait for each other by ``flights``."""
+        return Lease(0, lambda: False, lambda: None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._records.clear()
+            self._ids.clear()
+            self._attached.clear()
+            self._taken = 0
+
+    def empty(self) -> bool:
+        """Whether there is no record."""
+        return not self._records
 
 
 class Circuit:
@@ -308,10 +347,6 @@ def _keep(ended: threading.Event, renew: Callable[[], bool], until: float) -> No
                 return
         except Exception:  # noqa: BLE001, S112 - the store may be busy: the lease lasts for some more tries
             continue
-
-
-def _size(entry: tuple[object, int]) -> int:
-    return entry[1]
 
 
 def whole_number(name: str, value: object) -> int:

@@ -1,28 +1,43 @@
-"""One remembered compaction: these messages of a conversation are now this view of them."""
+"""One remembered compaction (these messages are now this view of them), and the digests that it is found by.
+
+Equal digests mean equal content: what cannot be encoded faithfully has none. System messages stay verbatim in every
+view and may change with every call, so they are in no digest of a history.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 from typing import TypeVar
+from uuid import uuid4
 
 from compacter.messages.fields import Json, Unencodable, plain
-from compacter.messages.format import Message
+from compacter.messages.format import Message, MessageFormat
 
 VERSION = 2
 """Of the stored form; a record of another version is ignored."""
 _BYTES = "compacter:bytes"
-_FRAME = 1_000
-"""Bytes that a record and its entry in a memory take beside its messages, roughly."""
+_STARTS = 4
+"""How many places a lookup tries as the beginning of what was folded: pinned messages may stand before it."""
+_RUN = 4
+"""Messages that the beginning is known by, where as many were folded in a row: first messages repeat."""
+_CLIP = 8_192
+"""Characters of a text that count for the beginning; a lookup must not encode a book each time."""
+_LOOK_AT = 64
+"""Messages among which the beginning is looked for."""
+_ENTRY = 1_000
+"""Bytes that an entry in a memory takes beside what it holds, roughly."""
+_JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredMessage:
     """A message that was put in: a summary, a filler, or an edited message in place of an original."""
 
@@ -33,7 +48,7 @@ class StoredMessage:
     """Whether it stands behind the system messages that precede that position, or before them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """What a memory keeps. It holds digests of what was folded, never the folded messages themselves.
 
@@ -64,11 +79,6 @@ class Record:
     def folded(self) -> int:
         """How many messages are no longer there verbatim."""
         return self.boundary - len(self.kept)
-
-    @property
-    def size(self) -> int:
-        """Bytes that it keeps alive."""
-        return _FRAME + 32 * len(self.kept) + sum(_FRAME + footprint(literal.message) for literal in self.literals)
 
     def to_json(self) -> str:
         """The record as ASCII text with a seal; messages of an SDK's own class become dicts.
@@ -132,7 +142,7 @@ class Record:
 
 def footprint(value: Json) -> int:
     """Bytes that JSON-like data and SDK objects keep alive, roughly: pictures by all of their text or bytes."""
-    total, left, seen = 0, [value], set[int]()
+    total, left, seen = _ENTRY, [value], set[int]()
     while left:
         item = left.pop()
         if id(item) in seen:
@@ -181,3 +191,91 @@ def _restored(value: dict[str, Json]) -> Json:
     if len(value) == 1 and isinstance(value.get(_BYTES), str):
         return base64.b64decode(value[_BYTES], validate=True)
     return value
+
+
+def message_digest(form: MessageFormat, message: Message, *, clipped: bool = False) -> bytes:
+    """Digest of the content of one message; of the beginnings of its texts only when ``clipped``.
+
+    Raises ``Unencodable``, and nothing else, for a message that cannot be told apart from every other one.
+    """
+    try:
+        content = form.content(message)
+        text = _JSON.encode(_clipped(content) if clipped else content)
+    except Unencodable:
+        raise
+    except Exception as error:  # whatever somebody else's class does when it is read
+        raise Unencodable(f"{type(message).__name__} cannot be encoded: {type(error).__name__}") from error
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _clipped(value: Json) -> Json:
+    if isinstance(value, str):
+        return value if len(value) <= _CLIP else [len(value), value[:_CLIP]]
+    if isinstance(value, dict):
+        return {key: _clipped(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_clipped(inner) for inner in value]
+    return value
+
+
+def chain(parts: Iterable[bytes], scope: str = "") -> str:
+    """Digest of message digests, in order, for calls of this scope."""
+    begin = blake2b(scope.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(b"".join((begin, *parts)), digest_size=16).hexdigest()
+
+
+def flight_key(scope: str, form: MessageFormat, messages: Sequence[Message]) -> str:
+    """Names the compaction of these messages among those under way; unique for what cannot be encoded."""
+    try:
+        return chain([message_digest(form, message) for message in messages], scope)
+    except Unencodable:
+        return uuid4().hex
+
+
+def conversation_digest(form: MessageFormat, messages: Sequence[Message]) -> str:
+    """What names a conversation in events: a digest of its first message that is no system message.
+
+    Empty where there is none, and for one that cannot be encoded.
+    """
+    for message in messages:
+        if form.speaker(message) != "system":
+            try:
+                return chain([message_digest(form, message, clipped=True)])[:16]
+            except Unencodable:
+                break
+    return ""
+
+
+def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message], first: int) -> list[str]:
+    """The keys under which records of this history may be: one of them is ``record_key`` of each that it matches.
+
+    ``first`` is where its leading system messages end. Messages that cannot be encoded begin nothing.
+    """
+    window = islice(messages, first, first + _LOOK_AT)
+    openings: list[bytes] = []
+    for message in islice((item for item in window if form.speaker(item) != "system"), _STARTS + _RUN - 1):
+        try:
+            openings.append(message_digest(form, message, clipped=True))
+        except Unencodable:
+            openings.append(b"")
+    keys: dict[str, None] = {}
+    for start in range(min(_STARTS, len(openings))):
+        for run in (1, _RUN):
+            parts = openings[start : start + run]
+            if len(parts) == run and all(parts):
+                keys[chain(parts, scope)] = None
+    return list(keys)
+
+
+def record_key(scope: str, form: MessageFormat, body: Sequence[Message], folded: Sequence[int]) -> str:
+    """The key of a record.
+
+    ``body`` is the history without system messages, ``folded`` the positions in it that were folded, ascending.
+    Raises ``Unencodable``.
+    """
+    start, run = folded[0], 1
+    if start >= _STARTS:
+        start = 0
+    elif folded[_RUN - 1 : _RUN] == [start + _RUN - 1]:
+        run = _RUN
+    return chain([message_digest(form, message, clipped=True) for message in body[start : start + run]], scope)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError
 from compacter.fork import ForkAware
-from compacter.memory.base import DEADLINE, LEASE, BaseMemory, Circuit, Lease, MemoryUnavailable, seconds
+from compacter.memory.base import DEADLINE, LEASE, BaseMemory, Circuit, Lease, seconds
 from compacter.memory.record import Record
 
 if TYPE_CHECKING:
     from redis import Redis, RedisCluster
-    from redis.asyncio import Redis as AsyncRedis
-    from redis.asyncio import RedisCluster as AsyncRedisCluster
 
 T = TypeVar("T")
-Steps = Generator[Any, Any, T]
-"""An operation, written once for both kinds of client: it yields what a method of the client has returned, and gets
-back the answer. A sync client has returned the answer itself, an asyncio client something to await."""
 
 _WEEK = 7 * 86_400.0
 _PER_KEY = 32
@@ -40,9 +34,8 @@ class RedisMemory(BaseMemory, ForkAware):
 
     Args:
         url: ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
-            retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, what ``Sentinel.master_for`` returns, or
-            their ``redis.asyncio`` counterparts. An asyncio client is awaited in its event loop, and serves async calls
-            only. A client of your own is not closed here.
+            retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, or what ``Sentinel.master_for`` returns. It
+            is not closed here. Async calls use it from a thread, so it cannot be an asyncio client.
         ttl: Seconds after which a record that nobody used is forgotten.
         namespace: Text that all keys begin with.
         deadline: Seconds that one operation may take, however slowly the server answers.
@@ -54,7 +47,7 @@ class RedisMemory(BaseMemory, ForkAware):
 
     def __init__(
         self,
-        url: str | Redis | RedisCluster | AsyncRedis | AsyncRedisCluster,
+        url: str | Redis | RedisCluster,
         ttl: float = _WEEK,
         namespace: str = "compacter",
         *,
@@ -72,7 +65,6 @@ class RedisMemory(BaseMemory, ForkAware):
         self.deadline = seconds("deadline", deadline)
         self._url = url if isinstance(url, str) else None
         self._client: Any = _connected(url, self.deadline) if isinstance(url, str) else _checked(url)
-        self.asynchronous = inspect.iscoroutinefunction(self._client.execute_command)
         self._circuit = Circuit("the Redis server")
         self._away = (redis.ConnectionError, redis.TimeoutError, OSError)
         self._refused = redis.ResponseError
@@ -84,55 +76,66 @@ class RedisMemory(BaseMemory, ForkAware):
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these ``keys``; what was altered since it was saved is left out."""
-        return self._run(self._find(keys))
-
-    async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
-        """As ``find``, with an asyncio client."""
-        return await self._arun(self._find(keys))
+        pipeline = self._client.pipeline(transaction=False)
+        for key in keys:
+            pipeline.hvals(self._records(key))
+            pipeline.pexpire(self._records(key), self._lifetime())
+        # A value of another type under one name must not hide the others.
+        answers = self._run(lambda: pipeline.execute(raise_on_error=False))
+        found: list[Record] = []
+        for values in answers[::2]:
+            if isinstance(values, Exception):
+                if isinstance(values, self._refused) and str(values).startswith("WRONGTYPE"):
+                    continue
+                raise values
+            found.extend(record for value in values if (record := Record.from_json(value)) is not None)
+        return found
 
     def save(self, record: Record) -> None:
         """Keep ``record``; one with the same ``id`` is replaced."""
-        self._run(self._save(record, record.to_json()))
+        name, body = self._records(record.key), record.to_json()
+        self._run(lambda: self._save(name, record.id, body))
 
-    async def asave(self, record: Record) -> None:
-        """As ``save``, with an asyncio client."""
-        await self._arun(self._save(record, record.to_json()))
+    def _save(self, name: str, own: str, body: str) -> None:
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hset(name, own, body)
+        pipeline.pexpire(name, self._lifetime())
+        pipeline.hlen(name)
+        if pipeline.execute()[-1] <= _PER_KEY:
+            return
+        # Drop the corrupt ones and the shortest of too many; never the one just saved.
+        ranks: list[tuple[int, str]] = []
+        for field, value in self._client.hgetall(name).items():
+            if _decoded(field) != own:
+                other = Record.from_json(value)
+                ranks.append((other.boundary if other else -1, _decoded(field)))
+        surplus = [field for _, field in sorted(ranks)[: len(ranks) + 1 - _PER_KEY]]
+        if surplus:
+            self._client.hdel(name, *surplus)
 
     def claim(self, key: str, seconds: float) -> Lease | None:
         """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
 
         For ``seconds`` at most. It is renewed every half second; that of a process that has died runs out after two.
         """
-        lock = self._lock_named(key, seconds)
-        if not self._run(_step(lock.acquire)):
+        # Asked from several threads: the lock's token must not belong to one of them.
+        lock = self._client.lock(
+            f"{self.namespace}:claims:{_without_colons(key)}",
+            timeout=max(0.001, min(seconds, LEASE)),
+            blocking=False,
+            thread_local=False,
+        )
+        if not self._run(lock.acquire):
             return None
-
-        def renew() -> bool:
-            return bool(self._run(_step(lambda: lock.extend(LEASE, replace_ttl=True))))
 
         def give_back() -> None:
             with contextlib.suppress(self._lock_error):
-                self._run(_step(lock.release))
+                self._run(lock.release)
 
-        return Lease(seconds, renew, give_back)
-
-    async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
-        """As ``claim``, with an asyncio client."""
-        lock = self._lock_named(key, seconds)
-        if not await self._arun(_step(lock.acquire)):
-            return None
-
-        async def renew() -> bool:
-            return bool(await self._arun(_step(lambda: lock.extend(LEASE, replace_ttl=True))))
-
-        async def give_back() -> None:
-            with contextlib.suppress(self._lock_error):
-                await self._arun(_step(lock.release))
-
-        return AsyncLease(seconds, renew, give_back)
+        return Lease(seconds, lambda: bool(self._run(lambda: lock.extend(LEASE, replace_ttl=True))), give_back)
 
     def clear(self) -> None:
-        """Forget every record of this namespace; with a client that is not an asyncio client."""
+        """Forget every record of this namespace."""
         prefix = self._records("")
         with contextlib.closing(self._client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)) as names:
             for name in names:
@@ -153,150 +156,23 @@ class RedisMemory(BaseMemory, ForkAware):
             self._inherited.append(self._client)
             self._client = _connected(self._url, self.deadline)
 
-    def _find(self, keys: Sequence[str]) -> Steps[list[Record]]:
-        pipeline = self._client.pipeline(transaction=False)
-        for key in keys:
-            pipeline.hvals(self._records(key))
-            pipeline.pexpire(self._records(key), self._lifetime())
-        # A value of another type under one name must not hide the others.
-        answers = yield pipeline.execute(raise_on_error=False)
-        found: list[Record] = []
-        for values in answers[::2]:
-            if isinstance(values, Exception):
-                if isinstance(values, self._refused) and str(values).startswith("WRONGTYPE"):
-                    continue
-                raise values
-            found.extend(record for value in values if (record := Record.from_json(value)) is not None)
-        return found
-
-    def _save(self, record: Record, body: str) -> Steps[None]:
-        name = self._records(record.key)
-        pipeline = self._client.pipeline(transaction=False)
-        pipeline.hset(name, record.id, body)
-        pipeline.pexpire(name, self._lifetime())
-        pipeline.hlen(name)
-        answers = yield pipeline.execute()
-        if answers[-1] <= _PER_KEY:
-            return
-        # Drop the corrupt ones and the shortest of too many; never the one just saved.
-        ranks: list[tuple[int, str]] = []
-        values = yield self._client.hgetall(name)
-        for field, value in values.items():
-            if _decoded(field) != record.id:
-                other = Record.from_json(value)
-                ranks.append((other.boundary if other else -1, _decoded(field)))
-        ranks.sort()
-        surplus = [field for _, field in ranks[: len(ranks) + 1 - _PER_KEY]]
-        if surplus:
-            yield self._client.hdel(name, *surplus)
-
-    def _run(self, steps: Steps[T]) -> T:
-        """What an operation returns. Raises ``MemoryUnavailable`` after the deadline, and while the server is away."""
-        if self.asynchronous:
-            raise TypeError("a RedisMemory with an asyncio client serves async calls only")
+    def _run(self, action: Callable[[], T]) -> T:
+        """What it returns. Raises ``MemoryUnavailable`` after the deadline, and while the server is away."""
         self._circuit.check()
-
         try:
             # The time-out of a socket begins anew with every byte, so the operation runs beside this thread.
-            result = self._circuit.within(self.deadline, lambda: _answered(steps))
+            result = self._circuit.within(self.deadline, action)
         except self._away:
             self._circuit.failed()
             raise
         self._circuit.succeeded()
         return result
-
-    async def _arun(self, steps: Steps[T]) -> T:
-        self._circuit.check()
-        try:
-            async with asyncio.timeout(self.deadline):
-                result = await _awaited(steps)
-        except TimeoutError:
-            self._circuit.failed()
-            raise MemoryUnavailable(f"the Redis server did not answer within {self.deadline:g} seconds") from None
-        except self._away:
-            self._circuit.failed()
-            raise
-        self._circuit.succeeded()
-        return result
-
-    def _lock_named(self, key: str, seconds: float) -> Any:  # noqa: ANN401 - of redis or of redis.asyncio
-        # Asked from several threads: the lock's token must not belong to one of them.
-        lease = max(0.001, min(seconds, LEASE))
-        return self._client.lock(self._claims(key), timeout=lease, blocking=False, thread_local=False)
 
     def _records(self, key: str) -> str:
         return f"{self.namespace}:records:{_without_colons(key)}"
 
-    def _claims(self, key: str) -> str:
-        return f"{self.namespace}:claims:{_without_colons(key)}"
-
     def _lifetime(self) -> int:
         return max(1, int(self.ttl * 1000))
-
-
-class AsyncLease:
-    """As ``compacter.memory.base.Lease``, renewed by a task."""
-
-    def __init__(self, seconds: float, renew: Callable[[], Any], give_back: Callable[[], Any]) -> None:
-        self._give_back = give_back
-        self._held = True
-        self._task: asyncio.Task[None] | None = None
-        if seconds > LEASE:
-            self._task = asyncio.get_running_loop().create_task(_keep(renew, seconds))
-
-    async def release(self) -> None:
-        """Give the claim back, as ``Claim.release`` promises."""
-        if self._held:
-            self._held = False
-            self._stop()
-            await self._give_back()
-
-    def __del__(self) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        if self._task is not None:
-            # The loop may be closed already.
-            with contextlib.suppress(RuntimeError):
-                self._task.cancel()
-            self._task = None
-
-
-async def _keep(renew: Callable[[], Any], seconds: float) -> None:
-    left = seconds
-    while left > LEASE:
-        await asyncio.sleep(LEASE / 4)
-        left -= LEASE / 4
-        with contextlib.suppress(Exception):
-            if not await renew():
-                return
-
-
-def _answered(steps: Steps[T]) -> T:
-    answer = None
-    while True:
-        try:
-            answer = steps.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-
-async def _awaited(steps: Steps[T]) -> T:
-    answer = None
-    while True:
-        try:
-            request = steps.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        answer = await request
-
-
-def _step(ask: Callable[[], Any]) -> Steps[Any]:
-    """An operation of one step."""
-    answer = yield ask()
-    return answer
 
 
 def _connected(url: str, deadline: float) -> Any:  # noqa: ANN401 - as is a client of the user's own
@@ -319,10 +195,14 @@ def _connected(url: str, deadline: float) -> Any:  # noqa: ANN401 - as is a clie
         raise ConfigurationError(f"url: {error}") from None
 
 
-def _checked(client: object) -> Any:  # noqa: ANN401 - one of four classes
+def _checked(client: object) -> Any:  # noqa: ANN401 - one of several classes
     if isinstance(client, type) or not all(callable(getattr(client, name, None)) for name in _METHODS):
         raise ConfigurationError(
             f"url takes redis://host:port/db, rediss://host:port/db or unix:///path, or a client, not {type(client)!r}"
+        )
+    if inspect.iscoroutinefunction(getattr(client, "execute_command", None)):
+        raise ConfigurationError(
+            "url takes no asyncio client: pass a redis.Redis, which async calls use from a thread, or the URL"
         )
     return client
 

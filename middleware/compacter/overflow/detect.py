@@ -107,7 +107,13 @@ def detect_token_limit(error: BaseException) -> TokenLimit | None:
 
 
 def detect_text(text: str, *, status: int | None = None, code: str | None = None) -> TokenLimit | None:
-    """The same for the text of an error, with HTTP status and code where they are known. Never raises."""
+    """The same for the text of an error. Never raises.
+
+    Args:
+        text: the text of an error.
+        status: the HTTP status that came with it, if it is known.
+        code: the error code that came with it, if it is known.
+    """
     return explain(text, status=status, code=code).limit
 
 

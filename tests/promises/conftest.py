@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from compacter.events import Event
 
 Chat = dict[str, Any]
+SummariesIn: TypeAlias = "Callable[[Sequence[Chat]], list[str]]"
 FILL = "and some words about the weather in town "
 
 

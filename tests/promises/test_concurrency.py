@@ -1,0 +1,115 @@
+"""Streams, cancellation, and calls at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import Compacter
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.promises.conftest import Chat, MakeStage, Talk
+
+
+# entelix, E11
+async def test_cancellation_reaches_the_summarizer(talk: type[Talk]) -> None:
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def summarizer(messages: Sequence[Chat]) -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return ""
+
+    completion: Callable[..., Any] = Compacter(summarizer=summarizer).wrap(ScriptedModel(window=500).acompletion)
+    task = asyncio.create_task(completion("m", talk.turns(12)))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert cancelled.is_set()
+
+
+# entelix, E11
+async def test_the_deadline_reaches_the_summarizer(talk: type[Talk]) -> None:
+    cancelled = asyncio.Event()
+
+    async def summarizer(messages: Sequence[Chat]) -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return ""
+
+    result = await Compacter(summarizer=summarizer, timeout=0.05).acompact(talk.turns(12))
+
+    assert cancelled.is_set()
+    assert result.event is not None
+    assert result.event.fallback
+
+
+# gollem, G10
+def test_a_stream_that_is_too_long_is_opened_twice_and_read_once(stage: MakeStage, talk: type[Talk]) -> None:
+    scene = stage(model=ScriptedModel(window=500, replies="hello there", chunk_size=3))
+    completion = scene.compacter.wrap(scene.model.completion)
+
+    stream = completion(model="scripted", messages=talk.turns(12), stream=True)
+    text = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in stream)
+
+    assert text == "hello there"
+    assert [request.refused for request in scene.model.requests] == [True, False]
+    assert len(scene.model.streams) == 1
+
+
+# users of other libraries report, P8
+def test_the_prompt_cache_stays_warm(stage: MakeStage, talk: type[Talk]) -> None:
+    scene = stage(window=2_000)
+    history = [talk.system()]
+
+    for number in range(120):
+        history.append(talk.user(talk.text(f"question {number}", 150)))
+        scene.ask(history)
+        history.append(talk.answer(talk.text(f"answer {number}", 150)))
+
+    # Each request but those around a compaction begins with the whole one before it.
+    cold = 0
+    for earlier, later in zip(scene.model.requests, scene.model.requests[1:], strict=False):
+        cold += list(later.messages[: len(earlier.messages)]) != list(earlier.messages)
+    assert cold <= 2 * len(scene.compactions)
+    assert len(scene.compactions) < 30
+
+
+# users of other libraries report, P13
+async def test_concurrent_calls_make_one_summary_and_lose_nothing(talk: type[Talk]) -> None:
+    model = ScriptedModel(window=600)
+    compacter = Compacter(summarizer=ScriptedSummarizer("Short.").acall)
+    completion = compacter.wrap(model.acompletion)
+
+    replies = await asyncio.gather(*(completion("m", talk.turns(12)) for _ in range(12)))
+
+    assert len(replies) == 12
+    assert compacter.totals.rounds == 1
+
+
+# users of other libraries report, P13
+def test_in_threads_too(talk: type[Talk]) -> None:
+    model = ScriptedModel(window=600)
+    compacter = Compacter(summarizer=ScriptedSummarizer("Short."))
+    completion = compacter.wrap(model.completion)
+
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda _: completion("m", talk.turns(12)), range(16)))
+
+    assert len(replies) == 16
+    assert compacter.totals.rounds == 1
