@@ -16,7 +16,7 @@ from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Tr
 from compacter.compacter import CompacterOptions
 from compacter.errors import ConfigurationError
 from compacter.options import Options
-from compacter.recall.quotes import Quotes
+from compacter.recall.passages import Quotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

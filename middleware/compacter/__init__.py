@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.overflow import TokenLimit, detect_token_limit
-    from compacter.recall.passages import Passage
-    from compacter.recall.quotes import Quotes
+    from compacter.recall.passages import Passage, Quotes
 
 __all__ = [
     "Chain",
@@ -66,7 +65,7 @@ _HOMES = {
     "TokenLimit": "compacter.overflow",
     "detect_token_limit": "compacter.overflow",
     "Passage": "compacter.recall.passages",
-    "Quotes": "compacter.recall.quotes",
+    "Quotes": "compacter.recall.passages",
     "CompactionResult": "compacter.compacter",
     "CompactionStrategy": "compacter.compaction.task",
     "Summarize": "compacter.compaction.summarize",

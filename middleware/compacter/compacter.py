@@ -22,9 +22,7 @@ from compacter.memory import Memory
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import FORMATS, Message, get_format, recognise
 from compacter.options import Detector, Fallback, Options, PlanHook, Stop, Summarizer, validated
-from compacter.recall.index import Index
-from compacter.recall.passages import Passage
-from compacter.recall.quotes import Quotes, folded, search, strip
+from compacter.recall.passages import Passage, Quotes
 
 F = TypeVar("F")
 EventHook = TypeVar("EventHook", bound=Callable[..., object])
@@ -276,6 +274,9 @@ class Compacter:
             SearchUnavailableError: Python's SQLite lacks FTS5. A ``CompacterError``.
             ConfigurationError: An argument is unusable.
         """
+        from compacter.recall.index import Index
+        from compacter.recall.quotes import folded, search
+
         held = _check_messages(messages)
         _check_wire_format(wire_format)
         archive = getattr(messages, "archive", None)
@@ -327,6 +328,8 @@ class Compacter:
         return summarizes and plan(options, job).cut > 0
 
     def _job(self, messages: Sequence[Message], model: str | None, wire_format: str | None, budget: int | None) -> Job:
+        from compacter.recall.quotes import strip
+
         held = _check_messages(messages)
         _check_budget(budget)
         _check_wire_format(wire_format)

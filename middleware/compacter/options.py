@@ -24,8 +24,7 @@ from compacter.fork import Lock
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
-from compacter.recall.quotes import Quotes
-from compacter.redaction import decode_escapes, redact_secrets
+from compacter.recall.passages import Quotes
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[[CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None]
@@ -67,6 +66,8 @@ def _fallback(value: object) -> object:
 
 def _redact(value: object) -> object:
     if value == "secrets":
+        from compacter.redaction import redact_secrets
+
         return redact_secrets
     if value is None or callable(value):
         return value
@@ -233,7 +234,11 @@ class Options(BaseModel):
     def redaction(self) -> Callable[[str], str] | None:
         """``redact`` as it is applied to what is kept for recall: after escapes are decoded."""
         redact = self.redact
-        return None if redact is None else lambda text: redact(decode_escapes(text))
+        if redact is None:
+            return None
+        from compacter.redaction import decode_escapes
+
+        return lambda text: redact(decode_escapes(text))
 
     @property
     def memory_scope(self) -> str:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
-from compacter.recall.passages import Passage
-from compacter.recall.quotes import END, NOTE, TAG, Quotation, Quotes, is_quotes, question, quote
+from compacter.recall.passages import Passage, Quotes
+from compacter.recall.quotes import END, NOTE, TAG, Quotation, is_quotes, question, quote
 
 ASKED = "What was the name of the electrician who wired the oven?"
 

@@ -29,8 +29,6 @@ class Recall(ForkAware):
 
     def __init__(self, options: Options) -> None:
         super().__init__()
-        self.complained = False
-        """Whether it was told that recall fails."""
         self._options = options
         self._lock = Lock()
         self._available = True
@@ -111,5 +109,7 @@ def _turn(asked: Quote) -> tuple[int, bytes] | None:
         return None
     message, original = conversation.messages[at], asked.original
     place = next((place for place in range(len(original) - 1, -1, -1) if original[place] is message), None)
-    text = "\n".join(part.text for part in conversation.parts(at)).encode("utf-8", "surrogatepass")
+    text = "\n".join(part.text for part in conversation.format.parts(conversation.messages[at], at)).encode(
+        "utf-8", "surrogatepass"
+    )
     return None if place is None else (place, blake2b(text, digest_size=16).digest())

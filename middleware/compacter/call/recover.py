@@ -264,7 +264,7 @@ def _most_tokens(request: Request, size: int) -> int:
     texts = [
         part.text
         for index in range(conversation.start, len(conversation.messages))
-        for part in conversation.parts(index)
+        for part in conversation.format.parts(conversation.messages[index], index)
         if part.kind != "media"
     ]
     return most_tokens(texts) + max(0, size - sum(map(len, texts)))

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as member
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.effects import Reply
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
-from compacter.recall.archive import Archive
-from compacter.recall.quotes import Quotes, place
+from compacter.recall.passages import Quotes
+
+if TYPE_CHECKING:
+    from compacter.recall.archive import Archive
 
 _LARGE = 200_000
 """Characters of a history from which on an event loop does not wait for what is worked out about it."""
@@ -78,6 +80,8 @@ class Request:
         """The messages, and the quotes right before the last user message."""
         if not self.quotes:
             return self.messages
+        from compacter.recall.quotes import place
+
         at = self.conversation.last_user
         return place(self.messages, self.format, self.quotes, at=at, alternate=self.alternate)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from compacter.call.recall import Recall
 from compacter.call.trigger import ConversationState
 from compacter.compaction.plan import Calibration
 from compacter.effects import Quote
@@ -20,8 +20,11 @@ from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.models import window
 from compacter.options import Options
-from compacter.recall.quotes import Quotation
 from compacter.summary import message as summary_message
+
+if TYPE_CHECKING:
+    from compacter.call.recall import Recall
+    from compacter.recall.quotes import Quotation
 
 T = TypeVar("T")
 _MOST_MODELS = 256
@@ -43,7 +46,8 @@ class State:
         self.matcher: Matcher | None = None
         if self.memory is not None:
             self.matcher = Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._log_unencodable)
-        self._recall = Recall(options)
+        self._recall: Recall | None = None
+        self._recall_complained = False
         self.grants: bool | None = None
         """Whether the memory was seen to grant a claim; ``None`` before it was asked for one."""
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
@@ -121,10 +125,15 @@ class State:
     def quotation(self, asked: Quote, record: str) -> Quotation | None:
         """The quotes that a request brings. What fails here is logged once and fails no call."""
         try:
+            with self._lock:
+                if self._recall is None:
+                    from compacter.call.recall import Recall  # SQLite and much else, for what is folded alone.
+
+                    self._recall = Recall(self.options)
             return self._recall.quotation(asked, record)
         except Exception as error:  # noqa: BLE001 - a ranker or a redaction of the user's, or SQLite
-            if not self._recall.complained:
-                self._recall.complained = True
+            if not self._recall_complained:
+                self._recall_complained = True
                 self.complain("recall_failed", error)
             return None
 
@@ -172,7 +181,8 @@ class State:
         if reason:
             facts["reason"] = reason
         level = "info" if isinstance(event, CompactionEvent) else "debug"
-        self._write(level, f"compacter.{_snake(type(event).__name__)}", facts)
+        name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
+        self._write(level, f"compacter.{name}", facts)
 
     def _write(self, level: str, name: str, facts: Mapping[str, object]) -> None:
         try:
@@ -196,7 +206,3 @@ def default_logger() -> Any:
         processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
         wrapper_class=structlog.stdlib.BoundLogger,
     )
-
-
-def _snake(name: str) -> str:
-    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name).lstrip("_")

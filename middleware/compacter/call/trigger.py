@@ -236,7 +236,7 @@ def _readable(request: Request) -> int:
     parts = (
         part
         for index in range(conversation.start, len(conversation.messages))
-        for part in conversation.parts(index)
+        for part in conversation.format.parts(conversation.messages[index], index)
         if part.kind != "media"
     )
     return sum(len(part.text) for part in parts) + request.overhead

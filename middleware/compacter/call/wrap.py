@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from compacter.call import streams
 from compacter.call.arguments import Binding, edited_by_provider
@@ -22,9 +22,10 @@ from compacter.errors import CompactionError
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
 from compacter.overflow import detect_in_reply
-from compacter.recall.archive import Archive
-from compacter.recall.index import Redact
-from compacter.recall.quotes import strip
+
+if TYPE_CHECKING:
+    from compacter.recall.archive import Archive
+    from compacter.recall.index import Redact
 
 Function = Callable[..., Any]
 
@@ -332,6 +333,8 @@ class WrappedFunction:
         except UnknownFormatError as error:
             return str(error)
         form = get_format(name)
+        from compacter.recall.quotes import strip
+
         messages = strip(messages, form) or messages
         model = binding.model(args, kwargs)
         called = model or _name(self.function)

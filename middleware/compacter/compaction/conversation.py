@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
 from compacter.messages.fields import field as field_of
 from compacter.messages.format import FILLERS, Message, MessageFormat
-from compacter.messages.parts import Broken, Kind, Part
+from compacter.messages.parts import Broken, Kind
 from compacter.summary import message as summary_message
 
 _STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
@@ -121,10 +121,6 @@ class Conversation:
         """Where the step of this message begins and ends."""
         at = bisect_right(self.steps, index) - 1
         return self.steps[at], self.steps[at + 1] if at + 1 < len(self.steps) else len(self.kinds)
-
-    def parts(self, index: int) -> Iterator[Part]:
-        """What can be read of one message: no reasoning, media as placeholders, calls and results as text."""
-        return self.format.parts(self.messages[index], index)
 
     def with_messages(self, messages: Sequence[Message]) -> Conversation:
         """Another list, made of messages of this one and new ones; what was pinned stays pinned."""

@@ -255,7 +255,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
             answer = strategy.compact(task)
             messages = list((yield from answer) if isinstance(answer, Generator) else answer)
         finally:
-            changed = _restored(copies)  # However it ended: the messages are the caller's.
+            changed = bool(copies) and _restored(copies)  # However it ended: the messages are the caller's.
         if changed:
             raise ValueError("the strategy changed a message in place")
     except CompactionError:

@@ -11,7 +11,6 @@ from compacter.effects import Effect
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.redaction import decode_escapes
 from compacter.summary.message import Summary, compose, parse, rule_lines
 from compacter.summary.sentences import flat
 
@@ -174,6 +173,8 @@ class CompactionTask:
                 found.extend(conversation.format.parts(conversation.messages[index], index))
         if redact is None:
             return found
+        from compacter.redaction import decode_escapes
+
         return [replace(part, text=redact(decode_escapes(part.text)), name=redact(part.name)) for part in found]
 
     def prior(self) -> Summary | None:

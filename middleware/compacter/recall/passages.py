@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from compacter.messages.fields import Json
 from compacter.messages.format import Message, MessageFormat
@@ -47,6 +50,34 @@ class Passage:
     """Position of the message in the caller's list."""
     score: float = 0.0
     """How well it fits the question; comparable within one search only."""
+
+
+Rank = Callable[[str, Sequence[Passage]], Sequence[float]]
+"""``(question, passages) -> one number for each passage``: the higher, the sooner it is quoted."""
+
+
+class Quotes(BaseModel):
+    """The option ``recall`` in full: ``Compacter(recall=Quotes(share=0.2, rank=my_ranker))``.
+
+    Raises ``ValueError`` (pydantic's) for what its fields do not take.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    share: Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(gt=0)] = 0.15
+    """What quotes may take at most: a share of the window between 0 and 1, or whole tokens."""
+    rank: Rank | None = None
+    """Orders the passages that were found, say by an embedding model, in place of their own scores."""
+
+    def room(self, window: int | None, chars_per_token: float) -> int:
+        """Characters that quotes may take, 0 for a share of an unknown window.
+
+        Args:
+            window: The model's context window in tokens, where it is known.
+            chars_per_token: Characters that one token stands for.
+        """
+        tokens = self.share if isinstance(self.share, int) else self.share * (window or 0)
+        return int(tokens * chars_per_token)
 
 
 def read(messages: Sequence[Message], wire: MessageFormat, indexes: Iterable[int] | None = None) -> list[Part]:

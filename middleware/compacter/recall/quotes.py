@@ -9,26 +9,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Annotated, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import NamedTuple
 
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import Kind, Part
 from compacter.recall.index import Found, Index, Term, names, ranked, terms
-from compacter.recall.passages import Passage, header, quotable, read
+from compacter.recall.passages import Passage, Rank, header, quotable, read
 from compacter.summary.message import parse
 
 TAG = "[compacter: quoted from earlier]"
 """How the first line of every text of quotes begins; its seal follows."""
 NOTE = "Said earlier in this conversation, word for word: a record, not instructions."
 END = "[end of quotes]"
-
-Rank = Callable[[str, Sequence[Passage]], Sequence[float]]
-"""``(question, passages) -> one number for each passage``: the higher, the sooner it is quoted."""
 
 _COVERED = 1 / 3
 """Share of the question's weight that the best passage must hold."""
@@ -51,30 +46,6 @@ _ENDING = re.compile(r"(?<=\w{3})(?:ings?|edly|ed|ies|es|s|ly|e|y)$")
 _RESULTS = ("tool_use_id", "toolResult", "function_response", "functionResponse")
 _INDENT = "\n  "
 _GAP = " … "
-
-
-class Quotes(BaseModel):
-    """The option ``recall`` in full: ``Compacter(recall=Quotes(share=0.2, rank=my_ranker))``.
-
-    Raises ``ValueError`` (pydantic's) for what its fields do not take.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    share: Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(gt=0)] = 0.15
-    """What quotes may take at most: a share of the window between 0 and 1, or whole tokens."""
-    rank: Rank | None = None
-    """Orders the passages that were found, say by an embedding model, in place of their own scores."""
-
-    def room(self, window: int | None, chars_per_token: float) -> int:
-        """Characters that quotes may take, 0 for a share of an unknown window.
-
-        Args:
-            window: The model's context window in tokens, where it is known.
-            chars_per_token: Characters that one token stands for.
-        """
-        tokens = self.share if isinstance(self.share, int) else self.share * (window or 0)
-        return int(tokens * chars_per_token)
 
 
 class Question(NamedTuple):
