@@ -95,7 +95,7 @@ def make_options(*, attempts: int = 4, **options: Any) -> Options:
     retrying = options.pop("retrying", None)
     made = Options(**{"max_retries": attempts - 1, **options})
     if retrying is not None:  # With a wait of its own, which no option sets.
-        made.__dict__["retrying"] = retrying
+        vars(made)["retrying"] = retrying
     return made
 
 

@@ -49,7 +49,7 @@ class State:
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.proactive = options.trigger_tokens is not None
-        self.last_reply = (0, 0, 0)
+        self.last_reply: tuple[int, int, int] = (0, 0, 0)
         """Of the last quiet call: input tokens, number of messages, and ``id`` of its last message.
 
         Calibrates, if the next thing is a token limit. No message is kept alive by it.
