@@ -17,7 +17,7 @@ import json
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -202,14 +202,14 @@ def ways() -> dict[str, Compacter]:
 
 
 @contextlib.contextmanager
-def servers(options: argparse.Namespace) -> Iterator[Callable[[int], contextlib.AbstractContextManager[str]]]:
+def servers(options: argparse.Namespace) -> Generator[Callable[[int], contextlib.AbstractContextManager[str]]]:
     """What gives the base URL of a server with a window of that many tokens."""
     if options.base_url:
         yield lambda window: contextlib.nullcontext(options.whole_url if window == WHOLE else options.base_url)
         return
 
     @contextlib.contextmanager
-    def start(window: int) -> Iterator[str]:
+    def start(window: int) -> Generator[str]:
         with embedded_model(window) as model:
             yield model.api_base
 

@@ -89,8 +89,9 @@ class TestNewOptions:
 
     @pytest.mark.parametrize("fallback", ["truncate", ("extractive", "truncate"), ["truncate"], None, []])
     def test_a_fallback_may_be_one_several_or_none(self, fallback: Any) -> None:
+        given: Any = fallback
         names = [fallback] if isinstance(fallback, str) else fallback or ()
-        assert Options(fallback=fallback).fallback == tuple(names)
+        assert Options(fallback=given).fallback == tuple(names)
 
 
 class TestMemoryScope:

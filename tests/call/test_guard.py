@@ -207,7 +207,7 @@ class TestHooks:
         seen: list[CompactionEvent] = []
 
         def emptying(event: CompactionEvent) -> None:
-            event.__dict__.clear()
+            vars(event).clear()
 
         compacter = Compacter(summarizer=ScriptedSummarizer("Short."), on_compaction=[emptying, seen.append])
         result = compacter.compact(talk())

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
 
+from compacter.call.recall import Recall
 from compacter.fork import Lock
 from compacter.memory import InProcessMemory, Record, RedisMemory, SQLiteMemory
+from compacter.options import Options
+from compacter.recall.index import Index
 
 PROGRAM = Path(__file__).with_name("forking.py")
 RECORD = Record("k", 3, (), (), "d", "l")
@@ -119,3 +124,27 @@ def test_a_child_uses_the_same_redis_through_a_connection_of_its_own(redis_memor
     redis_memory.save(RECORD)
     assert child(lambda: list(redis_memory.find(["k"])) == [RECORD]) == 0
     assert list(redis_memory.find(["k"])) == [RECORD]
+
+
+def test_a_search_index_is_closed_only_while_no_thread_forks() -> None:
+    index = Index()
+    lock, closed = index._lock, index._close
+    release = threading.Thread(target=closed)
+    with lock:  # As a fork holds it.
+        release.start()
+        release.join(0.05)
+        assert release.is_alive()
+    release.join(30)
+    assert not release.is_alive()
+
+
+def test_a_child_leaves_the_search_indexes_of_its_parent_alone() -> None:
+    recall = Recall(Options())
+    index = Index()
+    recall._indexes["a record"] = index, 1
+    held = weakref.ref(index)
+    del index
+    recall.after_fork_in_child()
+    gc.collect()
+    assert "a record" not in recall._indexes
+    assert held() is not None

@@ -249,7 +249,7 @@ def test_fields_that_are_no_text_are_no_roles_and_no_types() -> None:
 def test_the_error_says_how_langchains_messages_are_converted() -> None:
     kind = type("HumanMessage", (), {"__module__": "langchain_core.messages.human"})
     message = kind()
-    message.type, message.content, message.additional_kwargs = "human", "hello", {}
+    vars(message).update(type="human", content="hello", additional_kwargs={})
 
     with pytest.raises(ConfigurationError, match=r"langchain_core.*convert_to_openai_messages"):
         Compacter(summarizer="extractive").compact([message])

@@ -84,7 +84,8 @@ def summarize(messages: list[Chat], **_: Any) -> str:
 
 
 def compacting(**options: Any) -> Compacter:
-    return Compacter(**{"summarizer": summarize, **options})
+    options.setdefault("summarizer", summarize)
+    return Compacter(**options)
 
 
 def test_the_answer_stands_right_before_the_question_that_asks_for_it() -> None:

@@ -13,7 +13,7 @@ import inspect
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeoutError
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -182,7 +182,7 @@ def _trio() -> Any:
 
 
 @contextlib.asynccontextmanager
-async def _timeout(seconds: float | None) -> AsyncIterator[None]:
+async def _timeout(seconds: float | None) -> AsyncGenerator[None]:
     """Raises ``TimeoutError`` when what is inside takes longer than ``seconds``."""
     trio = _trio()
     if seconds is None:

@@ -20,6 +20,10 @@ _Source = tuple[str, object]
 """What an index is of: the id of a record, the version of an archive's index."""
 
 
+_inherited: list[object] = []
+"""What a child has of its parent and neither uses nor frees."""
+
+
 class Recall(ForkAware):
     """Made once for each Compacter. Thread-safe; a forked child begins with nothing.
 
@@ -32,10 +36,14 @@ class Recall(ForkAware):
         self._options = options
         self._lock = Lock()
         self._available = True
-        self.after_fork_in_child()
+        self._begin()
 
     def after_fork_in_child(self) -> None:
-        """Forget everything: SQLite's connections belong to the parent."""
+        """Begin anew. The parent's connections to SQLite are left alone: closing one is using it."""
+        _inherited.append(self._indexes)
+        self._begin()
+
+    def _begin(self) -> None:
         self._indexes: LRUCache[Hashable, tuple[Index, int]] = LRUCache(MAX_BYTES, getsizeof=lambda held: held[1])
         self._turns: LRUCache[Hashable, Quotation | None] = LRUCache(_MOST_TURNS)
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MOST_MODELS = 256
 _MOST_CONVERSATIONS = 10_000
+_NOT_LOGGED = frozenset({"summary", "ledger", "unverified", "discarded"})
+"""Fields of events that are, or quote, text of messages."""
 
 
 class State:
@@ -53,7 +55,7 @@ class State:
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.proactive = options.trigger_tokens is not None
-        self.last_reply = (0, 0, 0)
+        self.last_reply: tuple[int, int, int] = (0, 0, 0)
         """Of the last quiet call: input tokens, number of messages, and ``id`` of its last message.
 
         Calibrates, if the next thing is a token limit. No message is kept alive by it.
@@ -176,10 +178,8 @@ class State:
 
     def _log(self, event: Event) -> None:
         """Sizes and counts of an event; never text of messages."""
-        facts = event.model_dump(mode="json", exclude={"summary", "ledger", "unverified", "reason"}, exclude_none=True)
-        reason = getattr(event, "reason", None)
-        if reason:
-            facts["reason"] = reason
+        # Not by ``model_dump``, which makes things on its first use that a child forked meanwhile waits for.
+        facts = {name: value for name, value in event if name not in _NOT_LOGGED and value not in (None, "")}
         level = "info" if isinstance(event, CompactionEvent) else "debug"
         name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
         self._write(level, f"compacter.{name}", facts)

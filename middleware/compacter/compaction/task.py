@@ -311,7 +311,8 @@ def as_strategy(value: object) -> CompactionStrategy:
         return value
     elif callable(value):
         name = str(getattr(value, "__name__", type(value).__name__))
-        return FunctionStrategy(value, name.strip("<>"))
+        function: Callable[[CompactionTask], Any] = value
+        return FunctionStrategy(function, name.strip("<>"))
     raise ConfigurationError(
         "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "
         f"not {value!r}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
 from operator import itemgetter
@@ -261,9 +261,9 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
     """
     if param == "contents":
         return "gemini"
-    found: FormatName | None = next(filter(None, map(_telling, islice(messages, _LOOK_AT))), None)
+    found = _first_telling(islice(messages, _LOOK_AT))
     if found is None and len(messages) > _LOOK_AT and not _plain_talk(messages):
-        found = next(filter(None, map(_telling, islice(messages, _LOOK_AT, None))), None)
+        found = _first_telling(islice(messages, _LOOK_AT, None))
     if found != "gemini":
         _refuse_foreign(messages)
     if found is None:
@@ -336,6 +336,14 @@ def _is_item(kind: object) -> bool:
     return isinstance(kind, str) and (
         kind in _TYPES or kind.endswith(("_call", "_output")) or kind.startswith(("mcp_", "additional_"))
     )
+
+
+def _first_telling(messages: Iterable[Message]) -> FormatName | None:
+    for message in messages:
+        found = _telling(message)
+        if found is not None:
+            return found
+    return None
 
 
 def _telling(message: Message) -> FormatName | None:

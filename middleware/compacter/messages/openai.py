@@ -146,7 +146,7 @@ def _read_calls(calls: Json, size: int) -> Outline | None:
         if type(call) is not dict or type(function := call.get("function")) is not dict:
             return None
         name, arguments, called = function.get("name"), function.get("arguments"), call.get("id")
-        if not (type(name) is type(arguments) is type(called) is str):
+        if type(name) is not str or type(arguments) is not str or type(called) is not str:
             return None
         size += len(name) + len(arguments)
         ids.append(called)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
+import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -126,6 +127,12 @@ def _pairs(match: re.Match[str]) -> str:
     return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
 
 
+def _close(table: sqlite3.Connection, lock: threading.RLock) -> None:
+    # A fork waits for the lock: a child must not inherit SQLite's own locks while a thread of its parent is inside.
+    with lock:
+        table.close()
+
+
 class Index:
     """What was folded of one history, to be searched. Safe to use from several threads; can be copied and pickled.
 
@@ -147,7 +154,7 @@ class Index:
         self._runs = array("I")  # Three numbers each: which entry, where in its text a run begins, where it ends.
         try:
             self._table = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            self._close = finalize(self, self._table.close)
+            self._close = finalize(self, _close, self._table, self._lock)
             self._table.execute(_TABLE)
         except sqlite3.OperationalError as error:
             raise SearchUnavailableError("recall needs SQLite with FTS5, which this Python lacks") from error
