@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import compress
 from string import ascii_letters
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.summarize import Summarize, reserve
@@ -98,6 +98,16 @@ class Job:
     """A summary that the caller has made; it replaces the model's."""
     must: bool = False
     """Whether something has to be folded, ``preserve_recent_turns`` or not."""
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What names it in events."""
+        return {"model": self.model, "attempt": self.attempt, "conversation": self.digest}
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The numbers of the error, for events."""
+        return {"limit": self.found.limit, "requested": self.found.requested} if self.found else {}
 
     def satisfied(self, size: int) -> bool:
         """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
