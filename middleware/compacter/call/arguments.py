@@ -301,36 +301,6 @@ def is_off_switch(name: str, value: object) -> bool:
     return effort in ("none", "minimal")
 
 
-def edited_by_provider(reply: object) -> bool:
-    """Whether the provider has compacted or edited the conversation by itself before it answered.
-
-    Such a reply is a success. Its usage counts fewer tokens than the request had, which is no silent truncation, and
-    says nothing of the request's characters per token. Signs of it: ``context_management.applied_edits`` (Anthropic,
-    https://platform.claude.com/docs/en/build-with-claude/context-editing), steps in ``usage.iterations``, a
-    ``compaction`` block or item, and the stop reason ``compaction``; litellm has them in ``provider_specific_fields``.
-    """
-    if reply is None or isinstance(reply, (str, bytes)):
-        return False
-    try:
-        choices = member(reply, "choices")
-        first = member(choices[0], "message") if isinstance(choices, (list, tuple)) and choices else None
-        places = [reply, *(member(one, "provider_specific_fields") for one in (reply, first))]
-        items = [item for name in ("output", "content") for item in _members(member(reply, name))]
-        return bool(
-            any(member(member(place, "context_management"), "applied_edits") for place in places)
-            or member(member(reply, "usage"), "iterations")
-            or member(reply, "stop_reason") == "compaction"
-            or any(member(item, "type") == "compaction" for item in items)
-            or member(places[-1], "compaction_blocks")
-        )
-    except Exception:  # noqa: BLE001 - an unknown type; a reply that cannot be read is a reply
-        return False
-
-
-def _members(value: object) -> Sequence[object]:
-    return value if isinstance(value, (list, tuple)) else ()
-
-
 def forces_call(choice: object) -> bool:
     """Whether a ``tool_choice`` leaves the model no way to answer in words."""
     kind = member(choice, "type") if isinstance(choice, Mapping) else choice

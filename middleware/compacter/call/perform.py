@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 from compacter import models
 from compacter.call import streams
-from compacter.call.arguments import Binding, edited_by_provider
+from compacter.call.arguments import Binding
 from compacter.call.io import IO, beside, on_trio, run
-from compacter.call.request import model_of, read_reply, usage_of
+from compacter.call.request import model_of, read_reply, tokens_read
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
@@ -166,9 +166,7 @@ class Performer:
             if streams.can_be_opened(self.io, raw):
                 reply = await streams.opened(self.io, raw, self._state.detect)
             else:
-                # What the provider has edited by itself says nothing of the size of what was sent.
-                tokens = 0 if edited_by_provider(raw) else usage_of(raw)[0]
-                reply = Reply(raw=raw, token_limit=detect_in_reply(raw), input_tokens=tokens)
+                reply = Reply(raw=raw, token_limit=detect_in_reply(raw), input_tokens=tokens_read(raw))
         except Exception as error:
             self.failed(error)
             if gave_up_since(before, error):

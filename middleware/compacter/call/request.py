@@ -146,6 +146,41 @@ def read_reply(reply: object) -> Reply:
     return Reply(text if isinstance(text, str) else "", read, written)
 
 
+def tokens_read(reply: object) -> int:
+    """Input tokens of the request as the reply states them; 0 where it says nothing of the request's size."""
+    return 0 if edited_by_provider(reply) else usage_of(reply)[0]
+
+
+def edited_by_provider(reply: object) -> bool:
+    """Whether the provider has compacted or edited the conversation by itself before it answered.
+
+    Such a reply is a success. Its usage counts fewer tokens than the request had, which is no silent truncation, and
+    says nothing of the request's characters per token. Signs of it: ``context_management.applied_edits`` (Anthropic,
+    https://platform.claude.com/docs/en/build-with-claude/context-editing), steps in ``usage.iterations``, a
+    ``compaction`` block or item, and the stop reason ``compaction``; litellm has them in ``provider_specific_fields``.
+    """
+    if reply is None or isinstance(reply, (str, bytes)):
+        return False
+    try:
+        choices = field(reply, "choices")
+        first = field(choices[0], "message") if isinstance(choices, (list, tuple)) and choices else None
+        places = [reply, *(field(one, "provider_specific_fields") for one in (reply, first))]
+        items = [item for name in ("output", "content") for item in _members(field(reply, name))]
+        return bool(
+            any(field(field(place, "context_management"), "applied_edits") for place in places)
+            or field(field(reply, "usage"), "iterations")
+            or field(reply, "stop_reason") == "compaction"
+            or any(field(item, "type") == "compaction" for item in items)
+            or field(places[-1], "compaction_blocks")
+        )
+    except Exception:  # noqa: BLE001 - an unknown type; a reply that cannot be read is a reply
+        return False
+
+
+def _members(value: object) -> Sequence[object]:
+    return value if isinstance(value, (list, tuple)) else ()
+
+
 def usage_of(reply: object) -> tuple[int, int]:
     """Input and output tokens of a reply, cache reads and writes counted as input; zeros where it states none."""
     usage = field(reply, "usage") or field(reply, "usage_metadata") or field(reply, "usageMetadata")

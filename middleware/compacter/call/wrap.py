@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from compacter.call import streams
-from compacter.call.arguments import Binding, edited_by_provider
+from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC, IO, SYNC, run
 from compacter.call.perform import GiveUps, Performer, WrappedCall, adrive, gave_up_since, mark_given_up
 from compacter.call.recover import recover
-from compacter.call.request import Request, is_large, usage_of
+from compacter.call.request import Request, is_large, tokens_read
 from compacter.call.state import State
 from compacter.call.trigger import ConversationState, complete, expected_tokens, silently_cut
 from compacter.compaction.plan import Calibration
@@ -99,8 +99,7 @@ class WrappedFunction:
                     raise
                 refused = Reply(token_limit=found, error=error)
             else:
-                shape = shape_of(type(raw))
-                if shape is not None:
+                if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
                     return self._shaped(shape, raw, given, args, kwargs)
                 found = detect_in_reply(raw)
                 if found is None:
@@ -188,7 +187,7 @@ class WrappedFunction:
                 raise
             refused = Reply(token_limit=found, error=error)
         else:
-            if streams.can_be_opened(ASYNC, raw):
+            if type(raw) is not dict and streams.can_be_opened(ASYNC, raw):
                 return await self._opened(ASYNC, raw, args, kwargs)
             found = detect_in_reply(raw)
             if found is None:
@@ -300,7 +299,7 @@ class WrappedFunction:
 
     async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Tell the hooks when the server has cut the prompt silently; only looked for where somebody listens."""
-        tokens, _ = (0, 0) if edited_by_provider(raw) else usage_of(raw)
+        tokens = tokens_read(raw)
         read = await self._read_safely(io, args, kwargs) if tokens else ""
         if not isinstance(read, str):
             found = silently_cut(read.request, read.request.size, read.calibration, tokens)
@@ -380,13 +379,14 @@ class WrappedFunction:
         """Remember three integers of a quiet call."""
         if type(given) is list and given:
             try:
-                usage = raw["usage"] if type(raw) is dict else raw.usage
-                tokens = usage["prompt_tokens"] if type(usage) is dict else usage.prompt_tokens
+                tokens = raw["usage"]["prompt_tokens"] if type(raw) is dict else raw.usage.prompt_tokens
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                 tokens = None
-            if type(tokens) is not int:
-                tokens = self.state.safely("reading", lambda: 0 if edited_by_provider(raw) else usage_of(raw)[0]) or 0
-            self.state.last_reply = tokens, len(given), id(given[-1])
+            # Without a closure on the common path: making its cells costs as much as the rest.
+            self.state.last_reply = tokens if type(tokens) is int else self._tokens_read(raw), len(given), id(given[-1])
+
+    def _tokens_read(self, raw: Any) -> int:
+        return self.state.safely("reading", lambda: tokens_read(raw)) or 0
 
     def _learn_from_last(self, read: _Read) -> None:
         """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
