@@ -91,6 +91,21 @@ class Request:
         return place(self.messages, self.format, self.quotes, at=at, alternate=self.alternate)
 
 
+@dataclass(slots=True)
+class ConversationState:
+    """What is known of one conversation between its calls."""
+
+    calls: int = 0
+    tokens: int = 0
+    """Input tokens of the last reply, as its usage states them; 0 when unknown."""
+    characters: int = 0
+    """Size of the request that those tokens belong to."""
+    tried: int | None = None
+    """The call, counted from 1, that compacted last or tried to; ``None`` before the first."""
+    stuck: int = 0
+    """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
+
+
 def pinned(
     pin: Callable[[Message], object] | None, messages: Sequence[Message], by_history: frozenset[int] = frozenset()
 ) -> tuple[int, ...]:

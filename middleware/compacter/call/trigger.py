@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from compacter.call.recover import Completed, called, job_of, keeps_pins, quoted, recover, reuse
-from compacter.call.request import Request
+from compacter.call.request import ConversationState, Request
 from compacter.compaction.plan import Calibration, plan
 from compacter.compaction.run import compact
 from compacter.effects import Flow, Remembered, Reply, Tell
@@ -26,21 +26,6 @@ _CUT_SHARE = 0.6
 """A prompt of which the server read less than this share, by what was learnt of the model, was cut."""
 _MOST_CHARACTERS = 7.0
 """Characters per token that hardly any text has: what is still more was not read. English has 4 to 5."""
-
-
-@dataclass(slots=True)
-class ConversationState:
-    """What is known of one conversation between its calls."""
-
-    calls: int = 0
-    tokens: int = 0
-    """Input tokens of the last reply, as its usage states them; 0 when unknown."""
-    characters: int = 0
-    """Size of the request that those tokens belong to."""
-    tried: int | None = None
-    """The call, counted from 1, that compacted last or tried to; ``None`` before the first."""
-    stuck: int = 0
-    """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
 
 
 def complete(options: Options, request: Request, calibration: Calibration, state: ConversationState) -> Flow[Completed]:

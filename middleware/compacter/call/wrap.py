@@ -13,9 +13,9 @@ from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC, IO, SYNC, run
 from compacter.call.perform import GiveUps, Performer, WrappedCall, adrive, gave_up_since, mark_given_up
 from compacter.call.recover import recover
-from compacter.call.request import Request, is_large, tokens_read
+from compacter.call.request import ConversationState, Request, is_large, tokens_read
 from compacter.call.state import State
-from compacter.call.trigger import ConversationState, complete, expected_tokens, silently_cut
+from compacter.call.trigger import complete, expected_tokens, silently_cut
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
 from compacter.errors import CompactionError

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from compacter.compaction import excerpt
 from compacter.compaction.task import CompactionTask, whole_number
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
@@ -168,6 +167,8 @@ class Shorten:
         room = ceiling - (size - words)
         if words <= 0 or room <= 0:
             return message
+
+        from compacter.compaction import excerpt
 
         def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)

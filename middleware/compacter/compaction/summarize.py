@@ -9,7 +9,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.strategies import Truncate
 from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.errors import CompactionError
@@ -343,6 +342,8 @@ def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary, most: 
 
 def fall_back(task: CompactionTask) -> list[Message] | None:
     """The result of the first fallback that works, in their order; ``None`` where there is none."""
+    from compacter.compaction.strategies import Truncate
+
     for fallback in task.options.fallback:
         if fallback == "truncate":
             # A model that failed is no reason to lose the user's rules: finding them needs none.

@@ -223,6 +223,11 @@ def _written(value: Json) -> Json:
     return value
 
 
+def flat(text: str) -> str:
+    """``text`` on one line, white space folded."""
+    return " ".join(text.split())
+
+
 def listed(content: Json) -> list[Json] | tuple[Json, ...]:
     """``content`` as a sequence of parts, whether the caller wrote a list, one part, or nothing."""
     if content is None:
