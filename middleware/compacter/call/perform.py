@@ -258,16 +258,13 @@ class Performer:
     async def _remembered(self, effect: Remembered) -> View | None:
         if effect.head:
             await self._lead(effect.head)
-        view = await self._viewed(effect.messages)
-        if view is not None:
-            self._views.append((view, view.record))
-        return view
-
-    async def _viewed(self, messages: Sequence[Message]) -> View | None:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None:
             return None
-        return await self._use(memory, lambda: matcher.view(self._scope, self._format, messages))
+        view = await self._use(memory, lambda: matcher.view(self._scope, self._format, effect.messages))
+        if view is not None:
+            self._views.append((view, view.record))
+        return view
 
     async def _remember(self, effect: Remember) -> None:
         memory, matcher = self._state.memory, self._state.matcher

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.effects import Reply
-from compacter.messages.fields import field
+from compacter.messages.fields import field, listed
 from compacter.messages.format import Message, MessageFormat
 from compacter.recall.passages import Quotes
 
@@ -180,7 +180,7 @@ def edited_by_provider(reply: object) -> bool:
         choices = field(reply, "choices")
         first = field(choices[0], "message") if isinstance(choices, (list, tuple)) and choices else None
         places = [reply, *(field(one, "provider_specific_fields") for one in (reply, first))]
-        items = [item for name in ("output", "content") for item in _members(field(reply, name))]
+        items = [item for name in ("output", "content") for item in listed(field(reply, name))]
         return bool(
             any(field(field(place, "context_management"), "applied_edits") for place in places)
             or field(field(reply, "usage"), "iterations")
@@ -190,10 +190,6 @@ def edited_by_provider(reply: object) -> bool:
         )
     except Exception:  # noqa: BLE001 - an unknown type; a reply that cannot be read is a reply
         return False
-
-
-def _members(value: object) -> Sequence[object]:
-    return value if isinstance(value, (list, tuple)) else ()
 
 
 def usage_of(reply: object) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from compacter.call import streams
@@ -311,13 +312,10 @@ class WrappedFunction:
     async def _read_safely(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Read | str:
         """What the flow needs to know of this call; why, in words, when it holds nothing that could be compacted."""
         state = self.state
-        large = io.asynchronous and state.safely("reading", lambda: self._is_large(args, kwargs))
-
-        def read() -> _Read | str:
-            found = state.safely("reading", lambda: self._read(args, kwargs, large=bool(large)))
-            return "its messages could not be read" if found is None else found
-
-        return await io.thread(read) if large else read()
+        large = bool(io.asynchronous and state.safely("reading", lambda: self._is_large(args, kwargs)))
+        read = partial(state.safely, "reading", lambda: self._read(args, kwargs, large=large))
+        found: _Read | str | None = await io.thread(read) if large else read()
+        return "its messages could not be read" if found is None else found
 
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> _Read | str:
         binding, state = self.binding, self.state

@@ -99,7 +99,8 @@ def summarized(task: CompactionTask) -> Asking:
         fault = checks.fault(given, limit=room(task), entries=())
         if fault:
             raise NoSummaryError(f"the summary that was passed is refused: {fault}")
-        return Summary(_redacted(task.options, given.strip()))
+        redact = task.options.redact
+        return Summary(redact(given.strip()) if redact else given.strip())
     if task.options.summarizer == "extractive":
         return extracted(task)
     entries = task.entries()
@@ -122,7 +123,9 @@ def _check_rules(task: CompactionTask) -> None:
 
 
 def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
-    so_far = _start(task, entries)
+    # What is known before the model is asked: the prior summary, and the rules that code finds in the head.
+    prior = task.prior() or Summary()
+    so_far = replace(prior, rules=_rules(task, entries, prior), notes=())
     budget, tokens = _sizes(task, _known(so_far), entries)
     asks_natively = task.options.summary_request == "native" and task.options.summarizer is None
     if asks_natively and task.options.redact is None and not _by_hand_elsewhere(task) and budget is None:
@@ -143,12 +146,6 @@ def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
         else:
             pending.pop(0)
     return _filled(task, entries, so_far, tokens)
-
-
-def _start(task: CompactionTask, entries: Sequence[Part]) -> Summary:
-    """What is known before the model is asked: the prior summary, and the rules that code finds in the head."""
-    prior = task.prior() or Summary()
-    return replace(prior, rules=_rules(task, entries, prior), notes=())
 
 
 def _known(summary: Summary) -> str:
@@ -193,7 +190,8 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
         fault = "the summary has hardly a word of the conversation"
     if fault:
         return fault
-    text = _redacted(task.options, text)
+    if task.options.redact is not None:
+        text = task.options.redact(text)
     if checks.copies(text, so_far.story, chunk):
         # A model that says the same again would do so a third time. Quoted lines tell what came since.
         task.tally.unverified.append(_COPIED)
@@ -287,25 +285,18 @@ def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tok
 
     if task.summary is not None:
         return replace(summary, quoted="")
-    allowed = room(task)
+    allowed, head = room(task), task.plan.head_size
     if task.target is None or task.plan.trigger != "manual":
-        allowed = min(allowed, _fillable(task, tokens))
+        if task.window is None:
+            most = head // _UNKNOWN_SHARE
+        else:
+            filled = tokens if _is_small(task) else min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
+            most = min(int(filled * task.chars_per_token), head // _HEAD_SHARE)
+        allowed = min(allowed, most)
     left = allowed - len(replace(summary, quoted="").text)
     if left < _WORTH_FILLING:
         return replace(summary, quoted="")
     return replace(summary, quoted=timeline(entries, left, summary.quoted, summary.rules))
-
-
-def _fillable(task: CompactionTask, tokens: int) -> int:
-    """Characters up to which quoted lines fill a summary of at most ``tokens`` in a wrapped call."""
-    if task.window is None:
-        return task.plan.head_size // _UNKNOWN_SHARE
-    most = tokens if _is_small(task) else min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
-    return min(int(most * task.chars_per_token), task.plan.head_size // _HEAD_SHARE)
-
-
-def _redacted(options: Options, text: str) -> str:
-    return options.redact(text) if options.redact else text
 
 
 def extracted(task: CompactionTask) -> Summary:
