@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import characters, plain
 from compacter.messages.fields import field as member
-from compacter.messages.format import FILLERS, Message, MessageFormat
+from compacter.messages.format import Message, MessageFormat
 
 MESSAGE_PARAMS = ("messages", "input", "contents")
 OUTPUT_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
@@ -222,7 +222,7 @@ class Binding:
         """
         messages = list(prefix)
         if wire.alternates and messages and wire.speaker(messages[-1]) == "user":
-            messages.append(wire.say("assistant", FILLERS["assistant"]))
+            messages.append(wire.filler("assistant"))
         messages.append(wire.say("user", instruction))
         options = {
             key: value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, compress
 
 from compacter.messages.fields import field as field_of
-from compacter.messages.format import FILLERS, Message, MessageFormat
+from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Broken, Kind
 from compacter.summary import message as summary_message
 
@@ -90,7 +90,7 @@ class Conversation:
         lead = prior = 0 if start is None else found.step(start)[1]
         while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
             lead = prior = lead + 1
-        if lead < len(kinds) and held[lead] == format.say("assistant", FILLERS["assistant"]):
+        if lead < len(kinds) and held[lead] == format.filler("assistant"):
             prior += 1
         text = format.plain_text(held[prior]) if prior < len(kinds) and kinds[prior] is Kind.USER else None
         summarized = text is not None and summary_message.parse(text) is not None

@@ -21,6 +21,7 @@ from compacter.messages.parts import (
     only_text,
     outlined,
     outlines,
+    spoken,
     text_part,
 )
 
@@ -116,6 +117,13 @@ class MessageFormat:
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         """What this format makes of an edited block; the block itself if nothing changed."""
         raise NotImplementedError
+
+    def _reworded(self, block: Message, text: str, edit: Edit) -> Message:
+        """A block of text, or a bare text, with its text edited; never blank, which some providers refuse."""
+        new = edit("text", text, "")
+        if new == text:
+            return block
+        return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
 
     # -- what follows from it ----------------------------------------------------------------------------------
 
