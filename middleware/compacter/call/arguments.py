@@ -284,7 +284,7 @@ def bind(
 def is_mere_iterable(value: object) -> bool:
     """Whether messages were passed as an iterable that is no sequence: a generator, a ``map``, a dict's values.
 
-    A ``History`` is none of these, and neither is a single message: mappings and models can be iterated, too.
+    False for a ``History`` and for a single message: mappings and models can be iterated, too.
     """
     if value is None or isinstance(value, (Sequence, Mapping, bytes, bytearray)) or hasattr(value, "pinned_ids"):
         return False

@@ -100,7 +100,7 @@ class AsyncIO:
             landed, token = trio.Event(), trio.lowlevel.current_trio_token()
 
             def wake(_: Future[Any]) -> None:
-                with contextlib.suppress(trio.RunFinishedError):  # A waiter that was cancelled may be gone for good.
+                with contextlib.suppress(trio.RunFinishedError):  # The program of a waiter that was cancelled may have ended.
                     token.run_sync_soon(landed.set)
 
             future.add_done_callback(wake)
@@ -160,7 +160,7 @@ _TASKS: set[asyncio.Task[Any]] = set()
 
 
 def beside(action: Callable[[], object], io: IO) -> None:
-    """Do something short that nobody waits for and that raises nothing: at once in a sync program.
+    """Do something short that raises nothing, without waiting for its end: at once in a sync program.
 
     In an async one in a thread, or as a task where it is a coroutine function.
     """

@@ -125,7 +125,7 @@ class Performer:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Release what this call holds, so that nobody waits for it."""
+        """Release what this call holds, so that no other call waits for it."""
         with self._lock:
             held, self._held, self._closed = self._held, [], True
         for release in held:
@@ -317,7 +317,7 @@ class Performer:
         with self._budget() as left:
             end = time.monotonic() + (_CLAIM_SECONDS if left is None else min(_CLAIM_SECONDS, left))
             while not await self._granted(memory, key):
-                # A memory that grants nobody anything is not waited for.
+                # A memory that never grants a claim is not waited for.
                 if self._state.grants is None:
                     self._state.grants = await self._granted(memory, f"probe {secrets.token_hex(8)}")
                 if not self._state.grants or time.monotonic() > end:

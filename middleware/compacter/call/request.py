@@ -45,7 +45,7 @@ class Request:
     pinned_by_history: frozenset[int] = frozenset()
     """``id`` of messages that a ``History`` has pinned."""
     watched: bool = True
-    """Whether somebody listens to events, or there is a trigger: then every reply's usage is looked at."""
+    """Whether there are hooks for events, or a trigger: then the usage of every reply is read."""
     rules: tuple[str, ...] = ()
     """Declared rules: of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
@@ -57,7 +57,7 @@ class Request:
     alternate: bool | None = None
     """The option ``alternate_roles``."""
     quotes: str = ""
-    """Quotes that are sent with the messages, and are none of them."""
+    """Quotes that are sent with the messages, and are not among ``messages``."""
 
     @property
     def named(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Streams: look until the first content, and hand the vendor's own object back as if nobody had looked."""
+"""Streams: read up to the first content, then hand the vendor's own object back, as if it had not been read."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def opened(io: IO, stream: Any, detect: Callable[[BaseException], TokenLim
     while True:
         try:
             chunk = await io.call(step, source, _END)
-        except Exception as error:  # noqa: BLE001 - kept: a reader who gets this far is told
+        except Exception as error:  # noqa: BLE001 - kept, and raised where the reader gets this far
             opening.error = error
             break
         if chunk is _END or _settles(opening, chunk):

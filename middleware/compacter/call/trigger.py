@@ -46,7 +46,7 @@ def complete(options: Options, request: Request, calibration: Calibration, state
 
 
 def silently_cut(request: Request, size: int, calibration: Calibration, tokens: int) -> Tell[SilentTruncation] | None:
-    """Tells that a server which read ``tokens`` of this request has cut it without a word; else ``None``.
+    """The event that a server which read ``tokens`` of this request has cut it silently; ``None`` where it did not.
 
     ``size`` is the request's, in characters. The second look is at words alone: what media weigh is a guess, and old
     reasoning is not always read.

@@ -205,7 +205,7 @@ class WrappedFunction:
         return reply.raw if reply.token_limit is None else await self._handle(io, args, kwargs, reply)
 
     async def _later(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
-        """An async stream that a plain function made: nobody can await there, so it is looked into later."""
+        """An async stream that a plain function returned. It is read up to its content when it is first iterated."""
         chunks = await self._opened(ASYNC, stream, args, kwargs)
         try:
             async for chunk in chunks:
@@ -241,7 +241,7 @@ class WrappedFunction:
             raw, request = await adrive(flow, performer)
         except CompactionError:
             raise
-        except Exception as error:  # noqa: BLE001 - told apart below, where no exception is being handled
+        except Exception as error:  # noqa: BLE001 - sorted out below, where no exception is being handled
             failure = error
         else:
             if not io.asynchronous and streams.shape(type(raw)) == "awaitable":
@@ -255,7 +255,7 @@ class WrappedFunction:
         return await self._unchanged(io, args, kwargs, refused, f"it raised {type(failure).__name__}")
 
     def _after_failure(self, performer: Performer, failure: Exception) -> Reply | None:
-        """The reply that was there already when something of compacter's failed; ``None`` where there is none.
+        """The reply that had already come when something of compacter's failed; ``None`` where none had come.
 
         Raises the wrapped function's exception, if that is what is left.
         """
@@ -299,7 +299,7 @@ class WrappedFunction:
         raise refused.error
 
     async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Tell the hooks when the server has cut the prompt silently; only looked for where somebody listens."""
+        """Send an event when the server has cut the prompt silently. Called only where there are hooks for events."""
         tokens = tokens_read(raw)
         read = await self._read_safely(io, args, kwargs) if tokens else ""
         if not isinstance(read, str):

@@ -167,7 +167,7 @@ def _strangers(
     if any(after.kinds[place] is Kind.SYSTEM for place in made):
         found.append("a made message speaks as the system")
     if len(positions) - 1 in made and any(position is not None for position in positions[lead:]):
-        found.append("the newest message is none of the conversation's")
+        found.append("the newest message is not one of the conversation's")
     prior = before.prior
     if tagged and prior is not None and not before.protected[prior] and prior in positions:
         found.append("the prior summary stands beside the new one")

@@ -36,9 +36,11 @@ class Truncate:
             return list(task.messages)
         others: list[str] = []
         for note in summary.notes:
-            told = _NOTE.fullmatch(note)
-            dropped += int(told[1]) if told else 0
-            others += [] if told else [note]
+            earlier = _NOTE.fullmatch(note)
+            if earlier:
+                dropped += int(earlier[1])
+            else:
+                others.append(note)
         note = f"{dropped} earlier message{'s' if dropped > 1 else ''} left out without a summary."
         return task.fold(replace(summary, notes=(*others, note)))
 

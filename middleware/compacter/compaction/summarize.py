@@ -76,7 +76,7 @@ def room(task: CompactionTask) -> int:
     """Characters the text of a summary may have: less than it replaces, and within the target where there is one.
 
     A budget that is smaller than what must stay cannot be kept; a summary made by hand then gets three quarters of it,
-    because losing everything helps nobody (measured on agents' histories at a tenth of their size: .82 of what was
+    because losing everything would be worse (measured on agents' histories at a tenth of their size: .82 of what was
     needed later survived with a tenth of the head, .88 with this).
     """
     smaller = task.plan.head_size - FRAME - 1
@@ -397,6 +397,6 @@ class Summarize:
         if isinstance(failure, RulesTooLongError) and task.options.fallback:
             return list(task.messages)
         if task.summary is not None or not task.options.fallback:
-            told = f": {failure.cause}" if failure.cause else ""
-            raise CompactionError(f"no summary could be had: {failure}{told}") from failure.cause
+            cause = f": {failure.cause}" if failure.cause else ""
+            raise CompactionError(f"no summary could be had: {failure}{cause}") from failure.cause
         return fall_back(task) or list(task.messages)

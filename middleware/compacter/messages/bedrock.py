@@ -1,6 +1,6 @@
 """The Converse message format of Amazon Bedrock.
 
-Source of the rules: the API reference of Bedrock Runtime, "Converse". Blocks are told apart by their one key;
+Source of the rules: the API reference of Bedrock Runtime, "Converse". The one key of a block says what it is;
 a ``toolResult`` must stand in the user message right after the assistant message that holds its ``toolUse``.
 """
 

@@ -21,7 +21,7 @@ _PLAIN = frozenset({str, type(None), list, dict, bool, int})
 
 
 class Unencodable(Exception):  # noqa: N818 - the name that the memory knows it by
-    """A message's content cannot be encoded so that it is told apart from every other content."""
+    """A message's content cannot be encoded so that it differs from the encoding of every other content."""
 
 
 def field(item: Message, name: str) -> Json:

@@ -44,12 +44,12 @@ FILLERS: Mapping[Literal["user", "assistant"], str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
 }
-"""The short messages that stand between two messages of one role where turns must alternate; nobody else says them."""
+"""The short messages that stand between two messages of one role where turns must alternate; no user or model writes them."""
 _FILLER = FILLERS["user"]
 
 
 class UnknownFormatError(ConfigurationError):
-    """The messages are surely of none of the five formats; the error says which one is not, and what to do."""
+    """A message is surely of no known format; the error says which one, and what to do."""
 
 
 class MessageFormat:
@@ -280,7 +280,7 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
     ``param`` is the name of the argument the messages came in: ``contents`` is Gemini's, ``input`` the Responses API's.
 
     Raises :class:`UnknownFormatError` for the messages of frameworks, such as LangChain's or LlamaIndex's, and for
-    lists in which nobody speaks as a user that any of the formats knows.
+    lists without a user or assistant of any of the formats.
     """
     if param == "contents":
         return "gemini"
