@@ -100,7 +100,7 @@ class AsyncIO:
             landed, token = trio.Event(), trio.lowlevel.current_trio_token()
 
             def wake(_: Future[Any]) -> None:
-                with contextlib.suppress(trio.RunFinishedError):  # The program of a waiter that was cancelled may have ended.
+                with contextlib.suppress(trio.RunFinishedError):  # The program may have ended meanwhile.
                     token.run_sync_soon(landed.set)
 
             future.add_done_callback(wake)

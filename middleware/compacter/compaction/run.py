@@ -52,8 +52,8 @@ def compact(
     """Make one compaction; ``None`` when nothing could be reduced or the plan was vetoed.
 
     ``planned`` is the job's plan, where it was made already. The compaction is remembered as the view of ``original``
-    before hooks are called: a hook that makes the call again finds it. Raises ``CompactionError`` when no summary can be had
-    and there is no fallback.
+    before hooks are called: a hook that makes the call again finds it. Raises ``CompactionError`` when no summary can
+    be had and there is no fallback.
     """
     before = job.conversation
     if job.satisfied(before.size):

@@ -44,7 +44,7 @@ FILLERS: Mapping[Literal["user", "assistant"], str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
 }
-"""The short messages that stand between two messages of one role where turns must alternate; no user or model writes them."""
+"""Short messages that stand between two of one role where turns must alternate; no user or model writes them."""
 _FILLER = FILLERS["user"]
 
 
