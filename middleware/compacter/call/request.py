@@ -57,12 +57,7 @@ class Request:
     alternate: bool | None = None
     """The option ``alternate_roles``."""
     quotes: str = ""
-    """Quotes that are sent with the messages, and are not among ``messages``."""
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """What names it in events."""
-        return {"model": self.model, "conversation": self.digest}
+    """Quotes that are sent with the messages, and are none of them."""
 
     @property
     def conversation(self) -> Conversation:
@@ -89,6 +84,11 @@ class Request:
 
         at = self.conversation.last_user
         return place(self.messages, self.format, self.quotes, at=at, alternate=self.alternate)
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What names it in events."""
+        return {"model": self.model, "conversation": self.digest}
 
 
 @dataclass(slots=True)
