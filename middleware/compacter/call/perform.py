@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from compacter import models
 from compacter.call import streams
 from compacter.call.arguments import Binding
-from compacter.call.io import IO, beside, on_trio, run
+from compacter.call.io import IO, is_kind, on_trio, run
 from compacter.call.request import model_of, read_reply, tokens_read
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
@@ -214,7 +214,7 @@ class Performer:
         messages = [dict(message) for message in effect.messages]
         if summarizer is not None and not isinstance(summarizer, str):
             options = accepted(summarizer, {"max_tokens": effect.max_tokens, "model": self._model})
-            return summarizer, (messages,), options, not inspect.iscoroutinefunction(unwrapped(summarizer))
+            return summarizer, (messages,), options, not is_kind(inspect.iscoroutinefunction, summarizer)
         if summarizer is not None or call is None:
             awaits = self.io.asynchronous and not on_trio()  # litellm's own awaitables need asyncio.
             if summarizer is None:
@@ -342,9 +342,9 @@ class Performer:
         release = partial(self._state.safely, "memory", claim.release)
         with self._lock:
             if not self._closed:
-                self._held.append(partial(beside, release, self.io))
+                self._held.append(partial(self.io.beside, release))
                 return True
-        beside(release, self.io)
+        self.io.beside(release)
         return True
 
     async def _use(self, memory: BaseMemory, action: Callable[[], T]) -> T | None:
@@ -408,11 +408,6 @@ def gave_up_since(before: int, error: BaseException) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
-
-
-def unwrapped(function: Any) -> Any:
-    """What decides whether a callable is async: the function, or a callable object's ``__call__``."""
-    return function if inspect.isroutine(function) or hasattr(function, "func") else type(function).__call__
 
 
 def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:

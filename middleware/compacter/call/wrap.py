@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from compacter.call import streams
 from compacter.call.arguments import Binding
-from compacter.call.io import ASYNC, IO, SYNC, run
+from compacter.call.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.call.perform import GiveUps, Performer, WrappedCall, adrive, gave_up_since, mark_given_up
 from compacter.call.recover import recover
 from compacter.call.request import ConversationState, Request, is_large, tokens_read
@@ -420,21 +420,14 @@ def wrap_function(state: State, function: Function, binding: Binding, *, asynchr
     coroutine function, as the SDKs have them).
     """
     calls = WrappedFunction(state, function, binding)
-    if _is(inspect.isasyncgenfunction, function):
+    if is_kind(inspect.isasyncgenfunction, function):
         shaped = calls.async_generator()
-    elif _is(inspect.isgeneratorfunction, function):
+    elif is_kind(inspect.isgeneratorfunction, function):
         shaped = calls.generator()
-    elif asynchronous or _is(inspect.iscoroutinefunction, function):
+    elif asynchronous or is_kind(inspect.iscoroutinefunction, function):
         shaped = calls.asynchronous()
     else:
         shaped = calls.synchronous()
     assigned = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]
     updated = functools.WRAPPER_UPDATES if hasattr(function, "__name__") else ()
     return functools.update_wrapper(shaped, function, assigned=assigned, updated=updated)
-
-
-def _is(question: Callable[[Any], bool], function: Function) -> bool:
-    inner = function
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    return question(inner) or (not inspect.isroutine(inner) and question(type(inner).__call__))
