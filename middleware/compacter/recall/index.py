@@ -127,6 +127,15 @@ def _pairs(match: re.Match[str]) -> str:
     return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
 
 
+def _shown(entry: Part, redact: Redact | None) -> str:
+    """What is searched and quoted. Names of JSON's fields are labels: what they become is redacted once more."""
+    if redact is None:
+        return readable(entry)
+    clean = redact(entry.text)
+    shown = readable(replace(entry, text=clean))
+    return clean if shown == clean else redact(shown)
+
+
 def _close(table: sqlite3.Connection, lock: threading.RLock) -> None:
     # A fork waits for the lock: a child must not inherit SQLite's own locks while a thread of its parent is inside.
     with lock:
@@ -200,7 +209,7 @@ class Index:
         rows: list[tuple[int, str]] = []
         runs = array("I")
         for entry in filter(quotable, entries):
-            text = readable(entry) if redact is None else redact(readable(replace(entry, text=redact(entry.text))))
+            text = _shown(entry, redact)
             for start, end in cut(text, lines=entry.kind != "text"):
                 runs.extend((len(self._entries) + len(kept), start, end))
                 rows.append((len(self) + len(rows) + 1, spaced(text[start:end])))
