@@ -51,7 +51,7 @@ def seconds(text: str) -> float:
     history.append({"role": "user", "content": "And now?"})
     refused = False
 
-    def completion(model: str, messages: list[Any]) -> dict[str, Any]:
+    def completion(model: str, messages: list[Any]) -> dict[str, Any]:  # noqa: ARG001 - as a client names them
         nonlocal refused
         if not refused:
             refused = True
