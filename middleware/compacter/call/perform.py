@@ -203,9 +203,7 @@ class Performer:
             model = model_of(raw) or (self._model if summarizer is None else None)
         if reply.input_tokens and isinstance(model, str):
             reply = replace(reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw))
-        self._state.totals.count(
-            input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost or 0.0
-        )
+        self._state.totals.count(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)
         return reply
 
     def _summary_call(
@@ -365,7 +363,7 @@ class Performer:
         try:
             return await action()
         except Exception as error:  # noqa: BLE001 - nothing that compacter does for itself may raise into a call
-            self._state.complain(f"{what}_failed", error)
+            self._state.log.failed(what, error)
             return otherwise
 
     @contextlib.contextmanager

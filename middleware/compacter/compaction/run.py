@@ -249,6 +249,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     tally, mark = task.tally, len(task.tally.names)
     tally.names.append(strategy.name)
     reason, kind = "", ""
+    cause: Exception | None = None
     copies = [] if type(strategy) in _OURS else _copies(task.messages)
     try:
         try:
@@ -261,7 +262,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     except CompactionError:
         raise
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
-        reason, kind = "raised", type(error).__name__
+        reason, kind, cause = "raised", type(error).__name__, error
     else:
         if len(messages) == len(task.messages) and all(map(is_, messages, task.messages)):
             del tally.names[mark:]
@@ -283,6 +284,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
             trigger=task.job.trigger,
             reason=f"strategy {strategy.name} {reason}",
             error=kind,
+            cause=cause,
         )
     )
     if not task.last or not task.plan.cut:

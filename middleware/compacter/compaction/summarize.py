@@ -392,6 +392,7 @@ class Summarize:
                     trigger=task.plan.trigger,  # type: ignore[arg-type]
                     reason=str(failure),
                     error=type(failure.cause).__name__ if failure.cause else "",
+                    cause=failure.cause,
                     input_tokens=tally.input_tokens,
                     output_tokens=tally.output_tokens,
                     cost=tally.cost,
