@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import is_
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -280,9 +279,8 @@ class Performer:
             self._views.append((effect.after, record))
 
     async def _quoted(self, effect: Quote) -> str:
-        view, started = effect.conversation.messages, time.monotonic()
-        same = (record for seen, record in self._views if len(seen) == len(view) and all(map(is_, seen, view)))
-        find = partial(self._state.quotation, effect, next(same, ""))
+        started = time.monotonic()
+        find = partial(self._state.quotation, effect, tuple(self._views))
         found = await self.io.thread(find) if self.large else find()
         if found is None:
             return ""

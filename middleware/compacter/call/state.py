@@ -122,15 +122,15 @@ class State:
 
     # -- recall --------------------------------------------------------------------------------------------------------
 
-    def quotation(self, asked: Quote, record: str) -> Quotation | None:
-        """The quotes that a request brings. What fails here is logged once and fails no call."""
+    def quotation(self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]) -> Quotation | None:
+        """The quotes that a request brings (see ``Recall``). What fails here is logged once and fails no call."""
         try:
             with self._lock:
                 if self._recall is None:
                     from compacter.call.recall import Recall  # SQLite and much else, for what is folded alone.
 
                     self._recall = Recall(self.options)
-            return self._recall.quotation(asked, record)
+            return self._recall.quotation(asked, views)
         except Exception as error:  # noqa: BLE001 - a ranker or a redaction of the user's, or SQLite
             if not self._recall_complained:
                 self._recall_complained = True

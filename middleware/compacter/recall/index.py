@@ -30,7 +30,7 @@ MAX_BYTES = 64_000_000
 
 _AROUND = ((0, 1.0), *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))))
 """Neighbours of a passage, and the share of its weight that a word counts which only stands there."""
-_CANDIDATES = 150  # Runs with the most weight of their own; their neighbourhoods are read.
+_MORE = 50  # Runs beyond those wanted whose neighbourhoods are read, those with the most weight of their own.
 _POSTINGS = 5_000
 """Places of words looked at in one search, the rarest words first and the newest places: what bounds its time."""
 _MOST_TERMS = 64
@@ -204,6 +204,15 @@ class Index:
             if self.bytes > self._max_bytes:
                 self._forget()
 
+    def extended(self, entries: Iterable[Part]) -> Index:
+        """Another index, of these and of ``entries`` after them; this one stays as it is."""
+        other = Index(redact=self.redact, max_bytes=self._max_bytes)
+        with self._lock:
+            self._table.backup(other._table)
+            other._entries, other._runs, other._held = self.entries, self._runs[:], self._held
+        other.add(entries)
+        return other
+
     def _insert(self, entries: Iterable[Part], redact: Redact | None) -> None:
         kept: list[Part] = []
         rows: list[tuple[int, str]] = []
@@ -243,6 +252,14 @@ class Index:
             count, entries, runs = len(self), self._entries, self._runs
         return Found(wanted, tuple(weights), tuple(ranked(weights, masks, count, limit)), count, entries, runs)
 
+    def best(self, found: Found) -> float:
+        """What the best place here is worth by the weights of what was ``found`` elsewhere; hints do not count."""
+        weights = {term: weight for term, weight in zip(found.terms, found.weights, strict=True) if term.weight == 1}
+        with self._lock:
+            _, masks = self._look_up(tuple(weights))
+        best = ranked(tuple(weights.values()), masks, len(self), 1)
+        return best[0].score if best else 0.0
+
     def _look_up(self, wanted: Sequence[Term]) -> tuple[list[float], dict[int, int]]:
         """The weights of the terms; for each run that holds any, a mask with a bit for each of them."""
         phrases = [f'"{term.text}"' for term in wanted]
@@ -274,7 +291,7 @@ def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: i
 
     for mask in set(masks.values()):
         weigh(mask)
-    best = nlargest(_CANDIDATES, zip(map(worth.__getitem__, masks.values()), masks, strict=True))
+    best = nlargest(limit + _MORE, zip(map(worth.__getitem__, masks.values()), masks, strict=True))
     hits: list[Hit] = []
     for number in {near + step for _, near in best for step, _ in _AROUND}:
         score, held = 0.0, 0
