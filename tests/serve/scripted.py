@@ -86,6 +86,7 @@ def scripted(answer: Callable[[Asked, Callable[[bytes], object]], object]) -> Ge
             upstream.asked.append(asked)
             threading.Thread(target=watch, args=(connection.dup(),), daemon=True).start()
             upstream.answer(asked, connection.sendall)
+            connection.shutdown(socket.SHUT_RDWR)
 
     def watch(connection: socket.socket) -> None:
         with suppress(OSError), connection:
