@@ -22,7 +22,7 @@ from compacter.memory import RedisMemory
 from compacter.serve import main, run
 from compacter.serve.command import USAGE, open_memory
 
-Talk = Callable[..., list[dict[str, Any]]]
+Talk = Callable[..., Any]
 UPSTREAM = "http://127.0.0.1:9/v1"
 
 
