@@ -389,6 +389,8 @@ class Summarize:
             yield from Tell(
                 CompactionFailed(
                     model=task.plan.model,
+                    attempt=task.job.attempt,
+                    conversation=task.job.digest,
                     trigger=task.plan.trigger,  # type: ignore[arg-type]
                     reason=str(failure),
                     error=type(failure.cause).__name__ if failure.cause else "",
