@@ -9,6 +9,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 from types import MethodType, ModuleType
 from typing import Any, TypeVar
 
@@ -78,6 +79,11 @@ def _adapted(state: State, target: Any) -> Any:
     return wrapped
 
 
+_FRAMEWORKS = {
+    ("langchain_core.language_models.chat_models", "BaseChatModel"): ("langchain", "wrap_chat_model"),
+}
+"""A framework's base class of models -> its adapter, and the function there. Loaded where it is needed."""
+
 _BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
 
 
@@ -93,6 +99,10 @@ def _client_adapter(target: object) -> Callable[[State, Any], Any] | None:
             return google.wrap_client
         if name == "Router" and module == "litellm.router":
             return litellm.wrap_router
+        if (module, name) in _FRAMEWORKS:
+            adapter, function = _FRAMEWORKS[module, name]
+            found: Callable[[State, Any], Any] = getattr(import_module(f"compacter.clients.{adapter}"), function)
+            return found
     return None
 
 
