@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from compacter.call.state import State
-from compacter.clients.own_types import Adapter, Mirror, completion, each, each_back, wrap_model
+from compacter.clients.own_types import Adapter, Mirror, completion, each, each_back
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter
-
-T = TypeVar("T")
 
 
 def _read(message: Any) -> Mapping[str, Any]:
@@ -66,20 +63,16 @@ _ADAPTER = Adapter(
 )
 
 
-def wrap_chat_model(state: State, model: T) -> T:
-    """A copy of a chat model; ``bind_tools``, ``with_structured_output`` and copies of it compact too."""
+def adapter_of(kind: type[Any]) -> Adapter:
+    """The adapter for a class of chat models: their own methods, which those of the base class call."""
     from langchain_core.language_models import BaseChatModel
 
-    kind: Any = type(model)
     methods = _ADAPTER.methods.items()
-    # The methods of the base class call those that a model has of its own.
-    own = {name: asks for name, asks in methods if getattr(kind, name) is not getattr(BaseChatModel, name)}
-    return wrap_model(state, model, replace(_ADAPTER, methods=own, output_param=_limit(model)))
-
-
-def _limit(model: Any) -> str | None:
-    """``max_tokens``, for the models that have it."""
-    return "max_tokens" if "max_tokens" in type(model).model_fields else None
+    return replace(
+        _ADAPTER,
+        methods={name: asks for name, asks in methods if getattr(kind, name) is not getattr(BaseChatModel, name)},
+        output_param="max_tokens" if "max_tokens" in kind.model_fields else None,
+    )
 
 
 def compaction_middleware(compacter: Compacter) -> Any:

@@ -14,7 +14,7 @@ import contextlib
 import copy
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
@@ -22,7 +22,9 @@ from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import is_awaited, with_special_methods
+from compacter.memory import InProcessMemory
 from compacter.messages.format import Message, MessageFormat
+from compacter.options import validated
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -124,6 +126,10 @@ class Adapter:
     """Whether a chunk of a stream holds nothing that a user would see."""
 
 
+AdapterOf = Callable[[type[Any]], Adapter]
+"""The adapter for a type of models."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnTypes(Binding):
     """Reads and changes the messages of a call by way of their mirrors."""
@@ -150,16 +156,19 @@ class OwnTypes(Binding):
         return Binding.summary_call(self, args, kept, wire, prompt, limit)
 
 
-def wrap_model(state: State, model: T, adapter: Adapter) -> T:
-    """A copy of a framework's model whose methods compact; of the same type, also after pickling and copying."""
-    return _patched(state, copy.copy(model), adapter)
+def wrap_model(state: State, model: T, adapter_of: AdapterOf) -> T:
+    """A copy of a framework's model whose methods compact; of the same type, also after copying and pickling.
+
+    ``adapter_of`` is a function of a module, so that a pickle can name it.
+    """
+    return _patched(_Shared(state, adapter_of), copy.copy(model))
 
 
-def _patched(state: State, model: T, adapter: Adapter) -> T:
+def _patched(shared: _Shared, model: T) -> T:
     """The model itself, with methods that compact."""
-    kind = type(model)
+    state, kind = shared.state, type(model)
+    adapter = shared.adapter_of(kind)
     methods: dict[str, Function] = {}
-    shared = _Shared(state, adapter)
     for name, asks in adapter.methods.items():
         function = getattr(kind, name, None)
         if function is None or getattr(function, "__isabstractmethod__", False):
@@ -210,54 +219,74 @@ def _held_back(function: Function, quiet: Callable[[Any], bool]) -> Function:
     if inspect.isasyncgenfunction(function):
 
         @functools.wraps(function)
-        async def achunks(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            held: list[Any] = []
-            async with contextlib.aclosing(function(*args, **kwargs)) as stream:
-                async for chunk in stream:
-                    held.append(chunk)
-                    if not quiet(chunk):
-                        break
-                for chunk in held:
-                    yield chunk
+        async def generate(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            async with contextlib.aclosing(_afrom_content(function(*args, **kwargs), quiet)) as stream:
                 async for chunk in stream:
                     yield chunk
 
-        return achunks
+        return generate
+    if is_awaited(function):
+
+        @functools.wraps(function)
+        async def aopen(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            return _afrom_content(await function(*args, **kwargs), quiet)
+
+        return aopen
 
     @functools.wraps(function)
-    def chunks(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        stream = iter(function(*args, **kwargs))
-        held = []
-        for chunk in stream:
+    def opened(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        return _from_content(function(*args, **kwargs), quiet)
+
+    return opened
+
+
+def _from_content(chunks: Iterable[Any], quiet: Callable[[Any], bool]) -> Iterator[Any]:
+    stream, held = iter(chunks), []
+    for chunk in stream:
+        held.append(chunk)
+        if not quiet(chunk):
+            break
+    yield from held
+    yield from stream
+
+
+async def _afrom_content(chunks: AsyncGenerator[Any], quiet: Callable[[Any], bool]) -> AsyncGenerator[Any]:
+    held = []
+    async with contextlib.aclosing(chunks) as stream:
+        async for chunk in stream:
             held.append(chunk)
             if not quiet(chunk):
                 break
-        yield from held
-        yield from stream
-
-    return chunks
+        for chunk in held:
+            yield chunk
+        async for chunk in stream:
+            yield chunk
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
 
 
 class _Shared:
-    """What the copies of a wrapped model share. In another process it begins anew, with the same options."""
+    """What the copies of a wrapped model share. A pickle has the options alone: in-process memory begins anew."""
 
-    def __init__(self, state: State, adapter: Adapter) -> None:
+    def __init__(self, state: State, adapter_of: AdapterOf) -> None:
         self.state = state
-        self.adapter = adapter
+        self.adapter_of = adapter_of
 
     def __deepcopy__(self, memo: object) -> _Shared:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self.state.options, self.adapter)
+        options = self.state.options
+        given = {name: getattr(options, name) for name in options.model_fields_set}
+        if isinstance(options.memory, InProcessMemory):
+            given.pop("memory", None)
+        return _unpickled, (given, self.adapter_of)
 
 
-def _unpickled(options: Any, adapter: Adapter) -> _Shared:
-    return _Shared(State(options), adapter)
+def _unpickled(options: dict[str, Any], adapter_of: AdapterOf) -> _Shared:
+    return _Shared(State(validated(options)), adapter_of)
 
 
 def _again(shared: _Shared, made: Function, args: tuple[Any, ...]) -> Any:
-    return _patched(shared.state, made(*args), shared.adapter)
+    return _patched(shared, made(*args))

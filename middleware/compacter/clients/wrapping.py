@@ -80,9 +80,10 @@ def _adapted(state: State, target: Any) -> Any:
 
 
 _FRAMEWORKS = {
-    ("langchain_core.language_models.chat_models", "BaseChatModel"): ("langchain", "wrap_chat_model"),
+    ("langchain_core.language_models.chat_models", "BaseChatModel"): "langchain",
+    ("llama_index.core.llms.llm", "LLM"): "llama_index",
 }
-"""A framework's base class of models -> its adapter, and the function there. Loaded where it is needed."""
+"""A framework's base class of models -> its adapter in ``compacter.clients``, imported where it is needed."""
 
 _BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
 
@@ -100,10 +101,15 @@ def _client_adapter(target: object) -> Callable[[State, Any], Any] | None:
         if name == "Router" and module == "litellm.router":
             return litellm.wrap_router
         if (module, name) in _FRAMEWORKS:
-            adapter, function = _FRAMEWORKS[module, name]
-            found: Callable[[State, Any], Any] = getattr(import_module(f"compacter.clients.{adapter}"), function)
-            return found
+            return _framework_adapter(_FRAMEWORKS[module, name])
     return None
+
+
+def _framework_adapter(name: str) -> Callable[[State, Any], Any]:
+    from compacter.clients.own_types import wrap_model
+
+    adapter = import_module(f"compacter.clients.{name}")
+    return lambda state, model: wrap_model(state, model, adapter.adapter_of)
 
 
 def _method_adapter(owner: object) -> Callable[[State, Any, str], Any] | None:
