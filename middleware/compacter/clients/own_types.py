@@ -118,6 +118,7 @@ class Adapter:
     """The address that an object sends to."""
     positional: tuple[str, ...] = ("self", "messages")
     """Names of the arguments that are passed by position, in order."""
+    messages_param: str = "messages"
     left_out: frozenset[str] = frozenset()
     """Arguments that a request for a summary leaves out, beside those that every such request leaves out."""
     output_param: str | None = "max_tokens"
@@ -179,7 +180,7 @@ def _patched(shared: _Shared, model: T) -> T:
         binding = OwnTypes(
             wire_format="openai",
             positional=adapter.positional,
-            messages_param=adapter.positional[1],
+            messages_param=adapter.messages_param,
             accepts=frozenset({limit} if limit else ()),
             output_param=limit or "max_tokens",
             asks=_answering(getattr(kind, asks), adapter),

@@ -82,6 +82,8 @@ def _adapted(state: State, target: Any) -> Any:
 _FRAMEWORKS = {
     ("langchain_core.language_models.chat_models", "BaseChatModel"): "langchain",
     ("llama_index.core.llms.llm", "LLM"): "llama_index",
+    ("dspy.clients.base_lm", "BaseLM"): "dspy",
+    ("smolagents.models", "Model"): "smolagents",
 }
 """A framework's base class of models -> its adapter in ``compacter.clients``, imported where it is needed."""
 
@@ -100,6 +102,8 @@ def _client_adapter(target: object) -> Callable[[State, Any], Any] | None:
             return google.wrap_client
         if name == "Router" and module == "litellm.router":
             return litellm.wrap_router
+        if name == "Instructor" and module.startswith("instructor."):
+            return _wrap_instructor
         if (module, name) in _FRAMEWORKS:
             return _framework_adapter(_FRAMEWORKS[module, name])
     return None
@@ -110,6 +114,26 @@ def _framework_adapter(name: str) -> Callable[[State, Any], Any]:
 
     adapter = import_module(f"compacter.clients.{name}")
     return lambda state, model: wrap_model(state, model, adapter.adapter_of)
+
+
+def _wrap_instructor(state: State, instructor: T) -> T:
+    """The same kind of ``Instructor`` around its client, wrapped; its hooks stay.
+
+    Raises ``TypeError`` where it was made from a function: that is what to wrap.
+    """
+    package = import_module("instructor")
+    given: Any = instructor
+    make = getattr(package, f"from_{given.provider.value}", None)
+    if given.client is None or make is None:
+        raise TypeError(
+            "compacter cannot wrap an Instructor that was made from a function: wrap the function, "
+            "instructor.from_litellm(compacter.wrap(litellm.completion))"
+        )
+    client = wrap(state, given.client, messages_param=None, wire_format=None)
+    made: Any = make(client, mode=given.mode, **given.kwargs)
+    made.hooks = given.hooks
+    wrapped: T = made
+    return wrapped
 
 
 def _method_adapter(owner: object) -> Callable[[State, Any, str], Any] | None:
