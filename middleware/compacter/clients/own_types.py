@@ -87,6 +87,40 @@ def each_back(write: Callable[[Mapping[str, Any]], Any]) -> Callable[[Iterable[A
     return own
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A part of a framework's message that holds several of OpenAI's."""
+
+    message: Any
+    part: Any
+
+
+def pieces_back(
+    made: Callable[[Mapping[str, Any]], Any], rebuilt: Callable[[Any, list[Any]], Any]
+) -> Callable[[Iterable[Any]], list[Any]]:
+    """As ``each_back``, where a mirror may be of a `Piece`: pieces that stay go back into their message.
+
+    ``rebuilt`` makes a message with these of its parts, or gives the message itself where all are there.
+    """
+
+    def own(messages: Iterable[Any]) -> list[Any]:
+        found: list[Any] = []
+        source, parts = None, list[Any]()
+        for message in (*messages, None):
+            piece = message.original if isinstance(message, Mirror) else None
+            if parts and not (isinstance(piece, Piece) and piece.message is source):
+                found.append(rebuilt(source, parts))
+                parts = []
+            if isinstance(piece, Piece):
+                source = piece.message
+                parts.append(piece.part)
+            elif message is not None:
+                found.append(made(message) if piece is None else piece)
+        return found
+
+    return own
+
+
 def completion(text: str, usage: tuple[int, int] = (0, 0), finish: str = "stop") -> dict[str, Any]:
     """An answer as OpenAI has it; ``usage`` is the tokens that were read and written."""
     read, written = usage
@@ -125,6 +159,10 @@ class Adapter:
     """The argument that limits the answer; ``None`` where there is none."""
     quiet: Callable[[Any], bool] | None = None
     """Whether a chunk of a stream holds nothing that a user would see."""
+    bare: Callable[[Any], Any] | None = None
+    """The object that summaries are asked of, where the model itself would show them to somebody."""
+    saving: Callable[[type[Any], State], Mapping[str, Any]] | None = None
+    """Members by which the framework saves an object so that it is wrapped again when it is loaded."""
 
 
 AdapterOf = Callable[[type[Any]], Adapter]
@@ -193,7 +231,8 @@ def _patched(shared: _Shared, model: T) -> T:
         made, (_, *rest), *more = kind.__reduce_ex__(self, protocol)
         return (_again, (shared, made, (kind, *rest)), *more)
 
-    return with_special_methods(model, {**methods, "__reduce_ex__": reduced})
+    saving = adapter.saving(kind, state) if adapter.saving is not None else {}
+    return with_special_methods(model, {**methods, **saving, "__reduce_ex__": reduced})
 
 
 def _server(adapter: Adapter, model: Any) -> str:
@@ -202,15 +241,16 @@ def _server(adapter: Adapter, model: Any) -> str:
 
 def _answering(function: Function, adapter: Adapter) -> Function:
     """The method, returning an answer that compacter can read."""
+    bare = adapter.bare or (lambda model: model)
     if is_awaited(function):
 
-        async def ask(*args: Any, **kwargs: Any) -> Any:
-            return adapter.answer(await function(*args, **kwargs))
+        async def ask(model: Any, *args: Any, **kwargs: Any) -> Any:
+            return adapter.answer(await function(bare(model), *args, **kwargs))
 
         return ask
 
-    def ask_now(*args: Any, **kwargs: Any) -> Any:
-        return adapter.answer(function(*args, **kwargs))
+    def ask_now(model: Any, *args: Any, **kwargs: Any) -> Any:
+        return adapter.answer(function(bare(model), *args, **kwargs))
 
     return ask_now
 
@@ -264,6 +304,34 @@ async def _afrom_content(chunks: AsyncGenerator[Any], quiet: Callable[[Any], boo
             yield chunk
 
 
+def unwrapped(model: Any, kind: type[Any]) -> Any:
+    """A copy of a wrapped model that is of its first class, and does not compact."""
+    plain = object.__new__(kind)
+    plain.__dict__.update(vars(model))
+    return plain
+
+
+def saved_options(state: State) -> dict[str, Any]:
+    """The options that were given, as JSON has them.
+
+    Raises ``TypeError`` that names those which cannot be written down.
+    """
+    given = _given(state)
+    kept = {name: value for name, value in given.items() if isinstance(value, (str, int, float, bool, list, tuple))}
+    odd = sorted(name for name in given if name not in kept and given[name] is not None)
+    if odd:
+        raise TypeError(f"compacter cannot save these options, which are objects: {', '.join(odd)}")
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
+
+def _given(state: State) -> dict[str, Any]:
+    options = state.options
+    given = {name: getattr(options, name) for name in options.model_fields_set}
+    if isinstance(options.memory, InProcessMemory):
+        given.pop("memory", None)
+    return given
+
+
 # -- copies ------------------------------------------------------------------------------------------------------------
 
 
@@ -278,11 +346,7 @@ class _Shared:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = self.state.options
-        given = {name: getattr(options, name) for name in options.model_fields_set}
-        if isinstance(options.memory, InProcessMemory):
-            given.pop("memory", None)
-        return _unpickled, (given, self.adapter_of)
+        return _unpickled, (_given(self.state), self.adapter_of)
 
 
 def _unpickled(options: dict[str, Any], adapter_of: AdapterOf) -> _Shared:

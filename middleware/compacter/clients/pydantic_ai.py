@@ -6,7 +6,7 @@ enough. `CompactingModel` is for all others, and for a model that is given by na
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, completion
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back
 from compacter.compacter import Compacter
 
 # -- messages ----------------------------------------------------------------------------------------------------------
@@ -39,9 +39,9 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
     found: list[Mirror] = []
     for message in messages:
         if isinstance(message, ModelResponse):
-            found.append(Mirror(_response(message), (message, None)))
+            found.append(Mirror(_response(message), message))
         else:
-            found += [Mirror(_part(part), (message, part)) for part in message.parts]
+            found += [Mirror(_part(part), Piece(message, part)) for part in message.parts]
     return found
 
 
@@ -87,30 +87,6 @@ def _response(message: ModelResponse) -> dict[str, Any]:
     return found
 
 
-def _write(messages: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
-    whole: Any = None
-    parts: list[Any] = []
-
-    def close() -> None:
-        nonlocal whole, parts
-        if parts:
-            found.append(whole if len(parts) == len(whole.parts) else replace(whole, parts=parts))
-        whole, parts = None, []
-
-    for message in messages:
-        own, part = message.original if isinstance(message, Mirror) else (None, None)
-        if part is None or own is not whole:
-            close()
-        if part is not None:
-            whole = own
-            parts.append(part)
-        else:
-            found.append(_made(message) if own is None else own)
-    close()
-    return found
-
-
 def _made(message: Mapping[str, Any]) -> ModelMessage:
     """A message of compacter's own, or one that it has shortened."""
     role, content = message["role"], message.get("content") or ""
@@ -124,6 +100,12 @@ def _made(message: Mapping[str, Any]) -> ModelMessage:
         return ModelRequest([ToolReturnPart(str(message.get("name")), content, message["tool_call_id"])])
     return ModelRequest([SystemPromptPart(content) if role == "system" else UserPromptPart(content)])
 
+
+def _rebuilt(message: Any, parts: list[Any]) -> Any:
+    return message if len(parts) == len(message.parts) else replace(message, parts=parts)
+
+
+_write = pieces_back(_made, _rebuilt)
 
 # -- calls -------------------------------------------------------------------------------------------------------------
 

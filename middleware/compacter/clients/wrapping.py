@@ -84,6 +84,8 @@ _FRAMEWORKS = {
     ("llama_index.core.llms.llm", "LLM"): "llama_index",
     ("dspy.clients.base_lm", "BaseLM"): "dspy",
     ("smolagents.models", "Model"): "smolagents",
+    ("autogen_core.models._model_client", "ChatCompletionClient"): "autogen",
+    ("crewai.llms.base_llm", "BaseLLM"): "crewai",
 }
 """A framework's base class of models -> its adapter in ``compacter.clients``, imported where it is needed."""
 
@@ -104,6 +106,8 @@ def _client_adapter(target: object) -> Callable[[State, Any], Any] | None:
             return litellm.wrap_router
         if name == "Instructor" and module.startswith("instructor."):
             return _wrap_instructor
+        if module.partition(".")[0] in {"haystack", "haystack_integrations"} and name.endswith("Generator"):
+            return _framework_adapter("haystack")
         if (module, name) in _FRAMEWORKS:
             return _framework_adapter(_FRAMEWORKS[module, name])
     return None
