@@ -22,7 +22,9 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from compacter.call.arguments import Binding
 from compacter.call.attempts import SteppedCall
+from compacter.call.io import ASYNC
 from compacter.call.state import State
+from compacter.call.streams import close
 from compacter.clients.litellm_proxy.metrics import Metrics
 from compacter.clients.litellm_proxy.refusals import refused_before_content
 from compacter.clients.litellm_proxy.settings import Settings, Switches
@@ -97,6 +99,8 @@ class ProxyCall:
     tenant: str
     team: tuple[str | None, ...]
     key: tuple[str | None, ...]
+    given: frozenset[str]
+    """What the metadata held before the request was routed."""
     context_fallbacks: list[Any]
     fallbacks: list[Any]
     their_fallbacks: list[Any]
@@ -106,9 +110,18 @@ class ProxyCall:
     sent: bool = False
     """Whether an attempt is out whose failure was not told."""
     refused: tuple[Exception, TokenLimit] | None = None
+    said: object = None
+    """The router's record of the failure before this attempt."""
     round: int = 0
+    """Of the attempts that the plug-in has asked for, the last."""
     rounds: int = 0
     tokens_saved: int = 0
+
+    def afresh(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as it came from the client, to be routed once more: without what its first way has left in it."""
+        metadata = {name: value for name, value in request[self.metadata_name].items() if name in self.given}
+        kept = {name: value for name, value in request.items() if name != "litellm_logging_obj"}
+        return {**kept, self.metadata_name: metadata}
 
     def end(self) -> None:
         """Let go of the messages; the numbers stay for the response's headers."""
@@ -158,6 +171,7 @@ class CompacterPlugin(CustomLogger):
             tenant=f"team {shared}" if shared else f"key {key[0]}",
             team=team,
             key=key,
+            given=frozenset((*metadata, _TOKEN)),
             context_fallbacks=[],
             fallbacks=[],
             their_fallbacks=theirs,
@@ -194,14 +208,15 @@ class CompacterPlugin(CustomLogger):
         if stepped is None:
             call.refused = None  # What another group's model has said is not about this one.
             stepped = call.by_group[group] = SteppedCall(state, self._binding(call, group, state))
-            self._learn_window(state, group, kwargs)
+            self._learn_windows(state, group, kwargs)
             first = True
         else:
             first = False
         refused, call.refused = call.refused, None
-        if refused is None and not first and own_round > call.round and call.sent:
-            # The router makes an attempt of ours, and no failure was told: it was one inside a stream.
-            refused = RuntimeError("the stream said that the request is too long"), TokenLimit()
+        said, call.said = call.said, _last_failure(metadata)
+        if refused is None and call.sent and not first and call.said is not said:
+            # An attempt was made in vain, and no failure was told: it came inside a stream.
+            refused = self._refused_inside_stream(state, group, call.said, is_own=own_round > call.round)
         call.round = max(call.round, own_round)
         caller = CALLER.set(Caller(group, metadata, call.auth))
         try:
@@ -263,10 +278,12 @@ class CompacterPlugin(CustomLogger):
             call.refused = (error or RuntimeError("the stream said that the request is too long"), found)
             method = getattr(proxy_server.llm_router, call.protocol.method)
             try:
-                stream = await method(**request_data)
+                again = await method(**call.afresh(request_data))
             except Exception as failure:  # noqa: BLE001 - the refusal itself is what the client gets
                 log.debug("compacter: no further attempt: %s", type(failure).__name__)
                 break
+            await close(ASYNC, stream)
+            stream = again
         for chunk in held:
             yield chunk
         if error is not None:
@@ -343,11 +360,26 @@ class CompacterPlugin(CustomLogger):
         )
 
     @staticmethod
-    def _learn_window(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
-        calibration = state.calibration(group)
+    def _learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
+        """Take the windows of the group and of its summarizer from the config, or from litellm's table."""
+        calibration, summarizer = state.calibration(group), state.options.summarizer
         if calibration.window is None:
             stated = (kwargs.get("model_info") or {}).get("max_input_tokens")
             calibration.window = stated if isinstance(stated, int) else window(str(kwargs.get("model")))
+        if calibration.summarizer_window is None and isinstance(summarizer, RouterSummarizer):
+            calibration.summarizer_window = summarizer.window
+
+    def _refused_inside_stream(
+        self, state: State, group: str, said: object, *, is_own: bool
+    ) -> tuple[Exception, TokenLimit] | None:
+        from litellm.exceptions import ContextWindowExceededError
+
+        text = str(said.get("exception_string", "")) if isinstance(said, Mapping) else ""
+        found = state.detect(RuntimeError(text)) or (TokenLimit() if is_own else None)
+        if found is None:
+            return None
+        self.metrics.refused(group)
+        return ContextWindowExceededError(message=text, model=group, llm_provider=""), found
 
     def _watch(self, state: State) -> None:
         if id(state) not in self._watched:
@@ -444,6 +476,12 @@ def _metadata_of(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if not isinstance(found, dict):
         found = data[name] = {}
     return name, found
+
+
+def _last_failure(metadata: Mapping[str, Any]) -> object:
+    """What the router notes of the last attempt that failed: ``exception_type``, ``exception_string`` and more."""
+    earlier = metadata.get("previous_models")
+    return earlier[-1] if isinstance(earlier, (list, tuple)) and earlier else None
 
 
 def _name(call_type: Any) -> str:

@@ -7,6 +7,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from compacter.models import window
+
 MARK = "compacter"
 """Tag of a summary's request in spend logs."""
 _CARRIED = "user_api_key"
@@ -38,6 +40,19 @@ class RouterSummarizer:
 
     def __init__(self, group: str | None = None) -> None:
         self.group = group
+
+    @property
+    def window(self) -> int | None:
+        """The smallest window in tokens of the group's deployments; ``None`` where none is known, or no group named."""
+        from litellm.proxy import proxy_server
+
+        router: Any = proxy_server.llm_router
+        known = []
+        for deployment in (router.get_model_list(model_name=self.group) if self.group else None) or ():
+            stated = (deployment.get("model_info") or {}).get("max_input_tokens")
+            found = stated if isinstance(stated, int) else window(deployment["litellm_params"].get("model"))
+            known.extend([found] if found else [])
+        return min(known, default=None)
 
     async def __call__(self, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> object:
         """The completion. Raises what the router raises, and the proxy's own refusal where the key has no access."""
