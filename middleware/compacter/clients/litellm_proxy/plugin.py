@@ -100,7 +100,9 @@ class ProxyCall:
     team: tuple[str | None, ...]
     key: tuple[str | None, ...]
     given: frozenset[str]
-    """What the metadata held before the request was routed."""
+    """The names in the request before it was routed."""
+    given_metadata: frozenset[str]
+    """The names in its metadata then."""
     context_fallbacks: list[Any]
     fallbacks: list[Any]
     their_fallbacks: list[Any]
@@ -119,8 +121,8 @@ class ProxyCall:
 
     def afresh(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The request as it came from the client, to be routed once more: without what its first way has left in it."""
-        metadata = {name: value for name, value in request[self.metadata_name].items() if name in self.given}
-        kept = {name: value for name, value in request.items() if name != "litellm_logging_obj"}
+        kept = {name: value for name, value in request.items() if name in self.given - {"litellm_logging_obj"}}
+        metadata = {name: value for name, value in request[self.metadata_name].items() if name in self.given_metadata}
         return {**kept, self.metadata_name: metadata}
 
     def end(self) -> None:
@@ -171,7 +173,8 @@ class CompacterPlugin(CustomLogger):
             tenant=f"team {shared}" if shared else f"key {key[0]}",
             team=team,
             key=key,
-            given=frozenset((*metadata, _TOKEN)),
+            given=frozenset((*data, metadata_name, "context_window_fallbacks", "fallbacks")),
+            given_metadata=frozenset((*metadata, _TOKEN)),
             context_fallbacks=[],
             fallbacks=[],
             their_fallbacks=theirs,
