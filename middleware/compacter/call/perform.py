@@ -59,7 +59,7 @@ async def adrive(flow: Flow[T], performer: Performer) -> T:
     outcome: Any = None
     try:
         while True:
-            step = partial(_step, advance, outcome)
+            step = partial(advanced, advance, outcome)
             ended, found = step() if not performer.large else await performer.io.thread(step)
             if ended:
                 result: T = found
@@ -73,7 +73,7 @@ async def adrive(flow: Flow[T], performer: Performer) -> T:
             flow.close()
 
 
-def _step(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
+def advanced(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
     try:
         return False, advance(outcome)
     except StopIteration as stop:
@@ -124,9 +124,15 @@ class Performer:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Release what this call holds, so that nobody waits for it."""
+        """Release what this call holds, now and what it is granted later, so that nobody waits for it."""
         with self._lock:
-            held, self._held, self._closed = self._held, [], True
+            self._closed = True
+        self.release()
+
+    def release(self) -> None:
+        """Release what this call holds now."""
+        with self._lock:
+            held, self._held = self._held, []
         for release in held:
             self._state.safely("memory", release)
 
