@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import count as counter
@@ -136,7 +136,7 @@ def _shown(entry: Part, redact: Redact | None) -> str:
     return clean if shown == clean else redact(shown)
 
 
-def _close(table: sqlite3.Connection, lock: threading.RLock) -> None:
+def _close(table: sqlite3.Connection, lock: AbstractContextManager[object]) -> None:
     # A fork waits for the lock: a child must not inherit SQLite's own locks while a thread of its parent is inside.
     with lock:
         table.close()
