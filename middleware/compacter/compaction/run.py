@@ -233,6 +233,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     tally, mark = task.tally, len(task.tally.names)
     tally.names.append(strategy.name)
     reason, kind = "", ""
+    cause: Exception | None = None
     copies = [] if type(strategy) in _OURS else _copies(task.messages)
     try:
         try:
@@ -245,7 +246,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     except CompactionError:
         raise
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
-        reason, kind = "raised", type(error).__name__
+        reason, kind, cause = "raised", type(error).__name__, error
     else:
         if len(messages) == len(task.messages) and all(map(is_, messages, task.messages)):
             del tally.names[mark:]
@@ -261,7 +262,8 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     del tally.names[mark:]
     tally.summary = tally.ledger = ""
     why = f"strategy {strategy.name} {reason}"
-    yield from Tell(CompactionFailed(trigger=task.job.trigger, reason=why, error=kind, **task.job.named))
+    failed = CompactionFailed(trigger=task.job.trigger, reason=why, error=kind, cause=cause, **task.job.named)
+    yield from Tell(failed)
     if not task.last or not task.plan.cut:
         return None
     result = fall_back(task)

@@ -383,6 +383,7 @@ class Summarize:
                     trigger=task.job.trigger,
                     reason=str(failure),
                     error=type(failure.cause).__name__ if failure.cause else "",
+                    cause=failure.cause,
                     input_tokens=tally.input_tokens,
                     output_tokens=tally.output_tokens,
                     cost=tally.cost,
