@@ -74,6 +74,7 @@ async def adrive(flow: Flow[T], performer: Performer) -> T:
 
 
 def advanced(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
+    """One step of a flow: whether it has ended, and its result or the effect that it asks for."""
     try:
         return False, advance(outcome)
     except StopIteration as stop:
