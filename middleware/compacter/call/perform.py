@@ -17,7 +17,7 @@ from compacter import models
 from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.io import IO, is_kind, on_trio, run
-from compacter.call.request import model_of, read_reply, tokens_read
+from compacter.call.request import read_reply, tokens_read
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
@@ -26,6 +26,7 @@ from compacter.memory.base import BaseMemory
 from compacter.memory.match import View
 from compacter.memory.record import flight_key
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
+from compacter.messages.fields import word
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.overflow import detect_in_reply
 
@@ -204,7 +205,7 @@ class Performer:
         summarizer = self._state.options.summarizer
         model = summarizer
         if not isinstance(summarizer, str):
-            model = model_of(raw) or (self._model if summarizer is None else None)
+            model = word(raw, "model") or (self._model if summarizer is None else None)
         if reply.input_tokens and isinstance(model, str):
             reply = replace(reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw))
         self._state.totals.count(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)

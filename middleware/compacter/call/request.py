@@ -218,12 +218,6 @@ def usage_of(reply: object) -> tuple[int, int]:
     return read, written
 
 
-def model_of(reply: object) -> str | None:
-    """The model that a reply says it is from."""
-    model = field(reply, "model")
-    return model if isinstance(model, str) else None
-
-
 _Read = tuple[str, str | None, bool, bool]
 """Text, finish reason, refused, called a tool."""
 

@@ -95,7 +95,7 @@ def _values_shortened(text: str, spans: Sequence[Span], size: int) -> str:
 def _words(text: str, size: int, whole: Sequence[Span] = ()) -> str:
     room = max(size - _RECEIPT_SIZE, _SHORTEST)
     head = boundary(text, int(room * _HEAD_SHARE))
-    tail = len(text) - boundary_back(text, room - head)
+    tail = boundary_after(text, len(text) - (room - head))
     for start, end in (*whole, *(match.span() for match in _DATA_URL.finditer(text))):
         if start < head < end:
             head = start
@@ -104,14 +104,9 @@ def _words(text: str, size: int, whole: Sequence[Span] = ()) -> str:
     return text[:head].rstrip() + _RECEIPT.format(left=tail - head) + text[tail:].lstrip()
 
 
-def boundary_back(text: str, count: int) -> int:
-    """How many characters at the end make at most ``count``, cut at a boundary."""
-    at = boundary(text, len(text) - count)
-    return len(text) - at if at >= len(text) - count else len(text) - _after(text, len(text) - count)
-
-
-def _after(text: str, index: int) -> int:
-    while index < len(text) and boundary(text, index) != index:
+def boundary_after(text: str, index: int) -> int:
+    """The first place from ``index`` on where a cut splits no character."""
+    while 0 < index < len(text) and _joined(text, index):
         index += 1
     return index
 

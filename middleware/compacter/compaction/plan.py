@@ -104,11 +104,6 @@ class Job:
         """What names it in events."""
         return {"model": self.model, "attempt": self.attempt, "conversation": self.digest}
 
-    @property
-    def stated(self) -> dict[str, Any]:
-        """The numbers of the error, for events."""
-        return {"limit": self.found.limit, "requested": self.found.requested} if self.found else {}
-
     def satisfied(self, size: int) -> bool:
         """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
         by_hand = self.trigger == "manual" and self.summary is None

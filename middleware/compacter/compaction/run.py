@@ -58,6 +58,9 @@ def compact(
     before = job.conversation
     if job.satisfied(before.size):
         return None
+    facts = job.named
+    if job.found is not None:
+        facts |= {"limit": job.found.limit, "requested": job.found.requested}
     approved = planned or plan(options, job)
     chosen = False
     if options.before_compaction is not None and (approved.cut or job.must or _edit(options.strategy)):
@@ -72,7 +75,6 @@ def compact(
             approved, chosen = moved(options, job, approved.conversation or before, cut), True
     if approved.cut or job.must:
         whole, head = approved.original_data_size, approved.head_size
-        facts = {**job.named, **job.stated}
         yield from Tell(CompactionStarted(trigger=job.trigger, original_data_size=whole, head_size=head, **facts))
     task = CompactionTask(
         plan=approved,
@@ -121,8 +123,7 @@ def compact(
         cost=tally.cost if tally.calls else 0.0,
         unverified=tuple(tally.unverified),
         discarded=discarded,
-        **job.named,
-        **job.stated,
+        **facts,
     )
     if original is not None:
         yield from Remember(original, messages)
