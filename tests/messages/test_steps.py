@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,18 @@ def test_parallel_results_stay_with_their_calls(dialect: Dialect) -> None:
 
     assert dialect.format.outline(messages).steps == [0, 1, 1 + len(batch)]
     assert dialect.broken(messages) == []
+
+
+def test_thousands_of_parallel_calls_answered_in_reverse_are_paired_in_linear_time(dialect: Dialect) -> None:
+    calls: list[Call] = [(f"c{number}", f"look{number}", {}) for number in range(20_000)]
+    results: list[Result] = [(called, name, "blue") for called, name, _ in reversed(calls)]
+    messages = [dialect.user("a"), *dialect.calls(calls), *dialect.results(results)]
+
+    begin = time.process_time()
+    outline = dialect.format.outline(messages)
+
+    assert time.process_time() - begin < 5  # Quadratic: half a minute.
+    assert (outline.steps, outline.broken) == ([0, 1], ())
 
 
 def test_an_id_that_is_used_again_pairs_by_position(dialect: Dialect) -> None:

@@ -10,8 +10,10 @@ of parts is a user's content.
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
 from compacter.messages import media
@@ -228,21 +230,43 @@ def _medium(blob: Message, role: Speaker, index: int) -> Part:
 
 def _paired(keys: Iterable[Ids]) -> Iterator[Ids]:
     """Keys as ids that agree: a response takes its call's key, which is shown as its id, or its name."""
-    waiting: list[tuple[str, str]] = []
+    waiting = _Waiting(())
     for index, calls, results in keys:
-        answered = tuple(_answer(key, waiting) for key in results)
-        if calls:
-            waiting = [(name, call_id) for name, _, call_id in (key.partition("\n") for key in calls)]
-        yield index, tuple(_shown(*key.split("\n", 1)) for key in calls), answered
+        answered = tuple(_shown(*(waiting.take(*key) or key)) for key in map(_split, results))
+        made = list(map(_split, calls))
+        if made:
+            waiting = _Waiting(made)
+        yield index, tuple(_shown(*key) for key in made), answered
 
 
-def _answer(key: str, waiting: list[tuple[str, str]]) -> str:
+class _Waiting:
+    """Calls that wait for their responses. However many there are, one is found without a look at the others."""
+
+    def __init__(self, calls: Sequence[tuple[str, str]]) -> None:
+        self._calls = calls
+        self._taken: set[int] = set()
+        self._places: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
+        for place, (name, call_id) in enumerate(calls):
+            self._places["name", name].append(place)
+            self._places["id" if call_id else "without id", call_id or name].append(place)
+
+    def take(self, name: str, call_id: str) -> tuple[str, str] | None:
+        """The first call that this response answers, which waits no longer; ``None`` where none does."""
+        kinds = (("id", call_id), ("without id", name)) if call_id else (("name", name),)
+        found: list[int] = []
+        for places in (self._places[kind] for kind in kinds):
+            while places and places[0] in self._taken:
+                places.popleft()
+            found.extend(islice(places, 1))
+        if not found:
+            return None
+        self._taken.add(min(found))
+        return self._calls[min(found)]
+
+
+def _split(key: str) -> tuple[str, str]:
     name, _, call_id = key.partition("\n")
-    for place, (called, known) in enumerate(waiting):
-        if (call_id == known) if call_id and known else (called == name):
-            del waiting[place]
-            return _shown(called, known)
-    return _shown(name, call_id)
+    return name, call_id
 
 
 def _shown(name: str, call_id: str) -> str:
