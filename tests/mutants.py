@@ -76,9 +76,12 @@ def make(room: str, sample: int, seed: int) -> list[Mutant]:
         with work.use_db(":memory:", work.WorkDB.Mode.create) as store:
             commands.init([path], store, {})
             specs = [spec for item in store.work_items for spec in item.mutations]
-        for spec in sorted(specs, key=lambda spec: (spec.start_pos, spec.operator_name, spec.occurrence)):
-            if not UNSEEN.search(spec.operator_name) and not DECLARES.match(lines[spec.start_pos[0] - 1]):
-                found.append(spec)
+        specs.sort(key=lambda spec: (spec.start_pos, spec.operator_name, spec.occurrence))
+        found += [
+            spec
+            for spec in specs
+            if not UNSEEN.search(spec.operator_name) and not DECLARES.match(lines[spec.start_pos[0] - 1])
+        ]
     mutants = []
     for spec in random.Random(seed).sample(found, min(sample, len(found))):
         operator = plugins.get_operator(spec.operator_name)(**spec.operator_args)
@@ -156,7 +159,7 @@ def is_noticed(mutant: Mutant, tests: list[str]) -> bool:
                 return compile(mutant.text, place, "exec", dont_inherit=True)
             return real(loader, name)
 
-        importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+        importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
         order = {test: number for number, test in enumerate(tests)}
 
         class Chosen:
@@ -192,6 +195,7 @@ def _in_child(work: Any, *, seconds: float) -> int:
             outcome = work()
         except BaseException:
             traceback.print_exc()
+            raise
         finally:
             os._exit(outcome)
     deadline = time.monotonic() + seconds
@@ -242,7 +246,9 @@ def main() -> None:
     for room in options.rooms:
         mutants = json.dumps(make(room, options.sample, options.seed))
         program = [ROOT / ".venv/bin/python", __file__, room, "--attempt"]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("middleware", "examples"))}
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("middleware", "examples"))
+        }
         subprocess.run(program, input=mutants, text=True, cwd=ROOT, env=environment, check=True)
 
 
