@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import importlib
 import importlib.machinery
 import json
@@ -87,7 +88,9 @@ def make(room: str, sample: int, seed: int) -> list[Mutant]:
         operator = plugins.get_operator(spec.operator_name)(**spec.operator_args)
         text = mutating.mutate_code(Path(spec.module_path).read_text(), operator, spec.occurrence)
         name = str(Path(spec.module_path).relative_to(PACKAGE))
-        mutants.append(Mutant(name, spec.start_pos[0], spec.operator_name.split("/")[-1], text))
+        with contextlib.suppress(SyntaxError):  # Cosmic Ray takes the ``*`` of a signature for a product.
+            compile(text, name, "exec", dont_inherit=True)
+            mutants.append(Mutant(name, spec.start_pos[0], spec.operator_name.split("/")[-1], text))
     return sorted(mutants)
 
 
