@@ -9,7 +9,10 @@ import pytest
 from tests.conversations import Chat, history, talk
 
 from compacter import Compacter, CompactionPlan
-from compacter.compaction.plan import Calibration
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.plan import Calibration, most_tokens
+from compacter.messages.format import FILLERS, get_format
+from compacter.summary import message as summary_message
 
 
 def say(role: str, size: int) -> Chat:
@@ -127,3 +130,41 @@ class TestCalibration:
 
         assert calibration.learnt is learnt
         assert calibration.chars_per_token == (characters / tokens if learnt else 4.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("word", 3), ("a" * 400, 300), ("7" * 400, 400), ("abcd 1234", 7), ("a b c d", 3), ("漢字", 6)],
+)
+def test_the_most_tokens_that_a_text_can_have(text: str, tokens: int) -> None:
+    assert most_tokens([text]) == tokens + 8  # a chat template's share
+    assert most_tokens([text, text]) == 2 * most_tokens([text])
+
+
+@pytest.mark.parametrize("budget", [2_000, 4_000, 8_000])
+def test_a_budget_given_by_hand_is_used(budget: int) -> None:
+    messages = [
+        {"role": role, "content": f"{role.title()} {number} says that pier {number * 7} has {number + 11} boats. " * 3}
+        for number in range(60)
+        for role in ("user", "assistant")
+    ]
+    result = Compacter(summarizer="extractive").compact([*messages, say("user", 20)], budget=budget)
+    size = sum(len(message["content"]) for message in result.messages)
+
+    assert 0.8 * budget <= size <= budget
+
+
+@pytest.mark.parametrize("before", [[], [say("system", 30)]])
+@pytest.mark.parametrize("filler", [True, False])
+def test_the_prior_summary_is_found_behind_what_leads_the_conversation(before: list[Chat], *, filler: bool) -> None:
+    summary = {"role": "user", "content": summary_message.compose("They talked about boats.")}
+    opening = [{"role": "assistant", "content": FILLERS["assistant"]}] if filler else []
+    found = Conversation.of([*before, *opening, summary, *history(3)], get_format("openai"))
+
+    assert found.prior == len(before) + len(opening)
+
+
+def test_a_summary_further_on_is_a_message_like_any_other() -> None:
+    summary = {"role": "user", "content": summary_message.compose("They talked about boats.")}
+
+    assert Conversation.of([*history(1), summary, *history(3)], get_format("openai")).prior is None

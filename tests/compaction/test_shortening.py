@@ -48,6 +48,15 @@ def test_what_is_seen_as_one_character_stays_whole(character: str, shift: int) -
     assert head.split("|")[-1].strip() in {"", character, character.strip()}
 
 
+@pytest.mark.parametrize("size", [200, 201, 202, 203])
+def test_flags_in_a_row_are_told_apart(size: int) -> None:
+    head, left, tail = parts(shorten("🇫🇷" * 400, size))
+
+    assert head == "🇫🇷" * (len(head) // 2)
+    assert tail == "🇫🇷" * (len(tail) // 2)
+    assert len(head) + left + len(tail) == 800
+
+
 def test_a_long_list_loses_its_middle_and_says_how_much() -> None:
     value = json.loads(shorten(json.dumps([f"row {number}" for number in range(3_000)]), 2_000))
     at = next(index for index, item in enumerate(value) if "more items left out" in item)
@@ -74,7 +83,9 @@ def test_a_bracket_that_opens_nothing_does_not_hide_the_json_behind_it(opening: 
     value, end = json.JSONDecoder().raw_decode(short, short.index("\n[") + 1)
 
     assert len(short) <= 2_000
-    assert len(value) > 3
+    kept = [item for item in value if isinstance(item, dict)]
+    assert len(kept) > 3
+    assert all(item["text"] == "x" * 50 for item in kept)
     assert short[end:] == "\nDone."
 
 
