@@ -152,6 +152,8 @@ def test_a_budget_given_by_hand_is_used(budget: int) -> None:
     size = sum(len(message["content"]) for message in result.messages)
 
     assert 0.8 * budget <= size <= budget
+    # Passages chosen from the head hold more of what is needed later than a long tail.
+    assert len(result.messages[0]["content"]) >= 0.7 * budget
 
 
 @pytest.mark.parametrize("before", [[], [say("system", 30)]])
