@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call.log import Log
-from compacter.call.trigger import ConversationState
+from compacter.call.request import ConversationState
 from compacter.compaction.plan import Calibration
 from compacter.effects import Quote
 from compacter.events import CompactionEvent, CompactionSkipped, Event, RunningTotals

@@ -245,7 +245,7 @@ class InProcessMemory(BaseMemory):
 
     def empty(self) -> bool:
         """Whether there is no record."""
-        return not self._records
+        return not self._ids  # A plain dict: this is asked on every call.
 
 
 class Circuit:
