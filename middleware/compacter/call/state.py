@@ -96,9 +96,10 @@ class State:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    def scope(self, model: str | None, form: MessageFormat, endpoint: str) -> str:
-        """Calls that may share a summary have the same scope."""
-        return f"{model}\0{form.name}\0{endpoint}\0{self._settings}"
+    def scope(self, model: str | None, form: MessageFormat, endpoint: str, rules: Sequence[str] = ()) -> str:
+        """Calls that may share a summary have the same scope. ``rules`` are those that a ``History`` declares."""
+        declared = f"\0{tuple(rules)!r}" if rules else ""
+        return f"{model}\0{form.name}\0{endpoint}\0{self._settings}{declared}"
 
     def holds_secrets(self, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> bool:
         """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.

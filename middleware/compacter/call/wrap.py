@@ -337,6 +337,7 @@ class WrappedFunction:
         called = model or _name(self.function)
         option, limit = binding.output_limit(kwargs)
         conversation = conversation_digest(form, messages)
+        by_history = history.rules if history is not None else ()
         request = Request(
             format=form,
             original=messages,
@@ -349,14 +350,14 @@ class WrappedFunction:
             pin=state.options.pin,
             watched=state.proactive or bool(state.event_hooks),
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
-            rules=(*state.options.rules, *(history.rules if history is not None else ())),
+            rules=(*state.options.rules, *by_history),
             recall=state.options.recall,
             archive=history.archive if history is not None else None,
             alternate=state.options.alternate_roles,
         )
         read = ReadCall(
             request,
-            state.scope(called, form, binding.endpoint(kwargs)),
+            state.scope(called, form, binding.endpoint(kwargs), by_history),
             state.calibration(called),
             state.conversation(conversation),
             history,
