@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -71,7 +72,7 @@ def cluster_port(folder: Path) -> Iterator[int]:
     ):
         with redis.Redis(port=port) as client:
             client.execute_command("CLUSTER ADDSLOTSRANGE 0 16383")
-            while "cluster_state:ok" not in str(client.execute_command("CLUSTER INFO")):
+            while not re.search(r"cluster_state\W+ok", str(client.execute_command("CLUSTER INFO"))):
                 pass
         yield port
 

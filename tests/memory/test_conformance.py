@@ -71,6 +71,10 @@ class TestRedisMemoryBehindASentinel(MemoryConformance):
             one.close()
 
 
+def closed(awaited: Awaited, client: Any) -> None:
+    awaited._run(client.aclose())
+
+
 class OfRedisAwaited(MemoryConformance):
     """Redis as calls under asyncio use it. A client belongs to one event loop, so each opening makes its own."""
 
@@ -92,8 +96,10 @@ class OfRedisAwaited(MemoryConformance):
 
                 awaited = Awaited(memory)
                 stack.callback(awaited.close)
-                if not isinstance(clients[0], str):
-                    stack.callback(lambda: awaited._run(clients[0].aclose()))
+                manager = getattr(getattr(clients[0], "connection_pool", None), "sentinel_manager", None)
+                for client in (*clients, *getattr(manager, "sentinels", ())):
+                    if not isinstance(client, str):
+                        stack.callback(closed, awaited, client)
                 return awaited
 
             yield opened

@@ -56,7 +56,8 @@ class Awaited:
 
     def __init__(self, make: Callable[[], BaseMemory]) -> None:
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
 
         async def made() -> BaseMemory:
             return make()
@@ -77,6 +78,8 @@ class Awaited:
         """End the event loop as ``asyncio.run`` does."""
         self._run(_quiet(self._loop))
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
