@@ -8,6 +8,7 @@
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
 #   make wheel       build the distribution into dist/   make clean    remove what the above made
+#   make node agent  install what two tests of the pass-through want: OpenAI's SDK for Node, and an agent (400 MB)
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
 # PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests.
@@ -30,7 +31,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 UV := $(BIN)/uv pip install --python $(BIN)/python
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis clean
+.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent clean
 
 test: lint types pytest
 
@@ -110,6 +111,10 @@ redis:
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server; } </dev/null >/dev/null \
 		|| echo "   not to be had: the tests that need it will be skipped"; fi
 
+# The tests of the pass-through that want these skip with a reason where they are not installed.
+node agent:
+	@cd tests/serve/$@ && npm ci --no-audit --no-fund
+
 # Every file is held to the versions of dev.txt, so that what is tested is what is run.
 lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) --all-extras pyproject.toml requirements/dev.in --output-file requirements/dev.txt
@@ -120,4 +125,4 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
 
 clean:
-	rm -rf .venv .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf tests/serve/*/node_modules .venv .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
