@@ -150,7 +150,7 @@ def evaluate(
 ) -> None:
     """Replay your own conversations through a window and measure what each setting keeps."""
     from compacter.cli.evaluate import run
-    from compacter.replay import Grid
+    from compacter.cli.replay import Grid
 
     grid = Grid.of(strategies=strategy, ratios=ratio, recalls=recall, model=model, prompts=prompt)
     code = run(traces, grid, window=window, cuts=cuts, probes=probes, fail_under=fail_under, as_json=as_json)
