@@ -30,14 +30,14 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 UV := $(BIN)/uv pip install --python $(BIN)/python
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis clean
+.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis chromium clean
 
 test: lint types pytest
 
 demo: $(VENV)/.demo
 	@PYTHONPATH=examples $(BIN)/python -m demo
 
-pytest: $(VENV)/.dev redis
+pytest: $(VENV)/.dev redis chromium
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 # A version counts as present where it runs: a shim on the path may name one that does not.
@@ -108,6 +108,13 @@ redis:
 	@if ! command -v redis-server >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 		echo "== installing redis-server"; \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server; } </dev/null >/dev/null \
+		|| echo "   not to be had: the tests that need it will be skipped"; fi
+
+# The tests of the report want a browser, and skip with a reason where there is none.
+chromium:
+	@if ! command -v chromium chromium-browser google-chrome >/dev/null && command -v apt-get >/dev/null \
+		&& [ "$$(id -u)" = 0 ]; then echo "== installing chromium"; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; } </dev/null >/dev/null \
 		|| echo "   not to be had: the tests that need it will be skipped"; fi
 
 # Every file is held to the versions of dev.txt, so that what is tested is what is run.

@@ -167,3 +167,33 @@ def doctor(
     from compacter.cli.doctor import run
 
     raise typer.Exit(run(model or [], memory or [], as_json=as_json))
+
+
+@app.command(epilog="Example: compacter serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db")
+def serve(
+    upstream: Annotated[list[str], typer.Option(help="Where requests go, a URL; several as NAME=URL.")],
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 8484,
+    summarizer: Annotated[str | None, typer.Option(help="A model of the upstream, or extractive.")] = None,
+    ratio: Annotated[float, typer.Option(help="Share of the history to fold.")] = 0.7,
+    memory: Annotated[str | None, typer.Option(help="sqlite:PATH or redis://HOST:PORT/DB.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, tell what would be folded.")] = False,
+) -> None:
+    """Pass requests of any program through, and fold those that are too long."""
+    from importlib import import_module
+
+    from compacter.cli.terminal import MistakeError
+
+    try:
+        run = import_module("compacter.serve").run
+    except ImportError as error:
+        raise MistakeError(str(error)) from None
+    run(
+        upstream=upstream,
+        host=host,
+        port=port,
+        summarizer=summarizer,
+        ratio=ratio,
+        memory=memory,
+        dry_run=dry_run,
+    )

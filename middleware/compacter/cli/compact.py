@@ -9,7 +9,7 @@ from rich.status import Status
 
 from compacter.cli.files import Transcript, read_transcript
 from compacter.cli.terminal import check_writable, remarks, write_text
-from compacter.compacter import CompactionResult, Compacter
+from compacter.compacter import Compacter, CompactionResult
 from compacter.events import CompactionFailed, Event
 
 

@@ -66,20 +66,27 @@ def run(
 def _probes(path: str) -> dict[str, list[Probe]]:
     found: dict[str, list[Probe]] = defaultdict(list)
     for number, line in enumerate(read_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            data = json.loads(line)
-            answer = data["answer"]
-            answers = tuple(answer) if isinstance(answer, list) else (answer,)
-            if not isinstance(data["question"], str) or not all(isinstance(each, str) for each in answers):
-                raise TypeError
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise MistakeError(
-                f'{path}, line {number} is no probe: {{"conversation": "...", "question": "...", "answer": "..."}}'
-            ) from None
-        found[str(data.get("conversation", ""))].append(Probe(data["question"], answers))
+        if line.strip():
+            probe = _probe(line)
+            if probe is None:
+                shape = '{"conversation": "...", "question": "...", "answer": "..."}'
+                raise MistakeError(f"{path}, line {number} is no probe: {shape}")
+            found[probe[0]].append(probe[1])
     return found
+
+
+def _probe(line: str) -> tuple[str, Probe] | None:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("question"), str):
+        return None
+    answer = data.get("answer")
+    answers = tuple(answer) if isinstance(answer, list) else (answer,)
+    if not answers or not all(isinstance(each, str) and each.strip() for each in answers):
+        return None
+    return str(data.get("conversation", "")), Probe(data["question"], answers)
 
 
 def _traces(

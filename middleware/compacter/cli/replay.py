@@ -100,15 +100,15 @@ class Grid:
                 for name, text in (texts if strategy == "model" and texts else [("", None)])
                 for ratio in ratios or (0.5, 0.7)
                 # Nothing was summarised from a list that is only cut, but passages can be quoted from it all the same.
-                for recall in (recalls if recalls else (0.0, 0.15))
+                for recall in (recalls or (0.0, 0.15))
             )
         )
 
 
 # -- what a conversation went on to use --------------------------------------------------------------------------
 
-_WORD = re.compile(r"[^\s\"'`<>(){}\[\],;|=*]{3,160}")
-_PATH = re.compile(r"[\w.~-]*[/\\][\w./\\~-]+|[\w-]+\.[A-Za-z]{1,5}$")
+_WORD = re.compile(r"(?:[^\s\"'`<>(){}\[\],;|=*]|(?<=\d),(?=\d)){3,160}")
+_PATH = re.compile(r"(?:[A-Za-z]:)?[\w.~-]*[/\\][\w./\\~-]+|[\w-]+\.[A-Za-z]{1,5}$")
 _NUMBER = re.compile(r"[$€£]?\d[\d.,:%-]*")
 _IDENTIFIER = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[\w.:#@+-]+|[A-Za-z]+_\w+|[a-z]+[A-Z]\w+|[\w.+-]+@[\w.-]+")
 
@@ -286,22 +286,26 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def replay(trace: Trace, setting: Setting, score: Score) -> None:
-    """Make the calls of a trace again with one setting, and add to its score."""
-    wire, sent = trace.wire, list[Message]()
+class _Provider:
+    """The stand-in: refuses what does not fit, and keeps what came through."""
 
-    def completion(*, messages: list[Message], model: str) -> dict[str, Any]:  # noqa: ARG001 - compacter reads it
-        tokens = -(-trace.weigh(messages) // CHARS_PER_TOKEN)
-        if tokens > trace.window:
-            score.refusals += 1
+    def __init__(self, trace: Trace, score: Score) -> None:
+        self._trace, self._score = trace, score
+        self.sent: list[Message] = []
+
+    def completion(self, *, messages: list[Message], model: str) -> dict[str, Any]:  # noqa: ARG002 - compacter reads it
+        tokens = -(-self._trace.weigh(messages) // CHARS_PER_TOKEN)
+        if tokens > self._trace.window:
+            self._score.refusals += 1
             raise TooLongError(
-                f"This model's maximum context length is {trace.window} tokens. However, your messages resulted in "
-                f"{tokens} tokens."
+                f"This model's maximum context length is {self._trace.window} tokens. However, your messages resulted "
+                f"in {tokens} tokens."
             )
-        sent[:] = messages
+        self.sent = messages
         return {}
 
-    def note(event: Event) -> None:
+    def note(self, event: Event) -> None:
+        score = self._score
         if isinstance(event, CompactionEvent):
             score.folds += 1
             score.tokens += event.input_tokens + event.output_tokens
@@ -309,36 +313,39 @@ def replay(trace: Trace, setting: Setting, score: Score) -> None:
         elif isinstance(event, CompactionFailed):
             score.failures += 1
 
-    call = setting.compacter(note).wrap(completion, wire_format=wire.name)
+
+def replay(trace: Trace, setting: Setting, score: Score) -> None:
+    """Make the calls of a trace again with one setting, and add to its score."""
+    wire, provider = trace.wire, _Provider(trace, score)
+    call = setting.compacter(provider.note).wrap(provider.completion, wire_format=wire.name)
 
     def make(messages: list[Message]) -> None:
-        sent.clear()
+        provider.sent = []
         try:
             call(messages=messages, model="replayed")
         except TooLongError:
             score.lost += 1
         else:
-            score.sizes.append(trace.weigh(sent) / max(1, trace.weigh(messages)))
+            score.sizes.append(trace.weigh(provider.sent) / max(1, trace.weigh(messages)))
+
+    def came_through() -> str:
+        return "\n".join(part.text for at, message in enumerate(provider.sent) for part in wire.parts(message, at))
 
     score.conversations += 1
     cuts = {cut.at: cut for cut in trace.cuts}
     for at in trace.calls:
         make(trace.messages[:at])
         if at in cuts:
-            _hold_against(_text(wire, sent), cuts[at], score)
+            _hold_against(came_through(), cuts[at], score)
     for probe in trace.probes:
         make([*trace.messages, wire.say("user", probe.question)])
         # The question itself stands at the end, and proves nothing.
-        answered = _plain(_text(wire, sent)).replace(_plain(probe.question), " ")
+        answered = _plain(came_through()).replace(_plain(probe.question), " ")
         score.probes.append(all(_plain(answer) in answered for answer in probe.answers))
 
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _text(wire: MessageFormat, messages: Iterable[Message]) -> str:
-    return "\n".join(part.text for at, message in enumerate(messages) for part in wire.parts(message, at))
 
 
 def _hold_against(text: str, cut: Cut, score: Score) -> None:

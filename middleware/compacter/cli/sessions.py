@@ -148,7 +148,7 @@ def _left_branches(lines: list[Line]) -> set[int]:
 
 
 def _claude_line(message: Message, like: Line) -> Line:
-    common = {key: like[key] for key in ("sessionId", "version", "cwd", "gitBranch", "userType") if key in like}
+    common: Line = {key: like[key] for key in ("sessionId", "version", "cwd", "gitBranch", "userType") if key in like}
     return {
         "parentUuid": None,
         "isSidechain": False,
@@ -383,7 +383,7 @@ def opencode(data: object) -> Session | None:
         for message in _opencode_messages(each):
             messages.append(message)
             where[id(message)] = index
-    info = data.get("info") if isinstance(data.get("info"), dict) else {}
+    info = _dict(data.get("info"))
 
     def write(new: Sequence[Message]) -> str:
         said: list[Any] = []
@@ -422,11 +422,11 @@ def _opencode_messages(stored: Line) -> list[Message]:
     for part in parts:
         if part.get("type") != "tool":
             continue
-        state = part.get("state") if isinstance(part.get("state"), dict) else {}
+        state = _dict(part.get("state"))
         function = {"name": part.get("tool"), "arguments": json.dumps(state.get("input") or {})}
         calls.append({"id": part.get("callID"), "type": "function", "function": function})
         output = state.get("output") if state.get("status") == "completed" else state.get("error") or "[interrupted]"
-        if (state.get("time") or {}).get("compacted"):
+        if _dict(state.get("time")).get("compacted"):
             output = "[Old tool result content cleared]"
         results.append(
             {"role": "tool", "tool_call_id": part.get("callID"), "name": part.get("tool"), "content": str(output)}
@@ -435,6 +435,10 @@ def _opencode_messages(stored: Line) -> list[Message]:
         return []
     answer: Line = {"role": "assistant", "content": "\n".join(texts) or None}
     return [answer | ({"tool_calls": calls} if calls else {}), *results]
+
+
+def _dict(value: object) -> Line:
+    return value if isinstance(value, dict) else {}
 
 
 def _opencode_line(message: Message, like: Line) -> Line:
