@@ -154,7 +154,7 @@ def _cards(stories: Sequence[Story]) -> str:
     pays = sorted(fold.pays_after for fold in folds if fold.pays_after is not None)
     unpriced = len(costs) - len(known)
     saves = sum(fold.saves for fold in folds if fold.saves is not None)
-    less = f"; {_usd(saves)} less a call, cached" if saves else ""
+    less = f", {_usd(saves)} at the price of cached ones" if saves else ""
     cards = [
         ("Folds", f"{len(folds):,}", f"{_plural(reused, 'call')} reused one" if reused else ""),
         ("Taken out of requests", f"{saved:,}", "tokens, once for each fold" + less),
