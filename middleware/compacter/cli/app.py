@@ -134,7 +134,7 @@ def watch(
 def evaluate(
     traces: Annotated[list[str], typer.Argument(metavar="TRACES...", help="Files of conversations.")],
     window: Annotated[
-        int | None, typer.Option(min=64, help="Tokens; a third of each conversation if left out.")
+        int | None, typer.Option(min=64, help="Tokens; without it, a third of each conversation.")
     ] = None,
     cuts: Annotated[int, typer.Option(min=1, max=20, help="Places in each conversation to look at.")] = 3,
     ratio: Annotated[list[float] | None, typer.Option(help="Values of compact_ratio; may be repeated.")] = None,

@@ -63,7 +63,10 @@ def _compacted(
         if isinstance(event, CompactionFailed):
             console.print(f"a summary was refused: {event.reason} {event.error}".rstrip(), style="yellow", markup=False)
 
-    compacter = Compacter(summarizer=summarizer if model else "extractive", memory=None, on_event=tell, **given)
+    if model:
+        # Who asks for a model's summary is to know where there is none.
+        given |= {"summarizer": summarizer, "fallback": None}
+    compacter = Compacter(**{"summarizer": "extractive", "memory": None, "on_event": tell, **given})
     with status:
         return compacter.compact(file.messages, model=model, wire_format=file.wire_format, budget=budget)
 

@@ -33,7 +33,7 @@ def run(
     Args:
         paths: Files of conversations.
         grid: The settings.
-        window: In tokens; ``None``: a third of each conversation.
+        window: In tokens; ``None``: for each conversation its system prompt and a third of the rest.
         cuts: Calls of each conversation to look at.
         probes: A file of questions and answers.
         fail_under: The least that the best setting may keep, from 0 to 1.

@@ -179,14 +179,15 @@ def traced(file: Transcript, *, window: int | None, cuts: int, probes: Sequence[
 
     Args:
         file: The conversation.
-        window: In tokens; ``None``: a third of the conversation.
+        window: In tokens; ``None``: the system prompt and a third of the rest.
         cuts: Calls to look at, at most.
         probes: Questions to ask at its end.
     """
     wire = get_format(file.format)
     read = wire.outline(file.messages)
     whole = sum(read.sizes)
-    held = window if window is not None else max(64, whole // CHARS_PER_TOKEN // 3)
+    system = sum(size for size, kind in zip(read.sizes, read.kinds, strict=True) if kind is Kind.SYSTEM)
+    held = window if window is not None else max(64, (system + (whole - system) // 3) // CHARS_PER_TOKEN)
     fits, calls, size = held * CHARS_PER_TOKEN, [], 0
     spoken = (Kind.USER, Kind.RESULT)
     for at, (kind, own) in enumerate(zip(read.kinds, read.sizes, strict=True)):

@@ -22,6 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from compacter.cli.terminal import json_text
 from compacter.messages.format import Message, get_format
 
 Line = dict[str, Any]
@@ -351,19 +352,20 @@ def _relinked(lines: list[Line], form: _Form) -> list[Line]:
     mended: list[Line] = []
     for line in lines:
         key = line.get(form.key)
-        if key is None or form.parent not in line:
+        if not isinstance(key, str) or form.parent not in line:
             mended.append(line)
             continue
         parent = line[form.parent]
         # The first new line has no parent; whatever followed a folded line now follows the one before it.
-        mended.append(line if parent in known else {**line, form.parent: before})
+        stays = isinstance(parent, str) and parent in known
+        mended.append(line if stays else {**line, form.parent: before})
         known.add(key)
         before = key
     return mended
 
 
 def _jsonl(lines: Iterable[Line]) -> Iterable[str]:
-    return (json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+    return (json_text(line) + "\n" for line in lines)
 
 
 # -- opencode ----------------------------------------------------------------------------------------------------
@@ -371,11 +373,9 @@ def _jsonl(lines: Iterable[Line]) -> Iterable[str]:
 
 def opencode(data: object) -> Session | None:
     """The session in an ``opencode export``, or ``None`` where this is none."""
-    stored = data.get("messages") if isinstance(data, dict) else None
-    if not isinstance(data, dict) or not isinstance(stored, list) or not stored:
+    if not isinstance(data, dict) or not _is_opencode(data.get("messages")):
         return None
-    if not all(isinstance(each, dict) and {"info", "parts"} <= each.keys() for each in stored):
-        return None
+    stored = data["messages"]
     start = _opencode_start(stored)
     messages: list[Message] = []
     where: dict[int, int] = {}
@@ -395,9 +395,24 @@ def opencode(data: object) -> Session | None:
             elif index not in done:
                 done.add(index)
                 said.append(stored[index])
-        return json.dumps({**data, "messages": said}, ensure_ascii=False, indent=2) + "\n"
+        return json_text({**data, "messages": said}, indent=2) + "\n"
 
     return Session("opencode", "openai", messages, write, str(info.get("id", "")))
+
+
+def _is_opencode(stored: object) -> bool:
+    """Whether these are messages as opencode stores them."""
+    return (
+        isinstance(stored, list)
+        and bool(stored)
+        and all(
+            isinstance(each, dict)
+            and isinstance(each.get("info"), dict)
+            and isinstance(each.get("parts"), list)
+            and all(isinstance(part, dict) for part in each["parts"])
+            for each in stored
+        )
+    )
 
 
 def _opencode_start(stored: list[Line]) -> int:
@@ -411,7 +426,7 @@ def _opencode_start(stored: list[Line]) -> int:
 
 def _opencode_messages(stored: Line) -> list[Message]:
     """What the model is sent for one stored message: itself, and the results of the tools that it called."""
-    role, parts = stored["info"].get("role"), [part for part in stored["parts"] if isinstance(part, dict)]
+    role, parts = stored["info"].get("role"), stored["parts"]
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text" and not part.get("ignored")]
     texts += [f"[file {part.get('filename', '')}]" for part in parts if part.get("type") == "file"]
     if role == "user":
