@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -151,8 +152,7 @@ def test_a_path_with_brackets_and_backslashes_is_a_path(run: Run, folder: Path, 
 
 def test_serve_says_what_is_missing_or_starts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[dict[str, Any]] = []
-    module = type(sys)("compacter.serve")
-    module.run = lambda **options: started.append(options)  # type: ignore[attr-defined]
+    module = SimpleNamespace(run=lambda **options: started.append(options))
     monkeypatch.setitem(sys.modules, "compacter.serve", module)
     assert run("serve", "--upstream", "http://127.0.0.1:1/v1", "--port", "0", "--dry-run").code == 0
     assert started[0]["upstream"] == ["http://127.0.0.1:1/v1"]

@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import is_
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -60,7 +59,7 @@ async def adrive(flow: Flow[T], performer: Performer) -> T:
     outcome: Any = None
     try:
         while True:
-            step = partial(_step, advance, outcome)
+            step = partial(advanced, advance, outcome)
             ended, found = step() if not performer.large else await performer.io.thread(step)
             if ended:
                 result: T = found
@@ -74,7 +73,7 @@ async def adrive(flow: Flow[T], performer: Performer) -> T:
             flow.close()
 
 
-def _step(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
+def advanced(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
     try:
         return False, advance(outcome)
     except StopIteration as stop:
@@ -125,9 +124,15 @@ class Performer:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Release what this call holds, so that nobody waits for it."""
+        """Release what this call holds, now and what it is granted later, so that nobody waits for it."""
         with self._lock:
-            held, self._held, self._closed = self._held, [], True
+            self._closed = True
+        self.release()
+
+    def release(self) -> None:
+        """Release what this call holds now."""
+        with self._lock:
+            held, self._held = self._held, []
         for release in held:
             self._state.safely("memory", release)
 
@@ -203,9 +208,7 @@ class Performer:
             model = model_of(raw) or (self._model if summarizer is None else None)
         if reply.input_tokens and isinstance(model, str):
             reply = replace(reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw))
-        self._state.totals.count(
-            input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost or 0.0
-        )
+        self._state.totals.count(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)
         return reply
 
     def _summary_call(
@@ -282,9 +285,8 @@ class Performer:
             self._views.append((effect.after, record))
 
     async def _quoted(self, effect: Quote) -> str:
-        view, started = effect.conversation.messages, time.monotonic()
-        same = (record for seen, record in self._views if len(seen) == len(view) and all(map(is_, seen, view)))
-        find = partial(self._state.quotation, effect, next(same, ""))
+        started = time.monotonic()
+        find = partial(self._state.quotation, effect, tuple(self._views))
         found = await self.io.thread(find) if self.large else find()
         if found is None:
             return ""
@@ -365,7 +367,7 @@ class Performer:
         try:
             return await action()
         except Exception as error:  # noqa: BLE001 - nothing that compacter does for itself may raise into a call
-            self._state.complain(f"{what}_failed", error)
+            self._state.log.failed(what, error)
             return otherwise
 
     @contextlib.contextmanager

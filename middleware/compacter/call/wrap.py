@@ -53,7 +53,7 @@ class KeptHistory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class ReadCall:
     """A call's arguments, read."""
 
     request: Request
@@ -80,7 +80,7 @@ class WrappedFunction:
     def synchronous(self) -> Function:
         """A function for a function."""
         function, state, binding = self.function, self.state, self.binding
-        count_call, idle, detect, messages = state.count_call, self._idle(), state.detect, binding.messages
+        count_call, idle, detect, messages = state.count_call, self.idle(), state.detect, binding.messages
         param, shape_of, event_hooks, note = self._param(), streams.shape, state.event_hooks, self._note
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -116,7 +116,7 @@ class WrappedFunction:
     def asynchronous(self) -> Function:
         """A coroutine function for a coroutine function."""
         function, state, binding = self.function, self.state, self.binding
-        count_call, idle, messages, param = state.count_call, self._idle(), binding.messages, self._param()
+        count_call, idle, messages, param = state.count_call, self.idle(), binding.messages, self._param()
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             count_call()
@@ -127,7 +127,7 @@ class WrappedFunction:
 
         return call
 
-    def _idle(self) -> Callable[[], bool]:
+    def idle(self) -> Callable[[], bool]:
         """Whether a call has nothing to do before the wrapped function: no record to look up and no trigger."""
         proactive, memory = self.state.proactive, self.state.memory
         return (lambda: not proactive) if proactive or memory is None else memory.empty
@@ -222,7 +222,7 @@ class WrappedFunction:
         state = self.state
         if refused is None:
             args, kwargs = self.binding.read_once(args, kwargs)
-        read = await self._read_safely(io, args, kwargs)
+        read = await self.read_safely(io, args, kwargs)
         if isinstance(read, str):
             return await self._unchanged(io, args, kwargs, refused, read)
         performer = Performer(
@@ -260,18 +260,18 @@ class WrappedFunction:
         Raises the wrapped function's exception, if that is what is left.
         """
         if performer.raised is None:
-            self.state.complain("compaction_failed", failure)
+            self.state.log.failed("compaction", failure)
             return performer.answered
         theirs, trace = performer.raised
         if failure is not theirs:
-            self.state.complain("compaction_failed", failure)
+            self.state.log.failed("compaction", failure)
             theirs.add_note(f"compacter could not compact: it raised {type(failure).__name__}")
         elif performer.gave_up:
             mark_given_up(theirs)
         # Without the frames of compacter between the caller's line and the wrapped function's.
         raise theirs.with_traceback(trace)
 
-    def _installed(self, read: _Read, raw: Any, request: Request) -> Any:
+    def _installed(self, read: ReadCall, raw: Any, request: Request) -> Any:
         """The reply; a ``History`` that was passed gets what the compactions made of it, once the reply is complete."""
         history = read.history
         if history is None or request.messages is request.original:
@@ -301,7 +301,7 @@ class WrappedFunction:
     async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Tell the hooks when the server has cut the prompt silently; only looked for where somebody listens."""
         tokens, _ = (0, 0) if edited_by_provider(raw) else usage_of(raw)
-        read = await self._read_safely(io, args, kwargs) if tokens else ""
+        read = await self.read_safely(io, args, kwargs) if tokens else ""
         if not isinstance(read, str):
             found = silently_cut(read.request, read.request.size, read.calibration, tokens)
             if found is not None:
@@ -309,18 +309,18 @@ class WrappedFunction:
 
     # -- reading a call ------------------------------------------------------------------------------------------------
 
-    async def _read_safely(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Read | str:
+    async def read_safely(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ReadCall | str:
         """What the flow needs to know of this call; why, in words, when it holds nothing that could be compacted."""
         state = self.state
         large = io.asynchronous and state.safely("reading", lambda: self._is_large(args, kwargs))
 
-        def read() -> _Read | str:
+        def read() -> ReadCall | str:
             found = state.safely("reading", lambda: self._read(args, kwargs, large=bool(large)))
             return "its messages could not be read" if found is None else found
 
         return await io.thread(read) if large else read()
 
-    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> _Read | str:
+    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> ReadCall | str:
         binding, state = self.binding, self.state
         elsewhere = binding.held_elsewhere(kwargs)
         if elsewhere:
@@ -357,7 +357,7 @@ class WrappedFunction:
             archive=history.archive if history is not None else None,
             alternate=state.options.alternate_roles,
         )
-        read = _Read(
+        read = ReadCall(
             request,
             state.scope(called, form, binding.endpoint(kwargs)),
             state.calibration(called),
@@ -388,7 +388,7 @@ class WrappedFunction:
                 tokens = self.state.safely("reading", lambda: 0 if edited_by_provider(raw) else usage_of(raw)[0]) or 0
             self.state.last_reply = tokens, len(given), id(given[-1])
 
-    def _learn_from_last(self, read: _Read) -> None:
+    def _learn_from_last(self, read: ReadCall) -> None:
         """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
         (tokens, count, last), self.state.last_reply = self.state.last_reply, (0, 0, 0)
         request = read.request

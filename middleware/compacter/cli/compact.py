@@ -46,7 +46,7 @@ def run(
 def _compacted(
     console: Console, file: Transcript, model: str | None, budget: int | None, options: dict[str, Any]
 ) -> CompactionResult:
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     status = Status("reading the conversation", console=console)
     asked = 0
 
@@ -63,10 +63,9 @@ def _compacted(
         if isinstance(event, CompactionFailed):
             console.print(f"a summary was refused: {event.reason} {event.error}".rstrip(), style="yellow", markup=False)
 
-    if model:
-        # Who asks for a model's summary is to know where there is none.
-        given |= {"summarizer": summarizer, "fallback": None}
-    compacter = Compacter(**{"summarizer": "extractive", "memory": None, "on_event": tell, **given})
+    # Who asks for a model's summary is to know where there is none.
+    given |= {"summarizer": summarizer, "fallback": None} if model else {"summarizer": "extractive"}
+    compacter = Compacter(memory=None, on_event=tell, **given)
     with status:
         return compacter.compact(file.messages, model=model, wire_format=file.wire_format, budget=budget)
 

@@ -83,8 +83,9 @@ def _probe(line: str) -> tuple[str, Probe] | None:
     if not isinstance(data, dict) or not isinstance(data.get("question"), str):
         return None
     answer = data.get("answer")
-    answers = tuple(answer) if isinstance(answer, list) else (answer,)
-    if not answers or not all(isinstance(each, str) and each.strip() for each in answers):
+    given = answer if isinstance(answer, list) else [answer]
+    answers = tuple(each for each in given if isinstance(each, str) and each.strip())
+    if not answers or len(answers) < len(given):
         return None
     return str(data.get("conversation", "")), Probe(data["question"], answers)
 

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -34,7 +34,7 @@ def remarks() -> Console:
 
 
 @contextmanager
-def leave_cleanly() -> Iterator[None]:
+def leave_cleanly() -> Generator[None]:
     """Turn what a user can cause into one line and an exit code. A fault of the program keeps its traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
