@@ -31,14 +31,14 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 UV := $(BIN)/uv pip install --python $(BIN)/python
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent clean
+.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium clean
 
 test: lint types pytest
 
 demo: $(VENV)/.demo
 	@PYTHONPATH=examples $(BIN)/python -m demo
 
-pytest: $(VENV)/.dev redis
+pytest: $(VENV)/.dev redis chromium
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 # A version counts as present where it runs: a shim on the path may name one that does not.
@@ -114,6 +114,13 @@ redis:
 # The tests of the pass-through that want these skip with a reason where they are not installed.
 node agent:
 	@cd tests/serve/$@ && npm ci --no-audit --no-fund
+
+# The tests of the report want a browser, and skip with a reason where there is none.
+chromium:
+	@if ! command -v chromium chromium-browser google-chrome >/dev/null && command -v apt-get >/dev/null \
+		&& [ "$$(id -u)" = 0 ]; then echo "== installing chromium"; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; } </dev/null >/dev/null \
+		|| echo "   not to be had: the tests that need it will be skipped"; fi
 
 # Every file is held to the versions of dev.txt, so that what is tested is what is run.
 lock: $(VENV)/.uv

@@ -45,6 +45,12 @@ def cost(model: str | None, input_tokens: int, output_tokens: int, reply: object
     return float(read * input_tokens + written * output_tokens)
 
 
+def known() -> int:
+    """How many models litellm's table has a window for; 0 where there is no table."""
+    table = getattr(sys.modules.get("litellm"), "model_cost", None) or _shipped()
+    return sum(1 for name in table if window(name))
+
+
 def prices(model: str | None) -> tuple[float, float | None, float] | None:
     """USD for a token that is read, read from the prompt cache (``None``: not stated), and written; by litellm's table.
 
