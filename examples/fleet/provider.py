@@ -11,6 +11,8 @@ it, in any order:
     event           refuses inside a stream that was opened with HTTP 200
     writer          writes summaries
     slow-2          takes two seconds for an answer
+    broken          answers every request with HTTP 500
+    picky           refuses every request with HTTP 400, whatever its length
 
 An answer repeats every ``mark-...`` of the conversation, so that a reader can tell whose it is.
 """
@@ -118,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
                 Seen(asked.protocol, str(body.get("model")), body, asked.tokens, status, dict(self.headers.items()))
             )
         time.sleep(asked.seconds)
-        inside = "event" in asked.words and body.get("stream") and status == 400 and "pair" not in str(problem)
+        inside = "event" in asked.words and body.get("stream") and status == 400 and asked.tokens > asked.window
         if problem is not None and not inside:
             self._send(status, problem)
         elif body.get("stream"):
@@ -163,12 +165,19 @@ def _read(path: str, body: Json) -> _Asked:
 
 
 def _problem(asked: _Asked) -> tuple[Json | None, int]:
+    if "broken" in asked.words:
+        return _error(asked, "The server had an error.", "server_error"), 500
+    if "picky" in asked.words:
+        return _error(asked, "Invalid value for 'temperature'.", "invalid_request_error"), 400
     orphan = _orphan(asked)
     if orphan:
         return _error(asked, f"tool pair broken: {orphan}", "invalid_request_error"), 400
     if asked.tokens <= asked.window:
         return None, 200
     used, window = asked.tokens, asked.window
+    if "llama" in asked.words and "bare" in asked.words:
+        text = "the request exceeds the available context size. try increasing the context size"
+        return {"error": {"code": 400, "message": text, "type": "invalid_request_error"}}, 400
     if "llama" in asked.words:
         text = f"request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
         error = {

@@ -75,7 +75,12 @@ class SteppedCall(WrappedFunction):
         return await self._sent(kwargs, None)
 
     def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments to send when an attempt failed for another reason than a token limit: the same view."""
+        """The arguments to send when an attempt failed for another reason than a token limit: the same view.
+
+        Raises the provider's own exception once the call is given up: nothing is sent again that was refused.
+        """
+        if self._given_up is not None:
+            raise self._given_up
         return kwargs if self._effect is None else self._replaced(kwargs, self._effect)
 
     async def again(self, kwargs: dict[str, Any], error: Exception, found: TokenLimit) -> dict[str, Any]:
@@ -91,14 +96,16 @@ class SteppedCall(WrappedFunction):
         if self._flow is None:
             read = await self._begun(kwargs)
             if read is None:
+                self._given_up = error
                 raise error
             reply = Reply(token_limit=found, error=error)
             self._flow = recover(self.state.options, read.request, read.calibration, reply)
             sent = await self._sent(kwargs, None)
         else:
             sent = await self._sent(kwargs, Reply(token_limit=found, error=error))
-        if self._given_up is not None or self._effect is None:
-            raise self._given_up or error
+        if self._effect is None:
+            self._given_up = self._given_up or error
+            raise self._given_up
         self.rounds += 1
         return sent
 

@@ -321,14 +321,20 @@ class CompacterPlugin(CustomLogger):
             return None
         return {"x-compacter-rounds": str(call.rounds), "x-compacter-tokens-saved": str(call.tokens_saved)}
 
-    async def async_log_success_event(self, kwargs: dict[str, Any], *_: Any) -> None:
+    async def async_log_success_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any  # noqa: ARG002
+    ) -> None:
         """Let go of a call that has been answered."""
         call = self._call_of(kwargs.get("litellm_params") or {})
         if call is not None:
             call.end()
 
     async def async_post_call_failure_hook(
-        self, request_data: dict[str, Any], *_: Any, **__: Any
+        self,
+        request_data: dict[str, Any],
+        original_exception: Exception,  # noqa: ARG002
+        user_api_key_dict: Any,  # noqa: ARG002
+        traceback_str: str | None = None,  # noqa: ARG002
     ) -> None:
         """Let go of a call that has failed for good."""
         call = self._call_of(request_data)
@@ -394,7 +400,7 @@ class CompacterPlugin(CustomLogger):
     ) -> None:
         planned = await SteppedCall(state, self._binding(call, group, state)).planned(kwargs, found)
         self.metrics.would_fold(group)
-        log.info(
+        log.warning(
             "compacter: dry run: %s refused (limit %s, requested %s); would fold %s of %s messages",
             group, found.limit, found.requested, len(planned.head) if planned else 0, len(kwargs[call.protocol.param]),
         )  # fmt: skip
