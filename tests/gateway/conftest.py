@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from fleet.provider import Provider
-from fleet.proxies import Answer, Proxy, running
+from pretend_fleet.provider import Provider
+from pretend_fleet.proxies import Answer, Proxy, running
 
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(os.environ.get("COMPACTER_PROXY_PYTHON", ROOT / ".venv-proxy" / "bin" / "python"))

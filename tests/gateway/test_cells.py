@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from fleet.provider import Provider
-from fleet.proxies import Proxy
+from pretend_fleet.provider import Provider
+from pretend_fleet.proxies import Proxy
 
 from tests.gateway.conftest import PATHS, Start, config, deployment, new_mark, request, said
 

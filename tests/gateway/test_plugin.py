@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from fleet.provider import Provider, Seen
-from fleet.proxies import Answer, Proxy
+from pretend_fleet.provider import Provider, Seen
+from pretend_fleet.proxies import Answer, Proxy
 
 from tests.gateway.conftest import Json, Start, config, deployment, new_mark, request
 

@@ -11,7 +11,7 @@ import pytest
 
 from compacter.clients.litellm_proxy.settings import Settings
 from compacter.errors import ConfigurationError
-from fleet.provider import Provider
+from pretend_fleet.provider import Provider
 
 from tests.gateway.conftest import ROOT, Start, config, deployment
 
