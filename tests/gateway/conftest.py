@@ -88,15 +88,15 @@ def turns(count: int, mark: str) -> list[tuple[str, str]]:
     """Questions and answers about a house."""
     question = "And for {mark}: what about the roof, the windows and the wall of garden number {n}?"
     answer = "The roof of number {n} is fine, its windows need paint and the wall still stands."
-    return [
-        (" ".join([question.format(mark=mark, n=n)] * 2), " ".join([answer.format(n=n)] * 2)) for n in range(count)
-    ]
+    return [(" ".join([question.format(mark=mark, n=n)] * 2), " ".join([answer.format(n=n)] * 2)) for n in range(count)]
 
 
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
 
 
-def request(protocol: str, model: str, mark: str, *, count: int = 20, stream: bool = False, tools: bool = False) -> Json:
+def request(
+    protocol: str, model: str, mark: str, *, count: int = 20, stream: bool = False, tools: bool = False
+) -> Json:
     """A request whose history is too long for 1,500 tokens; with ``tools`` every other turn calls one."""
     items: list[Json] = []
     for n, (question, answer) in enumerate(turns(count, mark)):
@@ -150,8 +150,8 @@ def said(answer: Answer, *, stream: bool) -> str:
         for choice in event.get("choices") or ():
             delta = choice.get("delta") or {}
             parts.append(delta.get("content") or "")
-            for call in delta.get("tool_calls") or ():
-                parts.append((call["function"].get("name") or "") + (call["function"].get("arguments") or ""))
+            functions = [call["function"] for call in delta.get("tool_calls") or ()]
+            parts.extend((one.get("name") or "") + (one.get("arguments") or "") for one in functions)
         delta, block = event.get("delta"), event.get("content_block") or event.get("item") or {}
         if event.get("type") in {"content_block_start", "response.output_item.added"}:
             parts.append(block.get("name") or "")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-
-from pretend_fleet.provider import Provider
-from pretend_fleet.proxies import Proxy
-
 from tests.gateway.conftest import PATHS, Start, config, deployment, new_mark, request, said
+
+from pretend_fleet.provider import Provider, Seen
+from pretend_fleet.proxies import Proxy
 
 # Names of model groups: a comma in one would mean several models.
 UPSTREAMS = {
@@ -86,7 +85,7 @@ def test_two_refusals_in_a_row_fold_deeper(
     assert [seen.status for seen in _seen(provider, mark)].count(400) >= 2
 
 
-def _seen(provider: Provider, mark: str) -> list[object]:
+def _seen(provider: Provider, mark: str) -> list[Seen]:
     return [seen for seen in list(provider.seen) if mark in str(seen.body) and "writer" not in seen.model]
 
 

@@ -7,11 +7,10 @@ import threading
 import time
 
 import pytest
+from tests.gateway.conftest import Json, Start, config, deployment, new_mark, request
 
 from pretend_fleet.provider import Provider, Seen
 from pretend_fleet.proxies import Answer, Proxy
-
-from tests.gateway.conftest import Json, Start, config, deployment, new_mark, request
 
 CHAT = "/v1/chat/completions"
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.gateway.conftest import ROOT, Start, config, deployment
 
 from compacter.clients.litellm_proxy.settings import Settings
 from compacter.errors import ConfigurationError
 from pretend_fleet.provider import Provider
-
-from tests.gateway.conftest import ROOT, Start, config, deployment
 
 HERE = "callback_settings.compacter"
 
@@ -44,13 +43,15 @@ def test_what_is_wrong_is_named_with_its_place(given: Any, said: str) -> None:
 
 
 def test_the_more_specific_setting_wins() -> None:
-    settings = Settings({
-        "compact_ratio": 0.1,
-        "max_retries": 7,
-        "model_groups": {"small": {"compact_ratio": 0.2}},
-        "teams": {"blue": {"compact_ratio": 0.3}},
-        "keys": {"anna": {"compact_ratio": 0.4, "enabled": False}},
-    })
+    settings = Settings(
+        {
+            "compact_ratio": 0.1,
+            "max_retries": 7,
+            "model_groups": {"small": {"compact_ratio": 0.2}},
+            "teams": {"blue": {"compact_ratio": 0.3}},
+            "keys": {"anna": {"compact_ratio": 0.4, "enabled": False}},
+        }
+    )
     ratios = [
         settings.of("other", (None,), (None,))[1].options.compact_ratio,
         settings.of("small", (None,), (None,))[1].options.compact_ratio,

@@ -14,15 +14,18 @@ from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC
 from compacter.call.perform import Performer, advanced
 from compacter.call.recover import Completed, calibrate, job_of, recover
-from compacter.call.request import usage_of
+from compacter.call.request import usage_of, weight
 from compacter.call.state import State
 from compacter.call.trigger import complete
-from compacter.call.wrap import WrappedFunction, ReadCall
+from compacter.call.wrap import ReadCall, WrappedFunction
 from compacter.compaction.plan import plan
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import Call, Effect, Flow, Reply
 from compacter.errors import CompactionError
 from compacter.overflow import TokenLimit
+
+_SMALL = 0.5
+"""Share of the window up to which a history surely fits, by a quick estimate."""
 
 
 class SteppedCall(WrappedFunction):
@@ -65,7 +68,7 @@ class SteppedCall(WrappedFunction):
         Nothing is read where no record is kept and there is no trigger. Raises nothing of compacter's own.
         """
         self.state.count_call()
-        if self.idle()():
+        if self.idle()() or self._surely_fits(kwargs):
             return kwargs
         read = await self._begun(kwargs)
         if read is None:
@@ -104,7 +107,8 @@ class SteppedCall(WrappedFunction):
         else:
             sent = await self._sent(kwargs, Reply(token_limit=found, error=error))
         if self._effect is None:
-            self._given_up = self._given_up or error
+            given_up: Exception | None = self._given_up
+            self._given_up = given_up or error
             raise self._given_up
         self.rounds += 1
         return sent
@@ -130,6 +134,20 @@ class SteppedCall(WrappedFunction):
             flow.close()
         if self._performer is not None:
             self._performer.close()
+
+    def _surely_fits(self, kwargs: dict[str, Any]) -> bool:
+        """Whether the whole history is far below the known window: then no record is looked for, whatever it is.
+
+        Where that guess is wrong, the provider refuses, and what was folded before is found then.
+        """
+        messages, calibration = (
+            kwargs.get(self.binding.messages_param),
+            self.state.calibration(self.binding.model((), kwargs)),
+        )
+        if self.state.proactive or not calibration.window or not isinstance(messages, list):
+            return False
+        enough = int(calibration.window * calibration.chars_per_token * _SMALL)
+        return weight(messages, enough) < enough
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -75,6 +75,7 @@ async def adrive(flow: Flow[T], performer: Performer) -> T:
 
 
 def advanced(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
+    """Carry a flow on by one effect: whether it has ended, and its result or the effect."""
     try:
         return False, advance(outcome)
     except StopIteration as stop:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from litellm.integrations.custom_logger import CustomLogger
@@ -19,7 +20,7 @@ class Recorder(CustomLogger):
             "tags": logged.get("request_tags"),
             "tokens": logged.get("total_tokens"),
         }
-        with open(os.environ["GATEWAY_RECORD"], "a") as file:
+        with Path(os.environ["GATEWAY_RECORD"]).open("a") as file:  # noqa: ASYNC230 - a line
             file.write(json.dumps(line) + "\n")
 
 

@@ -70,9 +70,10 @@ class Settings:
         self.memory_settings, self.memory = _memory(f"{_PATH}.memory", memory)
         self._top = top
         self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, State]] = {}
-        for_check = [((), self._top), *(((kind, name), table) for kind in _BY for name, table in self._by[kind].items())]
-        for place, table in for_check:
-            self._made(".".join((_PATH, *place)), {**self._top, **table})
+        self._made(_PATH, self._top)
+        for kind in _BY:
+            for name, table in self._by[kind].items():
+                self._made(f"{_PATH}.{kind}.{name}", {**self._top, **table})
 
     def of(self, group: str, team: tuple[str | None, ...], key: tuple[str | None, ...]) -> tuple[Switches, State]:
         """Switches and state for a call.
