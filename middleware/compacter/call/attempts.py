@@ -140,10 +140,8 @@ class SteppedCall(WrappedFunction):
 
         Where that guess is wrong, the provider refuses, and what was folded before is found then.
         """
-        messages, calibration = (
-            kwargs.get(self.binding.messages_param),
-            self.state.calibration(self.binding.model((), kwargs)),
-        )
+        messages = kwargs.get(self.binding.messages_param)
+        calibration = self.state.calibration(self.binding.model((), kwargs))
         if self.state.proactive or not calibration.window or not isinstance(messages, list):
             return False
         enough = int(calibration.window * calibration.chars_per_token * _SMALL)
@@ -171,7 +169,7 @@ class SteppedCall(WrappedFunction):
             self._effect = await self._advanced(outcome)
         finally:
             # The right to fold this head is given back as soon as the record is kept: the attempt itself may last.
-            self._performer.release()
+            self._performer.close(for_good=False)
         if self._effect is None:
             return kwargs
         request, effect = read.request, self._effect

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from compacter.call.state import State
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
+from compacter.memory.base import DEADLINE
 from compacter.options import Options, validated
 
 _PATH = "callback_settings.compacter"
@@ -49,6 +50,8 @@ class MemorySettings(BaseModel):
     """Seconds after which a record that nobody used is forgotten."""
     namespace: str = Field(default="compacter", min_length=1)
     """Text that all keys in Redis begin with."""
+    deadline: float = Field(default=DEADLINE, gt=0)
+    """Seconds that one operation of Redis may take; a call then goes on without the memory."""
     share: Literal["key", "team"] = "key"
     """Who may be served one another's records: calls of one key, or of one team."""
 
@@ -152,7 +155,9 @@ def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
         raise ConfigurationError(f"{path} takes redis or sqlite, not both")
     try:
         if settings.redis is not None:
-            return settings, RedisMemory(settings.redis, ttl=settings.ttl, namespace=settings.namespace)
+            return settings, RedisMemory(
+                settings.redis, ttl=settings.ttl, namespace=settings.namespace, deadline=settings.deadline
+            )
         if settings.sqlite is not None:
             return settings, SQLiteMemory(settings.sqlite)
     except (ConfigurationError, ImportError) as error:
