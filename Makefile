@@ -9,6 +9,9 @@
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
 #   make wheel       build the distribution into dist/   make clean    remove what the above made
 #   make node agent  install what two tests of the pass-through want: OpenAI's SDK for Node, and an agent (400 MB)
+
+#   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
+#   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
 # PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests.
@@ -31,7 +34,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 UV := $(BIN)/uv pip install --python $(BIN)/python
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium clean
+.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium gateway fleet fleet-bench clean
 
 test: lint types pytest
 
@@ -64,7 +67,7 @@ types: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@for program in benchmarks/*.py; do \
-		case $$program in */_*) continue;; esac; \
+		case $$program in */_*|*/fleet.py) continue;; esac; \
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program; done
 
 coverage: $(VENV)/.dev
@@ -79,6 +82,21 @@ mutants: $(VENV)/.dev $(VENV)-mutants/.done
 $(VENV)-mutants/.done: requirements/mutants.txt
 	@$(PYTHON) -m venv $(VENV)-mutants
 	@$(BIN)/uv pip install --python $(VENV)-mutants/bin/python --require-hashes -r requirements/mutants.txt
+	@touch $@
+
+# The LiteLLM proxy and what it brings (about 800 MB) stay out of the environment of the other tests.
+gateway: $(VENV)/.dev $(VENV)-proxy/.done redis
+	COMPACTER_PROXY_PYTHON=$(VENV)-proxy/bin/python $(BIN)/python -m pytest tests/gateway $(PYTEST_ARGS)
+
+fleet: $(VENV)-proxy/.done redis
+	@PYTHONPATH=middleware:examples $(VENV)-proxy/bin/python examples/fleet/demo.py
+
+fleet-bench: $(VENV)-proxy/.done redis
+	@PYTHONPATH=middleware:examples $(VENV)-proxy/bin/python benchmarks/fleet.py --python $(VENV)-proxy/bin/python
+
+$(VENV)-proxy/.done: $(VENV)/.uv requirements/proxy.txt
+	@$(PYTHON) -m venv $(VENV)-proxy
+	@$(BIN)/uv pip install --python $(VENV)-proxy/bin/python --require-hashes -r requirements/proxy.txt
 	@touch $@
 
 wheel: $(VENV)/.dev
@@ -127,6 +145,7 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) --all-extras pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml --output-file requirements/base.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
+	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt

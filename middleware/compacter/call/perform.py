@@ -124,16 +124,10 @@ class Performer:
         self._closed = False
         self._lock = threading.Lock()
 
-    def close(self) -> None:
-        """Release what this call holds, now and what it is granted later, so that no other call waits for it."""
+    def close(self, *, for_good: bool = True) -> None:
+        """Release what this call holds, so that nobody waits for it; ``for_good``: also what it is granted later."""
         with self._lock:
-            self._closed = True
-        self.release()
-
-    def release(self) -> None:
-        """Release what this call holds now."""
-        with self._lock:
-            held, self._held = self._held, []
+            held, self._held, self._closed = self._held, [], self._closed or for_good
         for release in held:
             self._state.safely("memory", release)
 

@@ -127,10 +127,10 @@ def pinned(
 
 def is_large(messages: Sequence[Message]) -> bool:
     """Whether an event loop should not wait for what is worked out about these messages. A quick estimate."""
-    return _weight(list(messages), _LARGE) >= _LARGE
+    return weight(list(messages), _LARGE) >= _LARGE
 
 
-def _weight(value: Any, enough: int, depth: int = 6) -> int:
+def weight(value: Any, enough: int, depth: int = 6) -> int:
     """Characters of the texts in a value, counted up to ``enough``."""
     if isinstance(value, str):
         return len(value)
@@ -139,7 +139,7 @@ def _weight(value: Any, enough: int, depth: int = 6) -> int:
         inner = getattr(value, "__dict__", {}).values()
     total = 0
     for one in inner if depth else ():
-        total += _weight(one, enough - total, depth - 1)
+        total += weight(one, enough - total, depth - 1)
         if total >= enough:
             break
     return total
