@@ -288,8 +288,7 @@ class Options(BaseModel):
             if name == "memory" and type(value) is InProcessMemory:
                 continue
             if value != (detect_token_limit if name == "detect" else getattr(usual, name)):
-                function = getattr(value, "__qualname__", None)
-                shown.append(f"{name}={function or repr(value)}")
+                shown.append(f"{name}={_shown(value)}")
         return ", ".join(shown)
 
     def replaced(self, options: Mapping[str, object]) -> Options:
@@ -341,6 +340,12 @@ _PROCESS = secrets.token_hex(8)
 _COUNTER = itertools.count()
 _TOKENS: dict[int, tuple[weakref.ref[Any], str]] = {}
 _LOCK = Lock()
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(map(_shown, value))}]"
+    return getattr(value, "__qualname__", None) or repr(value)
 
 
 def _known_as(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -73,6 +74,11 @@ class RedisMemory(BaseMemory, ForkAware):
 
     def __repr__(self) -> str:
         return f"RedisMemory(ttl={self.ttl}, namespace={self.namespace!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Copied or pickled, it uses the same server by connections of its own.
+        made = partial(type(self), deadline=self.deadline)
+        return made, (self._url if self._url is not None else self._client, self.ttl, self.namespace)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these ``keys``; what was altered since it was saved is left out."""

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Generator, Sequence
+from functools import partial
 from pathlib import Path
 
 from compacter.errors import ConfigurationError
@@ -90,6 +91,10 @@ class SQLiteMemory(BaseMemory):
 
     def __repr__(self) -> str:
         return f"SQLiteMemory({self.path!r}, max_entries={self.max_entries}, ttl={self.ttl})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Copied or pickled, it uses the same file by connections of its own.
+        return partial(type(self), deadline=self.deadline), (self.path, self.max_entries, self.ttl)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these ``keys``; what was altered since it was saved is left out."""
