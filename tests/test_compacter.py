@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import json
 import os
@@ -227,6 +228,98 @@ class TestFromEnvironment:
             Compacter.from_env({variable: value})
 
 
+class TestOptionsOfOneCall:
+    def test_they_hold_for_that_call_alone(self) -> None:
+        model = ScriptedModel(window=300)
+        compacter = Compacter(summarizer="extractive", memory=None, on_compaction=note)
+        completion: Any = compacter.wrap(model.completion)
+        told.clear()
+        for options in ({"strategy": Truncate()}, {}, {"summarizer": lambda messages: "Many harbours were spoken of."}):
+            completion("m", TALK, compacter_options=options)
+        assert [event.strategy for event in told] == ["truncate", "summarize", "summarize"]
+        assert [event.summarizer_calls for event in told] == [0, 0, 1]
+        assert (compacter.totals.calls, compacter.totals.rounds) == (3, 3)
+
+    def test_the_memory_is_shared(self) -> None:
+        model = ScriptedModel(window=300)
+        completion: Any = Compacter(summarizer="extractive").wrap(model.completion)
+        completion("m", TALK, compacter_options={"max_retries": 2})
+        completion("m", TALK)
+        assert model.rejected == 1
+
+    async def test_in_async_programs_and_streams_too(self) -> None:
+        model = ScriptedModel(window=300)
+        compacter = Compacter(max_retries=0)
+        completion: Any = compacter.wrap(model.acompletion)
+        options = {"max_retries": 3, "summarizer": "extractive"}
+        assert (await completion("m", TALK, compacter_options=options))["choices"]
+        stream = await completion("m", [*TALK, TALK[0]], stream=True, compacter_options=options)
+        assert [chunk async for chunk in stream]
+
+    def test_generators_get_none_of_them(self) -> None:
+        model = ScriptedModel(window=300)
+
+        def chunks(messages: list[Any]) -> Any:
+            yield from model.completion("m", messages, stream=True)
+
+        call: Any = Compacter(max_retries=0).wrap(chunks)
+        assert list(call(TALK, compacter_options={"max_retries": 1, "summarizer": "extractive"}))
+
+    @pytest.mark.parametrize("options", [{"compact_rato": 0.5}, {"compact_ratio": 7}, 3])
+    def test_what_is_no_option_is_an_error(self, options: Any) -> None:
+        completion: Any = Compacter().wrap(ScriptedModel().completion)
+        with pytest.raises(ConfigurationError, match=r"compact_ratio|compacter_options"):
+            completion("m", TALK, compacter_options=options)
+
+    def test_no_client_ever_sees_them(self) -> None:
+        anthropic = pytest.importorskip("anthropic")
+        client = Compacter().wrap(anthropic.Anthropic(api_key="none", base_url="http://127.0.0.1:9", max_retries=0))
+        options: Any = {"compacter_options": {"max_retries": 1}, "model": "m", "max_tokens": 5, "messages": TALK[:1]}
+        with pytest.raises(anthropic.APIConnectionError):
+            client.messages.create(**options)
+        with pytest.raises(anthropic.APIConnectionError), client.messages.stream(**options):
+            pass
+
+
+class TestWrappedTwice:
+    def test_the_same_compacter_says_so_and_leaves_it(self, caplog: pytest.LogCaptureFixture) -> None:
+        compacter = Compacter()
+        once = compacter.wrap(ScriptedModel().completion)
+        assert compacter.wrap(once) is once
+        assert "ScriptedModel.completion is wrapped already, and is left as it is" in caplog.text
+
+    def test_another_one_says_so(self, caplog: pytest.LogCaptureFixture) -> None:
+        once = Compacter().wrap(ScriptedModel().completion)
+        assert Compacter().wrap(once) is not once
+        assert "compacted by two Compacters" in caplog.text
+
+    def test_clients_and_their_methods_too(self, caplog: pytest.LogCaptureFixture) -> None:
+        openai = pytest.importorskip("openai")
+        compacter = Compacter()
+        client = compacter.wrap(openai.OpenAI(api_key="none"))
+        assert compacter.wrap(client) is client
+        compacter.wrap(client.chat.completions.create)
+        assert len(caplog.records) == 2
+        copy.deepcopy(vars(client)["__compacter__"])
+
+    def test_what_is_made_of_a_wrapped_client_is_no_second_time(self, caplog: pytest.LogCaptureFixture) -> None:
+        openai = pytest.importorskip("openai")
+        Compacter().wrap(openai.OpenAI(api_key="none")).with_options(timeout=3)
+        assert not caplog.records
+
+    def test_a_decorator_around_a_wrapped_function_hides_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
+        compacter = Compacter()
+        once = compacter.wrap(ScriptedModel().completion)
+
+        @functools.wraps(once)
+        def logged(*args: Any, **kwargs: Any) -> Any:
+            return once(*args, **kwargs)
+
+        assert compacter.wrap(logged) is logged
+        assert compacter.wrap(functools.partial(once, "m")).func is once
+        assert len(caplog.records) == 2
+
+
 class TestPresets:
     @pytest.mark.parametrize("preset", [Compacter.for_agents, Compacter.for_chat, Compacter.frugal])
     def test_each_works_and_can_be_changed(self, preset: Any) -> None:
@@ -284,7 +377,7 @@ class TestHistories:
         assert longer.pins == (*history.pins, False, False)
         assert len(history + history) == 2 * len(history)
         assert sum((history + history).pins) == 2
-        assert list(TALK[:2] + history) == [*TALK[:2], *history]  # type: ignore[operator]
+        assert list(TALK[:2] + history) == [*TALK[:2], *history]
         assert len(longer) - len(history) == 2
 
     def test_plus_takes_lists_only(self) -> None:
@@ -303,7 +396,7 @@ class TestHistories:
             lambda: history.extend([TALK[0], thing]),
             lambda: history.__setitem__(0, thing),
             lambda: history.__setitem__(slice(0, 1), [thing]),
-            lambda: history + [thing],
+            lambda: history.__add__([thing]),
             lambda: History([thing]),
         ):
             with pytest.raises(ConfigurationError, match="is no message"):
@@ -326,12 +419,12 @@ class TestWithoutLitellm:
     ABSENT = "import sys; sys.modules['litellm'] = None\n"
 
     def test_calls_are_recovered(self, root: Path) -> None:
-        program = f"{self.ABSENT}{TALKING}" + (
+        program = (
             "compacter = Compacter(trigger_tokens=0.8)\n"
             "print(compacter.wrap(ScriptedModel(window=300, replies='Harbours.').completion)('gpt-4o', talk))\n"
             "print(compacter.totals.rounds, compacter.totals.failures)\n"
         )
-        done = run(program, root)
+        done = run(f"{self.ABSENT}{TALKING}{program}", root)
         assert done.stdout.splitlines()[-1] == "1 0", done.stderr
 
     @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from compacter.memory.base import InProcessMemory, MemoryUnavailable
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
-    from compacter.overflow import TokenLimit, detect_token_limit
     from compacter.messages.format import UnknownFormatError
+    from compacter.overflow import TokenLimit, detect_token_limit
     from compacter.recall.index import SearchUnavailableError
     from compacter.recall.passages import Passage, Quotes
 

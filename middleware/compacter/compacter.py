@@ -109,18 +109,18 @@ class Compacter:
         """For programs that call tools in a loop; ``options`` go before what is chosen here.
 
         Old tool results are cleared before anything is summarised, and a call is compacted at 80 % of a known window,
-        before the provider refuses it. [PRESET:agents]
+        before the provider refuses it.
         """
         return cls(**{**PRESETS["agents"], **options})
 
     @classmethod
     def for_chat(cls, **options: Unpack[CompacterOptions]) -> Self:
-        """For conversations with people; ``options`` go before what is chosen here. [PRESET:chat]"""
+        """For conversations with people; ``options`` go before what is chosen here."""
         return cls(**{**PRESETS["chat"], **options})
 
     @classmethod
     def frugal(cls, **options: Unpack[CompacterOptions]) -> Self:
-        """For the least money: no model writes summaries; ``options`` go before what is chosen here. [PRESET:frugal]"""
+        """For the least money: no model writes summaries; ``options`` go before what is chosen here."""
         return cls(**{**PRESETS["frugal"], **options})
 
     @classmethod

@@ -61,7 +61,7 @@ def _import_quietly() -> None:
 
 
 def _imported() -> Any:
-    """litellm. Imported by compacter first, it does not print its banner to standard output on each refusal."""
+    """The package litellm. Where compacter is the first to import it, it does not print its banner to standard output on each refusal."""
     ours = "litellm" not in sys.modules
     import litellm
 
