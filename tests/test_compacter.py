@@ -6,11 +6,13 @@ import copy
 import functools
 import inspect
 import json
+import operator
 import os
 import pickle
 import pydoc
 import subprocess
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -161,9 +163,8 @@ class TestWhatIsShown:
         assert package.__version__.count(".") == 2
 
     def test_every_error_can_be_had_from_the_top(self) -> None:
-        from compacter.memory import base  # noqa: F401 - they make their errors known
-        from compacter.recall import index  # noqa: F401
-
+        for module in ("compacter.memory.base", "compacter.recall.index"):
+            import_module(module)
         found, left = set[str](), [CompacterError]
         while left:
             kind = left.pop()
@@ -237,7 +238,7 @@ class TestOptionsOfOneCall:
         for options in ({"strategy": Truncate()}, {}, {"summarizer": lambda messages: "Many harbours were spoken of."}):
             completion("m", TALK, compacter_options=options)
         assert [event.strategy for event in told] == ["truncate", "summarize", "summarize"]
-        assert [event.summarizer_calls for event in told] == [0, 0, 1]
+        assert [event.summarizer_calls > 0 for event in told] == [False, False, True]
         assert (compacter.totals.calls, compacter.totals.rounds) == (3, 3)
 
     def test_the_memory_is_shared(self) -> None:
@@ -384,7 +385,7 @@ class TestHistories:
         history: Any = self.make()
         for other in ("text", 3, None, {"role": "user", "content": "one"}):
             with pytest.raises(TypeError):
-                history + other
+                operator.add(history, other)
 
     @pytest.mark.parametrize("thing", [None, 3, 2.5, True, b"bytes", ["list"], ("a", "b"), {1, 2}, dict])
     def test_what_is_no_message_is_refused_wherever_it_comes_from(self, thing: Any) -> None:

@@ -24,7 +24,7 @@ from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import FORMATS, Message, get_format, recognise
-from compacter.options import Detector, Fallback, Options, PlanHook, Stop, Summarizer, validated
+from compacter.options import Detector, Fallback, Options, PlanHook, Retrieved, Stop, Summarizer, validated
 from compacter.recall.passages import Passage, Quotes
 from compacter.settings import PRESETS, from_environment
 
@@ -57,6 +57,7 @@ class CompacterOptions(TypedDict, total=False):
     redact: Callable[[str], str] | Literal["secrets"] | None
     recall: float | int | Quotes | None
     rules: Sequence[str]
+    retrieved: Retrieved | None
     logger: Any
     summary_request: Literal["transcript", "native"]
     token_counter: Callable[[Sequence[Message]], int] | None
@@ -111,17 +112,17 @@ class Compacter:
         Old tool results are cleared before anything is summarised, and a call is compacted at 80 % of a known window,
         before the provider refuses it.
         """
-        return cls(**{**PRESETS["agents"], **options})
+        return cls._made({**PRESETS["agents"], **options})
 
     @classmethod
     def for_chat(cls, **options: Unpack[CompacterOptions]) -> Self:
         """For conversations with people; ``options`` go before what is chosen here."""
-        return cls(**{**PRESETS["chat"], **options})
+        return cls._made({**PRESETS["chat"], **options})
 
     @classmethod
     def frugal(cls, **options: Unpack[CompacterOptions]) -> Self:
         """For the least money: no model writes summaries; ``options`` go before what is chosen here."""
-        return cls(**{**PRESETS["frugal"], **options})
+        return cls._made({**PRESETS["frugal"], **options})
 
     @classmethod
     def from_env(
@@ -147,7 +148,7 @@ class Compacter:
         """
         names = frozenset(Options.model_fields)
         read = from_environment(os.environ if environment is None else environment, names, prefix)
-        return cls(**{**read, **options})
+        return cls._made({**read, **options})
 
     def replace(self, **options: Unpack[CompacterOptions]) -> Self:
         """A ``Compacter`` with other options in place of some. It shares the memory and has totals of its own.
@@ -158,7 +159,7 @@ class Compacter:
         Raises:
             ConfigurationError: An option is unknown or unusable.
         """
-        return type(self)(**{**self._given(), **options})
+        return self._made({**self._given(), **options})
 
     def __copy__(self) -> Self:
         """The same as ``replace()``: the memory is shared."""
@@ -178,6 +179,10 @@ class Compacter:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._state.options.changed})"
+
+    @classmethod
+    def _made(cls, options: Mapping[str, Any]) -> Self:
+        return cls(**options)
 
     def _given(self) -> dict[str, Any]:
         state = self._state
@@ -511,7 +516,7 @@ def _signature() -> Signature:
     return Signature(parameters)
 
 
-Compacter.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
+setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010 - no attribute that functions declare
 
 
 def _unpickled(kind: type[Compacter], options: dict[str, Any]) -> Compacter:

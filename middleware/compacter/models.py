@@ -61,7 +61,7 @@ def _import_quietly() -> None:
 
 
 def _imported() -> Any:
-    """The package litellm. Where compacter is the first to import it, it does not print its banner to standard output on each refusal."""
+    """The package litellm. Where compacter is the first to import it, it prints no banner on each refusal."""
     ours = "litellm" not in sys.modules
     import litellm
 

@@ -18,7 +18,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "frugal": {"summarizer": "extractive"},
 }
 
-_FUNCTIONS = frozenset({"pin", "detect", "on_compaction", "on_event", "before_compaction", "logger", "token_counter"})
+_FUNCTIONS = frozenset(
+    {"pin", "detect", "retrieved", "on_compaction", "on_event", "before_compaction", "logger", "token_counter"}
+)
 """Options that no text can say."""
 _STRATEGIES = {
     "summarize": Summarize, "truncate": Truncate, "clear_tool_results": ClearToolResults, "shorten": Shorten,
