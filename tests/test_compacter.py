@@ -439,6 +439,18 @@ class TestWithoutLitellm:
         assert "pip install litellm" in done.stderr
 
 
+class TestLitellmsBanner:
+    def test_is_not_printed_by_a_wrapped_function(
+        self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        litellm = pytest.importorskip("litellm")
+        monkeypatch.setattr(litellm, "suppress_debug_info", False)
+        completion = Compacter().wrap(litellm.completion)
+        with pytest.raises(litellm.exceptions.InternalServerError):
+            completion("openai/m", TALK, api_key="none", api_base="http://127.0.0.1:9", max_retries=0)
+        assert capfd.readouterr().out == ""
+
+
 class TestLitellmIsImported:
     def test_in_a_thread_as_soon_as_a_model_is_named(self, root: Path) -> None:
         program = (

@@ -55,6 +55,16 @@ def prepare(model: str) -> str:
     return f"summarizer={model!r} is no model that litellm knows; {hint}?"
 
 
+def without_banner() -> None:
+    """Have litellm, which a program wraps, print no banner to standard output on each refusal.
+
+    Its own Router sets the same switch: https://github.com/BerriAI/litellm/issues/5942.
+    """
+    loaded = sys.modules.get("litellm")
+    if loaded is not None:
+        loaded.suppress_debug_info = True  # type: ignore[attr-defined]
+
+
 def _import_quietly() -> None:
     with suppress(Exception):  # Whoever needs it will see.
         _imported()
