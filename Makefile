@@ -8,6 +8,7 @@
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
 #   make wheel       build the distribution into dist/   make clean    remove what the above made
+#   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
 # PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests.
@@ -30,7 +31,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 UV := $(BIN)/uv pip install --python $(BIN)/python
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis clean
+.PHONY: frameworks test test-all pytest lint format types bench coverage demo wheel lock mutants redis clean
 
 test: lint types pytest
 
@@ -80,6 +81,21 @@ $(VENV)-mutants/.done: requirements/mutants.txt
 	@$(BIN)/uv pip install --python $(VENV)-mutants/bin/python --require-hashes -r requirements/mutants.txt
 	@touch $@
 
+# Each framework has an environment of its own, as their requirements exclude each other.
+FRAMEWORKS ?= $(patsubst requirements/frameworks/%.txt,%,$(wildcard requirements/frameworks/*.txt))
+frameworks: $(FRAMEWORKS:%=$(VENV)-frameworks/%/.done)
+	@failed=; for name in $(FRAMEWORKS); do \
+		echo "== $$name"; $(VENV)-frameworks/$$name/bin/python -m pytest -q --confcutdir=tests/frameworks \
+			-o addopts=--import-mode=importlib -o filterwarnings=default -W ignore \
+			tests/frameworks/test_$${name//-/_}.py $(PYTEST_ARGS) || failed="$$failed $$name"; done; \
+	test -z "$$failed" || { echo "make: failed:$$failed" >&2; exit 1; }
+
+$(VENV)-frameworks/%/.done: requirements/frameworks/%.txt | $(VENV)/.uv
+	@echo "== installing $*"
+	@$(PYTHON) -m venv $(VENV)-frameworks/$*
+	@$(BIN)/uv pip install --quiet --python $(VENV)-frameworks/$*/bin/python -r $<
+	@touch $@
+
 wheel: $(VENV)/.dev
 	$(BIN)/uv build --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
 
@@ -117,6 +133,8 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
+	@for name in $(FRAMEWORKS); do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header \
+		--no-annotate requirements/frameworks/$$name.in --output-file requirements/frameworks/$$name.txt; done
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
 
 clean:
