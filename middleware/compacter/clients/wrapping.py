@@ -26,7 +26,8 @@ T = TypeVar("T")
 SUPPORTED = (
     "clients: openai (OpenAI, AzureOpenAI and their async forms), anthropic (Anthropic, AnthropicBedrock, "
     "AnthropicVertex and their async forms), google.genai.Client and its aio, boto3's bedrock-runtime, "
-    "litellm.Router; and functions, sync, async or streaming, litellm's among them: plain functions, bound methods, "
+    "litellm.Router; models of LangChain, LlamaIndex, DSPy, smolagents, Haystack, AutoGen, Agent Framework, CrewAI and "
+    "instructor; and functions, sync, async or streaming, litellm's among them: plain functions, bound methods, "
     "functools.partial and callable objects whose messages argument is called messages, input or contents. "
     'Another argument: wrap(function, messages_param="history"). Where the wire format cannot be recognised: '
     f"wrap(function, wire_format=...), one of {', '.join(map(repr, FORMATS))}"
@@ -114,6 +115,7 @@ _FRAMEWORKS = {
     ("dspy.clients.base_lm", "BaseLM"): "dspy",
     ("smolagents.models", "Model"): "smolagents",
     ("autogen_core.models._model_client", "ChatCompletionClient"): "autogen",
+    ("agent_framework._clients", "BaseChatClient"): "agent_framework",
     ("crewai.llms.base_llm", "BaseLLM"): "crewai",
 }
 """A framework's base class of models -> its adapter in ``compacter.clients``, imported where it is needed."""
@@ -146,6 +148,9 @@ def _framework_adapter(name: str) -> Callable[[State, Any], Any]:
     from compacter.clients.own_types import wrap_model
 
     adapter = import_module(f"compacter.clients.{name}")
+    if hasattr(adapter, "wrap_client"):
+        wrap_client: Callable[[State, Any], Any] = adapter.wrap_client
+        return wrap_client
     return lambda state, model: wrap_model(state, model, adapter.adapter_of)
 
 
