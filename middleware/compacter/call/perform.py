@@ -23,7 +23,7 @@ from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
 from compacter.events import CompactionEvent, CompactionStarted, Event, PassagesRecalled, RetriesExhausted
 from compacter.memory.base import BaseMemory
-from compacter.memory.match import View
+from compacter.memory.match import Thread, View
 from compacter.memory.record import flight_key
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
 from compacter.messages.fields import word
@@ -125,16 +125,10 @@ class Performer:
         self._closed = False
         self._lock = threading.Lock()
 
-    def close(self) -> None:
-        """Release what this call holds, now and what it is granted later, so that no other call waits for it."""
+    def close(self, *, for_good: bool = True) -> None:
+        """Release what this call holds, so that nobody waits for it; ``for_good``: also what it is granted later."""
         with self._lock:
-            self._closed = True
-        self.release()
-
-    def release(self) -> None:
-        """Release what this call holds now."""
-        with self._lock:
-            held, self._held = self._held, []
+            held, self._held, self._closed = self._held, [], self._closed or for_good
         for release in held:
             self._state.safely("memory", release)
 
@@ -266,7 +260,8 @@ class Performer:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None:
             return None
-        view = await self._use(memory, lambda: matcher.view(self._scope, self._format, effect.messages))
+        asked = self._scope, self._format, effect.messages
+        view = await self._use(memory, lambda: matcher.view(*asked), lambda thread: matcher.aview(*asked, thread))
         if view is not None:
             self._views.append((view, view.record))
         return view
@@ -275,8 +270,9 @@ class Performer:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None or self._state.holds_secrets(self._format, effect.before, effect.after):
             return
+        made = self._scope, self._format, effect.before, effect.after
         record = await self._use(
-            memory, lambda: matcher.remember(self._scope, self._format, effect.before, effect.after)
+            memory, lambda: matcher.remember(*made), lambda thread: matcher.aremember(*made, thread)
         )
         if record:
             self._views.append((effect.after, record))
@@ -331,6 +327,8 @@ class Performer:
 
     async def _granted(self, memory: BaseMemory, key: str) -> bool:
         """Whether this call now holds the claim; True too when the memory cannot say."""
+        if self._awaits(memory):
+            return self._hold(await self._safely("memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True))
         # In the thread: a claim that is granted after a cancellation is given back all the same.
         return bool(
             await self.io.thread(
@@ -343,7 +341,8 @@ class Performer:
     def _hold(self, claim: Any) -> bool:
         if claim is None or isinstance(claim, bool):
             return bool(claim)
-        release = partial(self._state.safely, "memory", claim.release)
+        safely = self._safely if inspect.iscoroutinefunction(claim.release) else self._state.safely
+        release = partial(safely, "memory", claim.release)
         with self._lock:
             if not self._closed:
                 self._held.append(partial(self.io.beside, release))
@@ -351,8 +350,16 @@ class Performer:
         self.io.beside(release)
         return True
 
-    async def _use(self, memory: BaseMemory, action: Callable[[], T]) -> T | None:
-        """Use the memory; one that waits for a disk or a network does so in a thread."""
+    def _awaits(self, memory: BaseMemory) -> bool:
+        return memory.asynchronous and self.io.asynchronous and not on_trio()
+
+    async def _use(
+        self, memory: BaseMemory, action: Callable[[], T], awaited: Callable[[Thread | None], Awaitable[T]]
+    ) -> T | None:
+        """Use the memory: awaited where it can be; from a thread where it waits for a disk or a network."""
+        if self._awaits(memory):
+            used: T | None = await self._safely("memory", lambda: awaited(self.io.thread if self.large else None))
+            return used
         if memory.blocking or self.large:
             return await self.io.thread(lambda: self._state.safely("memory", action))
         return self._state.safely("memory", action)

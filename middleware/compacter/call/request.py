@@ -58,6 +58,10 @@ class Request:
     """The option ``alternate_roles``."""
     quotes: str = ""
     """Quotes that are sent with the messages, and are none of them."""
+    shortened: Message | None = None
+    """What is sent in place of the last user message; ``messages`` has the whole one."""
+    saved: int = 0
+    """Characters by which that is shorter."""
 
     @property
     def conversation(self) -> Conversation:
@@ -73,17 +77,19 @@ class Request:
     @property
     def size(self) -> int:
         """Size of what is sent, the overhead and quotes included."""
-        return self.conversation.size + self.overhead + len(self.quotes)
+        return self.conversation.size + self.overhead + len(self.quotes) - self.saved
 
     @property
     def sent(self) -> Sequence[Message]:
-        """The messages, and the quotes right before the last user message."""
+        """The messages, a shortened one among them, and the quotes right before the last user message."""
+        messages, at = self.messages, self.conversation.last_user
+        if self.shortened is not None and at is not None:
+            messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
         if not self.quotes:
-            return self.messages
+            return messages
         from compacter.recall.quotes import place
 
-        at = self.conversation.last_user
-        return place(self.messages, self.format, self.quotes, at=at, alternate=self.alternate)
+        return place(messages, self.format, self.quotes, at=at, alternate=self.alternate)
 
     @property
     def named(self) -> dict[str, Any]:
@@ -127,10 +133,10 @@ def pinned(
 
 def is_large(messages: Sequence[Message]) -> bool:
     """Whether an event loop should not wait for what is worked out about these messages. A quick estimate."""
-    return _weight(list(messages), _LARGE) >= _LARGE
+    return weight(list(messages), _LARGE) >= _LARGE
 
 
-def _weight(value: Any, enough: int, depth: int = 6) -> int:
+def weight(value: Any, enough: int, depth: int = 6) -> int:
     """Characters of the texts in a value, counted up to ``enough``."""
     if isinstance(value, str):
         return len(value)
@@ -139,7 +145,7 @@ def _weight(value: Any, enough: int, depth: int = 6) -> int:
         inner = getattr(value, "__dict__", {}).values()
     total = 0
     for one in inner if depth else ():
-        total += _weight(one, enough - total, depth - 1)
+        total += weight(one, enough - total, depth - 1)
         if total >= enough:
             break
     return total

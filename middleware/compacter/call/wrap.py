@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,7 +19,7 @@ from compacter.call.state import State
 from compacter.call.trigger import complete, expected_tokens, silently_cut
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
-from compacter.errors import CompactionError
+from compacter.errors import CompactionError, ConfigurationError
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
 from compacter.overflow import detect_in_reply
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from compacter.recall.index import Redact
 
 Function = Callable[..., Any]
+OWN_OPTIONS = "compacter_options"
+"""The argument that holds options for one call; the wrapped function never gets it."""
+WRAPPED_BY = "__compacter__"
+"""The attribute of a wrapped function or client that names what wraps it."""
 
 
 class KeptHistory(Protocol):
@@ -78,13 +82,15 @@ class WrappedFunction:
 
     # -- the shapes: nothing is made on a call on which nothing happens ------------------------------------------------
 
-    def synchronous(self) -> Function:
+    def synchronous(self) -> Function:  # noqa: C901 - one piece, for the sake of a call on which nothing happens
         """A function for a function."""
         function, state, binding = self.function, self.state, self.binding
         count_call, idle, detect, messages = state.count_call, self.idle(), state.detect, binding.messages
         param, shape_of, event_hooks, note = self._param(), streams.shape, state.event_hooks, self._note
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if OWN_OPTIONS in kwargs:
+                return self._with(kwargs.pop(OWN_OPTIONS)).synchronous()(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
@@ -119,6 +125,8 @@ class WrappedFunction:
         count_call, idle, messages, param = state.count_call, self.idle(), binding.messages, self._param()
 
         async def call(*args: Any, **kwargs: Any) -> Any:
+            if OWN_OPTIONS in kwargs:
+                return await self._with(kwargs.pop(OWN_OPTIONS)).asynchronous()(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
@@ -126,6 +134,12 @@ class WrappedFunction:
             return await self._awaited(function(*args, **kwargs), given, args, kwargs)
 
         return call
+
+    def _with(self, options: object) -> WrappedFunction:
+        """The calls of the same function with other options. Raises ``ConfigurationError`` for what is no option."""
+        if not isinstance(options, Mapping):
+            raise ConfigurationError(f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}')
+        return WrappedFunction(self.state.replaced(options), self.function, self.binding)
 
     def idle(self) -> Callable[[], bool]:
         """Whether a call has nothing to do before the wrapped function: no record to look up and no trigger."""
@@ -150,6 +164,8 @@ class WrappedFunction:
         """A generator function for a generator function: nothing is called before its first chunk is asked for."""
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            if OWN_OPTIONS in kwargs:
+                return (yield from self._with(kwargs.pop(OWN_OPTIONS)).generator()(*args, **kwargs))
             self.state.count_call()
             chunks = run(self._handle(SYNC, args, kwargs))
             try:
@@ -163,8 +179,10 @@ class WrappedFunction:
         """As ``generator``."""
 
         async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            self.state.count_call()
-            chunks = await self._handle(ASYNC, args, kwargs)
+            own = self._with(kwargs.pop(OWN_OPTIONS)).async_generator() if OWN_OPTIONS in kwargs else None
+            if own is None:
+                self.state.count_call()
+            chunks = await self._handle(ASYNC, args, kwargs) if own is None else own(*args, **kwargs)
             try:
                 async for chunk in chunks:
                     yield chunk
@@ -337,6 +355,7 @@ class WrappedFunction:
         called = model or _name(self.function)
         option, limit = binding.output_limit(kwargs)
         conversation = conversation_digest(form, messages)
+        by_history = history.rules if history is not None else ()
         request = Request(
             format=form,
             original=messages,
@@ -349,14 +368,14 @@ class WrappedFunction:
             pin=state.options.pin,
             watched=state.proactive or bool(state.event_hooks),
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
-            rules=(*state.options.rules, *(history.rules if history is not None else ())),
+            rules=(*state.options.rules, *by_history),
             recall=state.options.recall,
             archive=history.archive if history is not None else None,
             alternate=state.options.alternate_roles,
         )
         read = ReadCall(
             request,
-            state.scope(called, form, binding.endpoint(kwargs)),
+            state.scope(called, form, binding.endpoint(kwargs), by_history),
             state.calibration(called),
             state.conversation(conversation),
             history,
@@ -430,4 +449,6 @@ def wrap_function(state: State, function: Function, binding: Binding, *, asynchr
         shaped = calls.synchronous()
     assigned = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]
     updated = functools.WRAPPER_UPDATES if hasattr(function, "__name__") else ()
-    return functools.update_wrapper(shaped, function, assigned=assigned, updated=updated)
+    wrapped = functools.update_wrapper(shaped, function, assigned=assigned, updated=updated)
+    setattr(wrapped, WRAPPED_BY, state.name)
+    return wrapped
