@@ -17,7 +17,10 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeoutError
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -53,7 +56,7 @@ class SyncIO:
 
     def beside(self, action: Callable[[], object]) -> None:
         """Do something short that raises nothing."""
-        action()
+        resolved(action)
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -126,8 +129,15 @@ class AsyncIO:
         await asyncio.wait((waiter,), timeout=seconds)
 
     def beside(self, action: Callable[[], object]) -> None:
-        """Do something short that raises nothing, in a thread and without waiting for its end."""
-        _begun(action)
+        """Do something short that raises nothing, without waiting for its end: a coroutine function as a task."""
+        if not inspect.iscoroutinefunction(action) or on_trio():
+            _begun(lambda: resolved(action))
+            return
+        import asyncio
+
+        task = asyncio.get_running_loop().create_task(action())
+        _TASKS.add(task)  # The loop itself keeps weak references only.
+        task.add_done_callback(_TASKS.discard)
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -136,6 +146,8 @@ class AsyncIO:
         trio = _trio()
         await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
 
+
+_TASKS: set[asyncio.Task[Any]] = set()
 
 IO = SyncIO | AsyncIO
 SYNC, ASYNC = SyncIO(), AsyncIO()
