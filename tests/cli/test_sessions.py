@@ -298,7 +298,8 @@ def spoilt(value: Any, chance: random.Random) -> Any:
 def test_a_spoilt_session_is_read_or_refused_and_never_a_traceback(
     run: Run, write: Write, name: str, seed: int
 ) -> None:
-    session, chance = SESSIONS[name](), random.Random(seed)
+    session: Any = SESSIONS[name]()
+    chance = random.Random(seed)
     whole = isinstance(session, dict)
     write(
         name, {key: spoilt(session[key], chance) for key in session} if whole else [spoilt(e, chance) for e in session]
