@@ -311,6 +311,15 @@ def test_a_spoilt_session_is_read_or_refused_and_never_a_traceback(
 
 
 @pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_can_be_replayed(run: Run, write: Write, name: str) -> None:
+    write(name, SESSIONS[name]())
+    told = run("eval", name, "--strategy", "extractive", "--ratio", "0.7", "--recall", "0", "--json")
+    assert told.code == 0, told.err
+    assert told.data["settings"][0]["folds"] > 0
+    assert told.data["settings"][0]["lost"] == 0
+
+
+@pytest.mark.parametrize("name", SESSIONS)
 def test_plan_and_search_read_a_session(run: Run, write: Write, name: str) -> None:
     write(name, SESSIONS[name]())
     assert run("plan", name, "--json").data["folded_characters"] > 0
