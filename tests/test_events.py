@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 from pydantic import ValidationError
+from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, Truncate
 from compacter.events import (
@@ -25,16 +26,6 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:
     from compacter.events import Event
-
-Chat = dict[str, Any]
-
-
-def talk(turns: int = 14, size: int = 160) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def summarizer(**options: Any) -> ScriptedSummarizer:
