@@ -209,6 +209,14 @@ def test_a_model_that_fails_is_told_and_nothing_is_written(
     assert not Path("out.json").exists()
 
 
+def test_a_passage_gives_the_terminal_no_orders(run: Run, write: Write) -> None:
+    hostile = "The lighthouse \x1b]0;owned\x07\x1b[2J\x9b31m\u202e is white."
+    write("chat.json", [{"role": "user", "content": hostile}, {"role": "assistant", "content": "Yes."}])
+    told = run("search", "chat.json", "which colour has the lighthouse")
+    assert told.code == 0
+    assert not set(told.out) & set("\x1b\x07\x9b\u202e")
+
+
 def test_half_a_surrogate_pair_goes_through_every_command(run: Run, folder: Path, chat: list[Line]) -> None:
     cut = [
         *chat[:-1],

@@ -13,6 +13,7 @@ from rich.console import Console
 from compacter import Compacter
 from compacter.cli.watch import Tail, line, picture
 from compacter.events import Event
+from compacter.observe import JsonLines
 from compacter.report import read_lines, stories
 from compacter.testing import ScriptedModel
 
@@ -49,6 +50,16 @@ def test_report_writes_a_page_of_real_events(run: Run, events: Path) -> None:
     assert "gpt-4o" in text
     assert "takes the ferry" in text
     assert "of 1 conversations" in told.err
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_report_reads_what_the_sink_writes(run: Run, folder: Path, chat: list[Line], texts: bool) -> None:
+    sink = JsonLines(folder / "sink.jsonl", texts=texts)
+    Compacter(summarizer="extractive", on_event=sink).compact(chat)
+    told = run("report", "sink.jsonl", "-o", "-")
+    assert told.code == 0
+    assert ("berth B-3" in told.out) is texts
+    assert "UTC" in told.out
 
 
 def test_report_leaves_texts_out_and_takes_a_title(run: Run, events: Path) -> None:

@@ -298,7 +298,8 @@ def spoilt(value: Any, chance: random.Random) -> Any:
 def test_a_spoilt_session_is_read_or_refused_and_never_a_traceback(
     run: Run, write: Write, name: str, seed: int
 ) -> None:
-    session, chance = SESSIONS[name](), random.Random(seed)
+    session: Any = SESSIONS[name]()
+    chance = random.Random(seed)
     whole = isinstance(session, dict)
     write(
         name, {key: spoilt(session[key], chance) for key in session} if whole else [spoilt(e, chance) for e in session]
@@ -307,6 +308,15 @@ def test_a_spoilt_session_is_read_or_refused_and_never_a_traceback(
     assert told.code in {0, 1, 2}
     if told.code == 0:
         assert run("plan", "out", "--json").code == 0
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_can_be_replayed(run: Run, write: Write, name: str) -> None:
+    write(name, SESSIONS[name]())
+    told = run("eval", name, "--strategy", "extractive", "--ratio", "0.7", "--recall", "0", "--json")
+    assert told.code == 0, told.err
+    assert told.data["settings"][0]["folds"] > 0
+    assert told.data["settings"][0]["lost"] == 0
 
 
 @pytest.mark.parametrize("name", SESSIONS)

@@ -180,12 +180,10 @@ def serve(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, tell what would be folded.")] = False,
 ) -> None:
     """Pass requests of any program through, and fold those that are too long."""
-    from importlib import import_module
-
     from compacter.cli.terminal import MistakeError
 
     try:
-        run = import_module("compacter.serve").run
+        from compacter.serve import run
     except ImportError as error:
         raise MistakeError(str(error)) from None
     run(

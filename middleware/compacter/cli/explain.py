@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from compacter.cli.terminal import STDIN, MistakeError, print_json, read_text, results
+from compacter.cli.terminal import STDIN, MistakeError, harmless, print_json, read_text, results
 from compacter.overflow import TokenLimit, explain
 from compacter.overflow.detect import Verdict
 
@@ -203,7 +203,7 @@ def _show(console: Console, verdict: Verdict) -> None:
     if verdict.rows:
         table.add_row("rows", Text("\n".join(verdict.rows)))
     if verdict.statement:
-        table.add_row("in", Text(_short(verdict.statement)))
+        table.add_row("in", Text(harmless(_short(verdict.statement))))
     table.add_row("compacter", Text(_then(verdict)))
     table.add_row("manual", MANUAL)
     console.print(table)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compacter.cli import sessions
+from compacter.cli import opencode, sessions
 from compacter.cli.terminal import STDIN, MistakeError, json_text, read_text
 from compacter.messages.format import Message, recognise
 
@@ -59,7 +59,7 @@ def read_transcripts(path: str) -> list[Transcript]:
         MistakeError: It cannot be read, or holds no messages of a kind that is known.
     """
     if path != STDIN and Path(path).is_dir():
-        stored = sessions.opencode_folder(Path(path))
+        stored = opencode.read_folder(Path(path))
         if stored is not None:
             return [_session(path, stored)]
     text = read_text(path)
@@ -114,7 +114,7 @@ def _parsed(name: str, text: str) -> tuple[Any, bool]:
 
 
 def _from_document(name: str, data: Any, indent: int | None) -> list[Transcript]:
-    session = sessions.opencode(data)
+    session = opencode.read(data)
     if session is not None:
         return [_session(name, session)]
     if isinstance(data, dict):

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from rich.text import Text
 
 from compacter.cli.files import read_transcript
-from compacter.cli.terminal import MistakeError, print_json, results
+from compacter.cli.terminal import MistakeError, harmless, print_json, results
 from compacter.compacter import Compacter
 
 
@@ -31,8 +31,8 @@ def run(path: str, query: str, number: int | None, *, limit: int, as_json: bool)
     console = results()
     for passage in found:
         speaker = f"{passage.role} {passage.name}".rstrip()
-        console.print(Text(f"message {passage.index + 1}, {speaker}  ({passage.score:.2f})", "dim"))
-        console.print(Text(passage.text))
+        console.print(Text(harmless(f"message {passage.index + 1}, {speaker}  ({passage.score:.2f})"), "dim"))
+        console.print(Text(harmless(passage.text)))
         console.print()
     if not found:
         console.print("No passage bears on that.")

@@ -128,6 +128,17 @@ def write_text(path: str, text: str, *, force: bool) -> None:
         raise MistakeError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
+_SEEN = dict.fromkeys((*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298))) | {
+    ord("\n"): "\n",
+    ord("\t"): "\t",
+}
+
+
+def harmless(text: str) -> str:
+    """A text from a file without what a terminal would obey: control characters, and those that turn its direction."""
+    return text.translate(_SEEN)
+
+
 def json_text(value: object, indent: int | None = None) -> str:
     """JSON in plain letters, escaped only where a text has no UTF-8 form."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)

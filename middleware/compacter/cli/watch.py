@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from compacter.cli.terminal import STDIN, MistakeError, bar, read_text, results
+from compacter.cli.terminal import STDIN, MistakeError, bar, harmless, read_text, results
 from compacter.report import Record, Story, read_lines, stories
 
 STEPS = "▁▂▃▄▅▆▇█"
@@ -109,7 +109,7 @@ def line(record: Record) -> str:
         if (value := record.known(name)) is not None
     )
     reason = record.text("reason")
-    return ", ".join(filter(None, (record.kind, model, record.text("conversation")[:12], *numbers, reason)))
+    return harmless(", ".join(filter(None, (record.kind, model, record.text("conversation")[:12], *numbers, reason))))
 
 
 def picture(found: Sequence[Story], window: int | None, width: int) -> RenderableType:
@@ -128,7 +128,7 @@ def picture(found: Sequence[Story], window: int | None, width: int) -> Renderabl
 
 def _panel(story: Story, window: int | None, width: int) -> Panel:
     limit = window or story.window or story.largest
-    name = f"{story.key[:12] or 'conversation'} {story.model}".rstrip()
+    name = harmless(f"{story.key[:12] or 'conversation'} {story.model}".rstrip())
     rows: list[RenderableType] = []
     if story.folds:
         last = story.folds[-1]
@@ -136,7 +136,7 @@ def _panel(story: Story, window: int | None, width: int) -> Panel:
         parts = [(summary, "▓", "magenta"), (last.after - summary, "█", "green")]
         drawn = Text.from_markup(f"sent   {bar(parts, limit, width)}  ")
         rows += [drawn.append(f"{last.after:,} of {limit:,} tokens"), _saw(story, limit, width)]
-        rows.append(Text(f"folds  {len(story.folds):,}, the last by {last.record.text('strategy')}", "dim"))
+        rows.append(Text(harmless(f"folds  {len(story.folds):,}, the last by {last.record.text('strategy')}"), "dim"))
     rows += [Text(line(record), "yellow") for record in story.troubles[-2:]]
     return Panel(Group(*rows), title=Text(name), title_align="left")
 

@@ -311,14 +311,14 @@ def _reason(record: Record) -> str:
         return f"from {record.count('before'):,} to {record.count('after'):,} tokens"
     if record.kind == "MessageShortened":
         return f"from {record.count('before'):,} to {record.count('after'):,} characters"
-    error = record.text("error")
-    return record.text("reason").replace("_", " ") + (f" ({error})" if error else "")
+    reason, error = record.text("reason").replace("_", " "), record.text("error")
+    return reason + (f" ({error})" if error and error not in reason else "")
 
 
 def _texts(story: Story) -> str:
     found: list[str] = []
     for number, fold in enumerate(story.folds, 1):
-        text = "\n\n".join(filter(None, (fold.record.text("summary"), fold.record.text("ledger"))))
+        text = "\n\n".join(filter(None, (fold.record.text(name).strip() for name in ("summary", "ledger"))))
         if text:
             found.append(
                 f'<details class="text"><summary>Fold {number}, {len(text):,} characters</summary>'
