@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("messages", "compaction", "overflow", "summary", "recall")
-PURE_FILES = ("call/recover.py", "call/request.py", "call/trigger.py")
+PURE_FILES = ("call/recover.py", "call/request.py", "call/trigger.py", "call/unfoldable.py")
 PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
 """What the rooms may know of the front: they are data."""
 
@@ -179,5 +179,5 @@ def test_the_wheel_holds_the_package_and_its_types(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("llm_compacter-*-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         shipped = {name for name in archive.namelist() if ".dist-info/" not in name}
-    source = {f"compacter/{path.relative_to(PACKAGE)}" for path in PACKAGE.rglob("*.py")}
+    source = {f"compacter/{path.relative_to(PACKAGE)}" for path in PACKAGE.rglob("*.*") if path.suffix in {".py", ".css", ".js"}}
     assert shipped == source | {"compacter/py.typed"}

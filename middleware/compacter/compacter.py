@@ -11,12 +11,10 @@ from typing import Any, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, ove
 
 from compacter import models
 from compacter.call.io import ASYNC, IO, SYNC, run
-from compacter.call.perform import Performer, adrive
 from compacter.call.request import is_large, pinned
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan
-from compacter.compaction.run import compact
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionPlan, StrategyLike, links_of
 from compacter.errors import ConfigurationError, InvalidHistoryError
@@ -415,6 +413,9 @@ class Compacter:
         summary: object,
         strict: bool,
     ) -> CompactionResult:
+        from compacter.call.perform import Performer, adrive
+        from compacter.compaction.run import compact
+
         large = io.asynchronous and is_large(messages)
         read = partial(self._job, messages, model, wire_format, budget)
         job = await io.thread(read) if large else read()

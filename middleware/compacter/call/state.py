@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call.log import Log
-from compacter.call.trigger import ConversationState
+from compacter.call.request import ConversationState
 from compacter.compaction.plan import Calibration
 from compacter.effects import Quote
 from compacter.events import CompactionEvent, CompactionSkipped, Event, RunningTotals
@@ -114,9 +114,10 @@ class State:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    def scope(self, model: str | None, form: MessageFormat, endpoint: str) -> str:
-        """Calls that may share a summary have the same scope."""
-        return f"{model}\0{form.name}\0{endpoint}\0{self._settings}"
+    def scope(self, model: str | None, form: MessageFormat, endpoint: str, rules: Sequence[str] = ()) -> str:
+        """Calls that may share a summary have the same scope. ``rules`` are those that a ``History`` declares."""
+        declared = f"\0{tuple(rules)!r}" if rules else ""
+        return f"{model}\0{form.name}\0{endpoint}\0{self._settings}{declared}"
 
     def holds_secrets(self, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> bool:
         """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.
@@ -140,15 +141,15 @@ class State:
 
     # -- recall --------------------------------------------------------------------------------------------------------
 
-    def quotation(self, asked: Quote, record: str) -> Quotation | None:
-        """The quotes that a request brings. What fails here is logged once and fails no call."""
+    def quotation(self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]) -> Quotation | None:
+        """The quotes that a request brings (see ``Recall``). What fails here is logged once and fails no call."""
         try:
             with self._lock:
                 if self._recall is None:
                     from compacter.call.recall import Recall  # SQLite and much else, for what is folded alone.
 
                     self._recall = Recall(self.options)
-            return self._recall.quotation(asked, record)
+            return self._recall.quotation(asked, views)
         except Exception as error:  # noqa: BLE001 - a ranker or a redaction of the user's, or SQLite
             if not self._recall_complained:
                 self._recall_complained = True
