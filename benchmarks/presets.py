@@ -109,7 +109,8 @@ def chat(completion: Callable[..., Any], provider: Provider) -> None:
 def measured(converse: Callable[..., None], settings: Mapping[str, Any]) -> dict[str, float]:
     """One row."""
     provider = Provider()
-    compacter = Compacter(**{"summarizer": provider.summarize, **settings})
+    options: dict[str, Any] = {"summarizer": provider.summarize, **settings}
+    compacter = Compacter(**options)
     converse(compacter.wrap(provider.completion), provider)
     accepted = [request for request in provider.model.requests if not request.refused]
     return {
