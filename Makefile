@@ -8,6 +8,7 @@
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
 #   make wheel       build the distribution into dist/   make clean    remove what the above made
+#   make newest      the tests of the OpenAI and Anthropic clients with the newest SDKs, and without litellm
 #   make node agent  install what two tests of the pass-through want: OpenAI's SDK for Node, and an agent (400 MB)
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
@@ -27,6 +28,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python;
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 WORKERS ?= 2
 PYTEST_ARGS ?=
+NEWEST := $(addprefix tests/clients/test_,openai.py anthropic.py raw_responses.py responses_server.py threads.py)
 
 # litellm would fetch a price list over the network on import; the one it carries will do. Never set by the library.
 export LITELLM_LOCAL_MODEL_COST_MAP := True
@@ -36,7 +38,7 @@ UV := $(BIN)/uv pip install --python $(BIN)/python
 EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium gateway fleet fleet-bench frameworks clean
+.PHONY: newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium gateway fleet fleet-bench frameworks clean
 
 test: lint types pytest
 
@@ -80,6 +82,14 @@ ROOMS ?= messages compaction call overflow
 SAMPLE ?= 60
 mutants: $(VENV)/.dev $(VENV)-mutants/.done
 	$(VENV)-mutants/bin/python tests/mutants.py $(ROOMS) --sample $(SAMPLE)
+
+newest: $(VENV)-newest/.done
+	PYTHONPATH=middleware $(VENV)-newest/bin/python -m pytest -n $(WORKERS) $(NEWEST) $(PYTEST_ARGS)
+
+$(VENV)-newest/.done: requirements/newest.txt $(VENV)/.uv
+	@$(PYTHON) -m venv $(VENV)-newest
+	@$(BIN)/uv pip install --python $(VENV)-newest/bin/python --require-hashes -r requirements/newest.txt
+	@touch $@
 
 $(VENV)-mutants/.done: requirements/mutants.txt
 	@$(PYTHON) -m venv $(VENV)-mutants
@@ -162,6 +172,7 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) $(EXTRAS:%=--extra %) pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml --output-file requirements/base.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
+	$(BIN)/$(COMPILE) requirements/newest.in --output-file requirements/newest.txt
 	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt

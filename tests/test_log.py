@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -120,6 +121,7 @@ class TestASummarizerThatFails:
         Compacter(summarizer=without_key, on_event=told.append).compact(TALK)
         assert isinstance(told[1].cause, AuthenticationError)
         assert "cause" not in told[1].model_dump()
+        assert pickle.loads(pickle.dumps(told[1])).cause is None  # noqa: S301 - its own
         assert "Harbour" not in told[1].model_dump_json() + repr(told[1]) + str(told[1])
 
 

@@ -107,19 +107,25 @@ class Compacter:
     def for_agents(cls, **options: Unpack[CompacterOptions]) -> Self:
         """For programs that call tools in a loop; ``options`` go before what is chosen here.
 
-        Old tool results are cleared before anything is summarised, and a call is compacted at 80 % of a known window,
-        before the provider refuses it.
+        A call is compacted at 80 % of a known window, before the provider refuses it, and more is folded at once: a
+        prompt cache then holds more of what is sent.
         """
         return cls._made({**PRESETS["agents"], **options})
 
     @classmethod
     def for_chat(cls, **options: Unpack[CompacterOptions]) -> Self:
-        """For conversations with people; ``options`` go before what is chosen here."""
+        """For conversations with people; ``options`` go before what is chosen here.
+
+        More of the window may hold quotes of what was folded, so that more questions find their answer.
+        """
         return cls._made({**PRESETS["chat"], **options})
 
     @classmethod
     def frugal(cls, **options: Unpack[CompacterOptions]) -> Self:
-        """For the least money: no model writes summaries; ``options`` go before what is chosen here."""
+        """For the least money; ``options`` go before what is chosen here.
+
+        No model writes summaries, and more is folded at once: a prompt cache then holds more of what is sent.
+        """
         return cls._made({**PRESETS["frugal"], **options})
 
     @classmethod

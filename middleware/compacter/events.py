@@ -175,6 +175,11 @@ class CompactionFailed(Event):
     cause: Exception | None = Field(default=None, exclude=True, repr=False)
     """The exception itself, which may quote messages; not serialised."""
 
+    def __getstate__(self) -> dict[Any, Any]:
+        # Many exceptions of SDKs cannot be unpickled.
+        state = super().__getstate__()
+        return {**state, "__dict__": {**state["__dict__"], "cause": None}}
+
     @property
     def sentence(self) -> str:
         """Such as "no summary: the summarizer raised AuthenticationError"."""

@@ -39,7 +39,9 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ("RateLimit|ServiceUnavailable|InternalServer|Connection", "name another model, or try again later"),
 )
 """Pattern in the name of an exception's type -> what helps."""
-_SOMEBODYS = ("the summary was refused", "strategy ", "rules: ")
+_SOMEBODYS = re.compile(
+    r"the summary was refused|rules: |strategy (?!(?:summarize|truncate|shorten|clear_tool_results|chain) )"
+)
 """How a reason begins that somebody can do something about, where no exception was raised."""
 _BAD_ANSWER = 'name a more capable model as summarizer, or set summarizer="extractive", which needs none'
 
@@ -96,7 +98,7 @@ class Log:
     def _is_first(self, event: CompactionFailed | SilentTruncation) -> bool:
         kind = type(event).__name__
         if isinstance(event, CompactionFailed):
-            if not event.error and not event.reason.startswith(_SOMEBODYS):
+            if not event.error and not _SOMEBODYS.match(event.reason):
                 return False  # There is no room for a summary, or nothing to read: nobody's fault.
             kind = event.error or re.sub(r"[\d,.]+", "", event.reason)
         first = kind not in self._warned
