@@ -262,6 +262,8 @@ class Performer:
         view = await self._viewed(effect.messages)
         if view is not None:
             self._views.append((view, view.record))
+            calibration = self._state.calibration(self._model)
+            calibration.window = calibration.window or view.window
         return view
 
     async def _viewed(self, messages: Sequence[Message]) -> View | None:
@@ -274,8 +276,9 @@ class Performer:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None or self._state.holds_secrets(self._format, effect.before, effect.after):
             return
+        window = self._state.calibration(self._model).window
         record = await self._use(
-            memory, lambda: matcher.remember(self._scope, self._format, effect.before, effect.after)
+            memory, lambda: matcher.remember(self._scope, self._format, effect.before, effect.after, window)
         )
         if record:
             self._views.append((effect.after, record))
