@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import count as counter
@@ -127,7 +127,16 @@ def _pairs(match: re.Match[str]) -> str:
     return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
 
 
-def _close(table: sqlite3.Connection, lock: threading.RLock) -> None:
+def _shown(entry: Part, redact: Redact | None) -> str:
+    """What is searched and quoted. Names of JSON's fields are labels: what they become is redacted once more."""
+    if redact is None:
+        return readable(entry)
+    clean = redact(entry.text)
+    shown = readable(replace(entry, text=clean))
+    return clean if shown == clean else redact(shown)
+
+
+def _close(table: sqlite3.Connection, lock: AbstractContextManager[object]) -> None:
     # A fork waits for the lock: a child must not inherit SQLite's own locks while a thread of its parent is inside.
     with lock:
         table.close()
@@ -209,7 +218,7 @@ class Index:
         rows: list[tuple[int, str]] = []
         runs = array("I")
         for entry in filter(quotable, entries):
-            text = readable(entry) if redact is None else redact(readable(replace(entry, text=redact(entry.text))))
+            text = _shown(entry, redact)
             for start, end in cut(text, lines=entry.kind != "text"):
                 runs.extend((len(self._entries) + len(kept), start, end))
                 rows.append((len(self) + len(rows) + 1, spaced(text[start:end])))

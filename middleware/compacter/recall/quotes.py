@@ -232,7 +232,7 @@ def folded(
 
 def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     """The messages without quotes: neither messages that hold nothing else, nor parts of user messages."""
-    if not _may_hold(messages):
+    if not _may_hold(messages, wire):
         return list(messages)
     stripped: list[Message] = []
     for message in messages:
@@ -243,9 +243,9 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     return stripped
 
 
-def _may_hold(messages: Sequence[Message]) -> bool:
+def _may_hold(messages: Sequence[Message], wire: MessageFormat) -> bool:
     """Whether any message may hold quotes; quick, for it is asked on each call of the caller's whole history."""
-    for message in messages:
+    for message in _users(messages) if wire.name == "openai" else messages:
         content = message.get("content") if type(message) is dict else None
         if type(content) is str:
             if content.startswith(TAG):
@@ -256,6 +256,14 @@ def _may_hold(messages: Sequence[Message]) -> bool:
             if isinstance(text, str) and text.startswith(TAG):
                 return True
     return False
+
+
+def _users(messages: Sequence[Message]) -> Sequence[Message]:
+    """The users' messages, where all are dicts with a role; else all messages."""
+    try:
+        return [message for message in messages if message["role"] == "user"]
+    except (LookupError, TypeError):
+        return messages
 
 
 def _joined(message: Message, wire: MessageFormat, text: str) -> Message:

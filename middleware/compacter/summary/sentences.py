@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")  # Vowel signs of Indic scripts are no word characters to ``re``.
@@ -81,11 +82,6 @@ def stems(said: Iterable[str]) -> set[str]:
         if word not in FUNCTION_WORDS
         and (len(word) > _SHORTEST_WORD or not word.isascii() or any(map(str.isdigit, word)))
     }
-
-
-def flat(text: str) -> str:
-    """Return ``text`` on one line, white space folded."""
-    return " ".join(text.split())
 
 
 def clip(text: str, size: int) -> str:
