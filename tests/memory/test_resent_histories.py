@@ -216,3 +216,20 @@ def test_a_memory_of_ones_own_needs_three_methods_and_nothing_else() -> None:
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
     talk_on(compacter.wrap(model.completion), history, 60)
     assert 1 <= compacter.totals.rounds <= 10
+
+
+def test_after_a_restart_quotes_come_as_before(stored: Memory) -> None:
+    model = ScriptedModel(window=2_000, replies=answering)
+    fact = {"role": "user", "content": "The spare key of the boathouse hangs behind the copper kettle."}
+    history: list[Any] = [fact, {"role": "assistant", "content": "I will remember."}]
+    before = Compacter(memory=stored, summarizer=ScriptedSummarizer())
+    talk_on(before.wrap(model.completion), history, 30)
+    history.append({"role": "user", "content": "Where does the spare key of the boathouse hang?"})
+    refused = len([request for request in model.requests if request.refused])
+
+    after = Compacter(memory=stored, summarizer=ScriptedSummarizer())  # Nothing of the first one is at hand.
+    after.wrap(model.completion)("model", history)
+
+    quotes = model.requests[-1].messages[-2]["content"]
+    assert f"User, message 0: {fact['content']}" in quotes
+    assert len([request for request in model.requests if request.refused]) == refused > 0

@@ -264,13 +264,16 @@ class Performer:
         view = await self._use(memory, lambda: matcher.view(*asked), lambda thread: matcher.aview(*asked, thread))
         if view is not None:
             self._views.append((view, view.record))
+            calibration = self._state.calibration(self._model)
+            calibration.window = calibration.window or view.window
         return view
 
     async def _remember(self, effect: Remember) -> None:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None or self._state.holds_secrets(self._format, effect.before, effect.after):
             return
-        made = self._scope, self._format, effect.before, effect.after
+        window = self._state.calibration(self._model).window
+        made = self._scope, self._format, effect.before, effect.after, window
         record = await self._use(
             memory, lambda: matcher.remember(*made), lambda thread: matcher.aremember(*made, thread)
         )

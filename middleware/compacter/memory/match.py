@@ -31,6 +31,8 @@ class View(list[Message]):
 
     record = ""
     """The ``id`` of that record."""
+    window: int | None = None
+    """The model's window in tokens as that record knows it."""
 
 
 class Matcher:
@@ -84,18 +86,26 @@ class Matcher:
                 if layout is not None:
                     view = _view(layout, history, form.alternates if self._alternate is None else self._alternate)
                     if view is not None:
-                        view.record = record.id
+                        view.record, view.window = record.id, record.window or None
                         return view
             except Exception as error:  # noqa: BLE001 - as above; another record may be of what comes before it
                 self._unencodable(error)
         return None
 
-    def remember(self, scope: str, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> str:
+    def remember(
+        self,
+        scope: str,
+        form: MessageFormat,
+        before: Sequence[Message],
+        after: Sequence[Message],
+        window: int | None = None,
+    ) -> str:
         """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``.
 
-        Returns the ``id`` of the record; empty where there can be none.
+        ``window`` is the model's, in tokens, where it is known. Returns the ``id`` of the record; empty where there can
+        be none.
         """
-        return pump(self._remembering(self.memory.save, scope, form, before, after))
+        return pump(self._remembering(self.memory.save, scope, form, before, after, window))
 
     async def aremember(
         self,
@@ -103,10 +113,11 @@ class Matcher:
         form: MessageFormat,
         before: Sequence[Message],
         after: Sequence[Message],
+        window: int | None = None,
         thread: Thread | None = None,
     ) -> str:
         """As ``remember``, with a memory that is awaited; ``thread`` as for ``aview``."""
-        return await apump(self._remembering(self.memory.asave, scope, form, before, after), thread)
+        return await apump(self._remembering(self.memory.asave, scope, form, before, after, window), thread)
 
     def _remembering(
         self,
@@ -115,10 +126,11 @@ class Matcher:
         form: MessageFormat,
         before: Sequence[Message],
         after: Sequence[Message],
+        window: int | None,
     ) -> Steps[str]:
         try:
             history = _History(form, before)
-            record = _record_of(scope, history, after)
+            record = _record_of(scope, history, after, window or 0)
             if record is not None:
                 self._recognise(record, history)
         except Exception as error:  # noqa: BLE001 - as above
@@ -221,7 +233,7 @@ class _History:
         return chain([self.digest(folded[-1])]) == record.last and chain(map(self.digest, folded)) == record.digest
 
 
-def _record_of(scope: str, history: _History, after: Sequence[Message]) -> Record | None:
+def _record_of(scope: str, history: _History, after: Sequence[Message], window: int) -> Record | None:
     """The record that makes ``after`` of a history; ``None`` when nothing was folded.
 
     The messages that were put in are copied: the function they are sent with may change its own. Raises
@@ -255,6 +267,7 @@ def _record_of(scope: str, history: _History, after: Sequence[Message]) -> Recor
         digest=chain(parts),
         last=chain(parts[-1:]),
         folded_user=next((place for place in reversed(gone) if form.read(before[body[place]])[0] is Kind.USER), -1),
+        window=window,
     )
 
 

@@ -69,6 +69,9 @@ class Record:
     """Digest of the last of these alone: distinguishes most histories without reading them whole."""
     folded_user: int = -1
     """Position of the last genuine user message that is not kept; -1 when there is none."""
+    window: int = 0
+    """The model's context window in tokens, as it was known then: a program that starts again need not learn it from
+    another refusal. 0 where it was not known."""
 
     @property
     def id(self) -> str:
@@ -98,6 +101,7 @@ class Record:
                     "digest": self.digest,
                     "last": self.last,
                     "folded_user": self.folded_user,
+                    "window": self.window,
                 }
             )
         except (TypeError, ValueError, RecursionError) as error:
@@ -123,6 +127,7 @@ class Record:
                 digest=_typed(data["digest"], str),
                 last=_typed(data["last"], str),
                 folded_user=_typed(data["folded_user"], int),
+                window=_typed(data["window"], int),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
@@ -137,6 +142,7 @@ class Record:
             and self.folded > 0
             and all(0 <= literal.position <= self.boundary for literal in self.literals)
             and -1 <= self.folded_user < self.boundary
+            and self.window >= 0
         )
 
 

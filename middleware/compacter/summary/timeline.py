@@ -28,6 +28,8 @@ _STORY = 0.4
 _FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
 """Shares of the room that the first sentences of the first request, and then what the user changed later, may take
 before anything else; and how many these sentences are."""
+_HANDLING = 12
+"""Characters added to each cost: a fragment ("Yes.", "Oh no!") reads worse than its size tells."""
 _OLDEST, _TOLD, _NAMED, _ANNOUNCED = 0.8, 1.3, 1.3, 0.5
 """What a sentence counts for being the oldest, the user's, one that names somebody or a number, or one that says what
 is about to be done. Shares for questions and exclamations were tried, and change nothing that can be measured."""
@@ -304,7 +306,7 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
             gain += pool.boosts[place] * sum([weights[word] for word in pool.words[place] - covered])
             names = sum([weights[name] for name in pool.names[place] - covered])
             gain += names * _NAMES if pool.told[place] else names
-        return gain / sum(map(cost, group))
+        return gain / (sum(map(cost, group)) + _HANDLING)
 
     left = room
     heap = [(-ratio(together(place)), place) for place in places if place not in chosen]
