@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,7 +89,9 @@ def make(room: str, sample: int, seed: int) -> list[Mutant]:
         operator = plugins.get_operator(spec.operator_name)(**spec.operator_args)
         text = mutating.mutate_code(Path(spec.module_path).read_text(), operator, spec.occurrence)
         name = str(Path(spec.module_path).relative_to(PACKAGE))
-        with contextlib.suppress(SyntaxError):  # Cosmic Ray takes the ``*`` of a signature for a product.
+        # Cosmic Ray takes the ``*`` of a signature for a product, and compares literals by ``is``.
+        with contextlib.suppress(SyntaxError), warnings.catch_warnings():
+            warnings.simplefilter("error", SyntaxWarning)
             compile(text, name, "exec", dont_inherit=True)
             mutants.append(Mutant(name, spec.start_pos[0], spec.operator_name.split("/")[-1], text))
     return sorted(mutants)
