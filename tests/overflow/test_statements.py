@@ -117,3 +117,22 @@ def test_the_first_reason_that_says_something_decides() -> None:
     error = CarryingError(RuntimeError("Rate limit exceeded"), refused)
 
     assert detect_token_limit(error) is None
+
+
+ELSEWHERE = "The limit: 4096 tokens."
+STATEMENT = "The prompt exceeds the context window, whose limit, as the manual says in many words, is 8192 tokens."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ELSEWHERE} That was yesterday. It was tried again. {STATEMENT}",
+        f"Try one. Try two. Try three. {STATEMENT} That is all. Nothing was sent. {ELSEWHERE}",
+        f"{STATEMENT} That is all. Nothing was sent. {ELSEWHERE}",
+    ],
+)
+def test_a_number_further_off_gives_way_however_plain_its_words(text: str) -> None:
+    found = detect_text(text)
+
+    assert found is not None
+    assert found.limit == 8192
