@@ -177,9 +177,7 @@ def test_a_budget_that_cannot_be_reached_is_told(run: Run, write: Write, chat: l
     assert Path("out.json").exists()
 
 
-def test_a_model_writes_the_summary(
-    run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_writes_the_summary(run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
 
     def completion(**options: Any) -> dict[str, Any]:

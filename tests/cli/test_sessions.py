@@ -258,7 +258,9 @@ def test_a_compacted_session_is_a_session_of_the_same_agent(run: Run, write: Wri
     assert get_format(again.format).outline(again.messages).broken == ()
 
 
-@pytest.mark.parametrize(("name", "key", "parent"), [("claude.jsonl", "uuid", "parentUuid"), ("pi.jsonl", "id", "parentId")])
+@pytest.mark.parametrize(
+    ("name", "key", "parent"), [("claude.jsonl", "uuid", "parentUuid"), ("pi.jsonl", "id", "parentId")]
+)
 def test_the_links_of_a_compacted_session_are_whole(run: Run, write: Write, name: str, key: str, parent: str) -> None:
     write(name, SESSIONS[name]())
     run("compact", name, "-o", "new.jsonl", "--budget", "2000")

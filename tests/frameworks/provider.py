@@ -131,9 +131,9 @@ def _words(body: Body) -> str:
 def _arguments(parameters: Body) -> str:
     """Arguments for a tool: its required ones, each a word, or a number where that is wanted."""
     properties = parameters.get("properties") or {}
-    return json.dumps({
-        name: "blue" if properties[name].get("type") == "string" else 1 for name in parameters.get("required") or ()
-    })
+    return json.dumps(
+        {name: "blue" if properties[name].get("type") == "string" else 1 for name in parameters.get("required") or ()}
+    )
 
 
 class _Completion:

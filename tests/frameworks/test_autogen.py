@@ -48,9 +48,7 @@ async def test_stream(serve: Callable, compacter: Compacter, history: list[Any],
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_agent_with_tools(
-    serve: Callable, compacter: Compacter, report: str, words: str, streamed: bool
-) -> None:
+async def test_agent_with_tools(serve: Callable, compacter: Compacter, report: str, words: str, streamed: bool) -> None:
     async def look_up(name: str) -> str:
         """Look something up."""
         return report

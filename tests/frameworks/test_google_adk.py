@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from compacter import Compacter
     from tests.clients import loopback
 else:
-    _spec = importlib.util.spec_from_file_location(
-        "loopback", Path(__file__).parents[1] / "clients" / "loopback.py"
-    )
+    _spec = importlib.util.spec_from_file_location("loopback", Path(__file__).parents[1] / "clients" / "loopback.py")
     loopback = importlib.util.module_from_spec(_spec)
     sys.modules[_spec.name] = loopback
     _spec.loader.exec_module(loopback)

@@ -60,9 +60,7 @@ def test_stream(
 
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_tools(
-    serve: Callable, compacter: Compacter, report: str, words: str, way: str, streaming: bool
-) -> None:
+def test_tools(serve: Callable, compacter: Compacter, report: str, words: str, way: str, streaming: bool) -> None:
     @tool
     def look_up(name: str) -> str:
         """Look something up.

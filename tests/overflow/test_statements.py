@@ -88,8 +88,9 @@ def test_two_bare_numbers_in_brackets_are_sizes_even_where_one_looks_like_a_stat
 
 
 @pytest.mark.parametrize("term", ["3.5", "12:30"])
-def test_a_sum_with_a_term_that_is_no_count_leaves_the_other_numbers_readable(term: str) -> None:
-    found = detect_text(f"{CLEAR}: 9000 tokens + {term} > 8192.")
+@pytest.mark.parametrize("sum_", ["9000 tokens + {} > 8192", "{} > 8192 - 5000"])
+def test_a_sum_with_a_term_that_is_no_count_leaves_the_other_numbers_readable(sum_: str, term: str) -> None:
+    found = detect_text(f"{CLEAR}: {sum_.format(term)}.")
 
     assert found is not None
     assert found.limit == 8192
