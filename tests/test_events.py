@@ -148,6 +148,23 @@ class TestOrder:
         assert model.rejected == 1
 
 
+def test_a_failed_summary_names_its_conversation_and_attempt() -> None:
+    seen: list[Event] = []
+    model = ScriptedModel(window=1_000)
+
+    def broken(messages: list[Any], **options: Any) -> str:
+        raise OSError
+
+    call = Compacter(summarizer=broken, on_event=seen.append).wrap(model.completion)
+    call(model="m", messages=[{"role": "user", "content": f"Question {n}? ".ljust(400, "q")} for n in range(20)])
+
+    started, failed = (
+        next(event for event in seen if isinstance(event, kind)) for kind in (CompactionStarted, CompactionFailed)
+    )
+    assert (failed.conversation, failed.attempt) == (started.conversation, 1)
+    assert failed.conversation
+
+
 class TestHooks:
     async def test_async_hooks_are_awaited_before_the_retry(self) -> None:
         order: list[str] = []

@@ -103,3 +103,9 @@ async def test_a_saved_agent_compacts_when_it_is_loaded(serve: Callable, compact
         result = await agent.run(task="What colour is the harbour? " * 5)
     assert result.messages[-1].content == words
     assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("autogen")["answer"] == words
+    assert served.recovered()

@@ -114,3 +114,9 @@ def test_sync_with_instructions(
     one = agent(kind, compacter, instructions="Answer in few words.")
     assert Runner.run_sync(one, history, run_config=config).final_output == words
     assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("openai-agents")["answer"] == words
+    assert served.recovered()

@@ -91,3 +91,9 @@ def test_copy(serve: Callable, compacter: Compacter, history: list[Any], words: 
     served = serve()
     assert copy.copy(model("model", compacter)).generate(history).content == words
     assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("smolagents")["answer"] == words
+    assert served.recovered()
