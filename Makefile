@@ -65,9 +65,9 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+# Each of the two uses one processor.
 types: $(VENV)/.dev
-	$(BIN)/mypy
-	$(BIN)/pyright
+	@failed=; $(BIN)/mypy & $(BIN)/pyright || failed=1; wait $$! && [ -z "$$failed" ]
 
 bench: $(VENV)/.dev
 	@for program in benchmarks/*.py; do \

@@ -19,11 +19,13 @@ import json
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,8 +54,8 @@ PYTEST = [
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # These are imported once, before the children are forked.
     f"--rootdir={ROOT}",
 ]
-SECONDS = 180
-"""A mutant that runs for longer does not end: it is noticed."""
+SECONDS = 120
+"""A mutant that takes more processor time, or ten times as long by the clock, does not end: it is noticed."""
 
 
 class Mutant(NamedTuple):
@@ -88,7 +90,9 @@ def make(room: str, sample: int, seed: int) -> list[Mutant]:
         operator = plugins.get_operator(spec.operator_name)(**spec.operator_args)
         text = mutating.mutate_code(Path(spec.module_path).read_text(), operator, spec.occurrence)
         name = str(Path(spec.module_path).relative_to(PACKAGE))
-        with contextlib.suppress(SyntaxError):  # Cosmic Ray takes the ``*`` of a signature for a product.
+        # Cosmic Ray takes the ``*`` of a signature for a product, and compares literals by ``is``.
+        with contextlib.suppress(SyntaxError), warnings.catch_warnings():
+            warnings.simplefilter("error", SyntaxWarning)
             compile(text, name, "exec", dont_inherit=True)
             mutants.append(Mutant(name, spec.start_pos[0], spec.operator_name.split("/")[-1], text))
     return sorted(mutants)
@@ -189,10 +193,14 @@ def _statement(text: str, row: int) -> tuple[int, int]:
 
 
 def _in_child(work: Any, *, seconds: float) -> int:
-    """What ``work`` returns in a forked child that prints nothing; -1 where it does not end in time."""
+    """What ``work`` returns in a forked child that prints nothing; less than 0 where it takes too long.
+
+    Seconds are of the processor, so that a busy machine is not taken for a fault.
+    """
     child = os.fork()
     if not child:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
         outcome = 1
         try:
             outcome = work()
@@ -201,7 +209,7 @@ def _in_child(work: Any, *, seconds: float) -> int:
             raise
         finally:
             os._exit(outcome)
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 10 * seconds
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:

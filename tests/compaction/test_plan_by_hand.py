@@ -13,6 +13,7 @@ from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, most_tokens
 from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
+from compacter.testing import ScriptedModel
 
 
 def say(role: str, size: int) -> Chat:
@@ -170,3 +171,25 @@ def test_a_summary_further_on_is_a_message_like_any_other() -> None:
     summary = {"role": "user", "content": summary_message.compose("They talked about boats.")}
 
     assert Conversation.of([*history(1), summary, *history(3)], get_format("openai")).prior is None
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_a_prior_summary_alone_is_not_made_again_where_nothing_has_to_become_smaller(turns: int) -> None:
+    summary = {"role": "user", "content": summary_message.compose("They talked about boats. " * 40)}
+    messages = [summary, *history(turns)[:-1]]
+
+    assert Compacter(preserve_recent_turns=5).plan(messages).cut == 0
+
+
+@pytest.mark.parametrize("length", [40, 120, 200])
+def test_one_round_leaves_room_for_the_rules_that_each_summary_carries(length: int) -> None:
+    rules = [f"Rule {number}: ".ljust(length, "r") for number in range(10)]
+    model = ScriptedModel(window=2_000)
+    compacter = Compacter(
+        compact_ratio=0.05, summarizer=lambda prompt, **_: "Done.", rules=rules, max_summary_tokens=50, recall=None
+    )
+
+    compacter.wrap(model.completion)("m", talk(40, 200))
+
+    assert model.rejected == 1
+    assert all(rule in str(model.requests[-1].messages[1]["content"]) for rule in rules)

@@ -88,8 +88,9 @@ def test_two_bare_numbers_in_brackets_are_sizes_even_where_one_looks_like_a_stat
 
 
 @pytest.mark.parametrize("term", ["3.5", "12:30"])
-def test_a_sum_with_a_term_that_is_no_count_leaves_the_other_numbers_readable(term: str) -> None:
-    found = detect_text(f"{CLEAR}: 9000 tokens + {term} > 8192.")
+@pytest.mark.parametrize("sum_", ["9000 tokens + {} > 8192", "{} > 8192 - 5000"])
+def test_a_sum_with_a_term_that_is_no_count_leaves_the_other_numbers_readable(sum_: str, term: str) -> None:
+    found = detect_text(f"{CLEAR}: {sum_.format(term)}.")
 
     assert found is not None
     assert found.limit == 8192
@@ -117,3 +118,22 @@ def test_the_first_reason_that_says_something_decides() -> None:
     error = CarryingError(RuntimeError("Rate limit exceeded"), refused)
 
     assert detect_token_limit(error) is None
+
+
+ELSEWHERE = "The limit: 4096 tokens."
+STATEMENT = "The prompt exceeds the context window, whose limit, as the manual says in many words, is 8192 tokens."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ELSEWHERE} That was yesterday. It was tried again. {STATEMENT}",
+        f"Try one. Try two. Try three. {STATEMENT} That is all. Nothing was sent. {ELSEWHERE}",
+        f"{STATEMENT} That is all. Nothing was sent. {ELSEWHERE}",
+    ],
+)
+def test_a_number_further_off_gives_way_however_plain_its_words(text: str) -> None:
+    found = detect_text(text)
+
+    assert found is not None
+    assert found.limit == 8192
