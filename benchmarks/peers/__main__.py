@@ -94,21 +94,20 @@ class Asked:
     @property
     def kind(self) -> str:
         """What stays the same when the work gets larger."""
-        first, *rest = self.place.split("/")
-        return "/".join([first, *rest[1:]])
+        first, _, *rest = [*self.place.split("/"), ""]
+        return "/".join([first, *rest]) if first in {"idle", "fold", "grow"} else self.place
 
 
 def plan(*, quick: bool) -> Iterator[Asked]:
     """All the work, the smaller first."""
     for size in (20, 200, 2_000, 20_000):
         yield Asked(f"idle/{size}", {"task": "idle", "size": size}, times=3)
-    for size in (2_000,) if quick else (2_000, 20_000, 100_000):
+    for size in (200, 2_000) if quick else (200, 2_000, 20_000, 100_000):
         # The others do not tell planning apart from the rest.
         yield Asked(f"plan/{size}", {"task": "fold", "size": size, "whole": False}, times=3, only="compacter")
-        yield Asked(f"fold/{size}", {"task": "fold", "size": size}, seconds=20)
-    for turns in (200,) if quick else (200, 2_000):
-        for style in ("keep", "resend"):
-            yield Asked(f"grow/{turns}/{style}", {"task": "grow", "turns": turns, "resend": style == "resend"})
+        if size < 100_000:
+            yield Asked(f"fold/{size}", {"task": "fold", "size": size}, seconds=12)
+    yield from growing(200)
     for kind in ("empty", "raises", "overflows", "inflates", "refuses"):
         yield Asked(f"fault/{kind}", {"task": "fault", "kind": kind})
     for tenth in range(1, 11):
@@ -116,6 +115,15 @@ def plan(*, quick: bool) -> Iterator[Asked]:
     texts = Path(os.environ.get("COMPACTER_DATA", ROOT.parent / "shared" / "data"), "token_limit_errors.jsonl")
     if texts.is_file():
         yield Asked("detect", {"task": "detect", "file": str(texts)})
+    if not quick:
+        yield from growing(2_000)
+
+
+def growing(turns: int) -> Iterator[Asked]:
+    """A conversation, by a caller that keeps one list and by one that resends its history."""
+    for style in ("keep", "resend"):
+        ask = {"task": "grow", "turns": turns, "resend": style == "resend"}
+        yield Asked(f"grow/{turns}/{style}", ask, seconds=60)
 
 
 def better(one: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:

@@ -70,9 +70,7 @@ def content(message: Message) -> Any:
     else:
         items = [TextContent(text=message["content"])] if message.get("content") else []
         items += [
-            FunctionCallContent(
-                id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"]
-            )
+            FunctionCallContent(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
             for call in message.get("tool_calls") or ()
         ]
     return ChatMessageContent(role=message["role"], items=items)

@@ -94,8 +94,12 @@ def idle(make: Make, *, size: int, seconds: float = 0.15) -> dict[str, Any]:
     """Nanoseconds that a call takes longer than the bare one, by the best of several rounds."""
     peer = make(Settings(ENDLESS, 0.7, Summarizer()))
     native = peer.read(history(size))
-    bare, bound = (lambda _: REPLY), peer.bound(lambda _: REPLY)
-    return {"ns": _best(lambda: bound(native), seconds) - _best(lambda: bare(native), seconds / 3)}
+    bound = peer.bound(_replies)
+    return {"ns": _best(lambda: bound(native), seconds) - _best(lambda: _replies(native), seconds / 3)}
+
+
+def _replies(_: object) -> dict[str, Any]:
+    return REPLY
 
 
 def _best(action: Callable[[], Any], seconds: float) -> float:
@@ -236,8 +240,7 @@ def _asks(message: Message, messages: list[Message]) -> bool:
 def shapes() -> list[tuple[str, list[Message]]]:
     """Conversations shaped as real ones are: valid, and none of them is tidy."""
     found: list[tuple[str, list[Message]]] = []
-    for parallel in (1, 2, 5):
-        found.append((f"{parallel} parallel calls", history(60, parallel=parallel)))
+    found += [(f"{parallel} parallel calls", history(60, parallel=parallel)) for parallel in (1, 2, 5)]
     steps: list[Message] = [{"role": "user", "content": "m1x Count all stores of the country, one by one."}]
     for number in range(40):
         steps += turn(number)[1:3]
