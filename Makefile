@@ -8,6 +8,9 @@
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
 #   make wheel       build the distribution into dist/   make clean    remove what the above made
+#   make node agent  install what two tests of the pass-through want: OpenAI's SDK for Node, and an agent (400 MB)
+#   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
+#   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
 #   make peers       compacter beside what else there is: docs/benchmarks.md (PEERS="langchain strands")
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
@@ -30,16 +33,19 @@ PYTEST_ARGS ?=
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 
 UV := $(BIN)/uv pip install --python $(BIN)/python
+# All but `proxy`, which has an environment of its own.
+EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: frameworks peers test test-all pytest lint format types bench coverage demo wheel lock mutants redis clean
+.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium gateway
+.PHONY: fleet fleet-bench frameworks peers clean
 
 test: lint types pytest
 
 demo: $(VENV)/.demo
 	@PYTHONPATH=examples $(BIN)/python -m demo
 
-pytest: $(VENV)/.dev redis
+pytest: $(VENV)/.dev redis chromium
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 # A version counts as present where it runs: a shim on the path may name one that does not.
@@ -65,7 +71,7 @@ types: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@for program in benchmarks/*.py; do \
-		case $$program in */_*) continue;; esac; \
+		case $$program in */_*|*/fleet.py) continue;; esac; \
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program; done
 
 coverage: $(VENV)/.dev
@@ -80,6 +86,21 @@ mutants: $(VENV)/.dev $(VENV)-mutants/.done
 $(VENV)-mutants/.done: requirements/mutants.txt
 	@$(PYTHON) -m venv $(VENV)-mutants
 	@$(BIN)/uv pip install --python $(VENV)-mutants/bin/python --require-hashes -r requirements/mutants.txt
+	@touch $@
+
+# The LiteLLM proxy and what it brings (about 800 MB) stay out of the environment of the other tests.
+gateway: $(VENV)/.dev $(VENV)-proxy/.done redis
+	COMPACTER_PROXY_PYTHON=$(VENV)-proxy/bin/python $(BIN)/python -m pytest tests/gateway $(PYTEST_ARGS)
+
+fleet: $(VENV)-proxy/.done redis
+	@PYTHONPATH=middleware:examples $(VENV)-proxy/bin/python examples/fleet/demo.py
+
+fleet-bench: $(VENV)-proxy/.done redis
+	@PYTHONPATH=middleware:examples $(VENV)-proxy/bin/python benchmarks/fleet.py --python $(VENV)-proxy/bin/python
+
+$(VENV)-proxy/.done: $(VENV)/.uv requirements/proxy.txt
+	@$(PYTHON) -m venv $(VENV)-proxy
+	@$(BIN)/uv pip install --python $(VENV)-proxy/bin/python --require-hashes -r requirements/proxy.txt
 	@touch $@
 
 # Each framework has an environment of its own, as their requirements exclude each other.
@@ -138,11 +159,23 @@ redis:
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server; } </dev/null >/dev/null \
 		|| echo "   not to be had: the tests that need it will be skipped"; fi
 
+# The tests of the pass-through that want these skip with a reason where they are not installed.
+node agent:
+	@cd tests/serve/$@ && npm ci --no-audit --no-fund
+
+# The tests of the report want a browser, and skip with a reason where there is none.
+chromium:
+	@if ! command -v chromium chromium-browser google-chrome >/dev/null && command -v apt-get >/dev/null \
+		&& [ "$$(id -u)" = 0 ]; then echo "== installing chromium"; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; } </dev/null >/dev/null \
+		|| echo "   not to be had: the tests that need it will be skipped"; fi
+
 # Every file is held to the versions of dev.txt, so that what is tested is what is run.
 lock: $(VENV)/.uv
-	$(BIN)/$(COMPILE) --all-extras pyproject.toml requirements/dev.in --output-file requirements/dev.txt
+	$(BIN)/$(COMPILE) $(EXTRAS:%=--extra %) pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml --output-file requirements/base.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
+	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
 	@for file in requirements/frameworks/*.in requirements/peers/*.in; do case $$file in */base.in) continue;; esac; \
@@ -151,4 +184,4 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
 
 clean:
-	rm -rf .venv .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf tests/serve/*/node_modules .venv .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*

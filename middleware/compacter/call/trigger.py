@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from compacter.call.recover import Completed, called, job_of, keeps_pins, quoted, recover, reuse
-from compacter.call.request import Request
+from compacter.call.request import ConversationState, Request
 from compacter.compaction.plan import Calibration, plan
 from compacter.compaction.run import compact
 from compacter.effects import Flow, Remembered, Reply, Tell
@@ -28,21 +28,6 @@ _MOST_CHARACTERS = 7.0
 """Characters per token that hardly any text has: what is still more was not read. English has 4 to 5."""
 
 
-@dataclass(slots=True)
-class ConversationState:
-    """What is known of one conversation between its calls."""
-
-    calls: int = 0
-    tokens: int = 0
-    """Input tokens of the last reply, as its usage states them; 0 when unknown."""
-    characters: int = 0
-    """Size of the request that those tokens belong to."""
-    tried: int | None = None
-    """The call, counted from 1, that compacted last or tried to; ``None`` before the first."""
-    stuck: int = 0
-    """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
-
-
 def complete(options: Options, request: Request, calibration: Calibration, state: ConversationState) -> Flow[Completed]:
     """One call: the remembered view, the trigger, the request itself, and recovery from a token limit."""
     state.calls += 1
@@ -61,7 +46,7 @@ def complete(options: Options, request: Request, calibration: Calibration, state
 
 
 def silently_cut(request: Request, size: int, calibration: Calibration, tokens: int) -> Tell[SilentTruncation] | None:
-    """Tells that a server which read ``tokens`` of this request has cut it without a word; else ``None``.
+    """The event that a server which read ``tokens`` of this request has cut it silently; ``None`` where it did not.
 
     ``size`` is the request's, in characters. The second look is at words alone: what media weigh is a guess, and old
     reasoning is not always read.
@@ -71,14 +56,7 @@ def silently_cut(request: Request, size: int, calibration: Calibration, tokens: 
     expected = expected_tokens(_readable(request), tokens, calibration)
     if expected is None:
         return None
-    return Tell(
-        SilentTruncation(
-            model=request.model,
-            conversation=request.digest,
-            expected_tokens=expected,
-            prompt_tokens=tokens,
-        )
-    )
+    return Tell(SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **request.named))
 
 
 def threshold_of(options: Options, calibration: Calibration, output_tokens: int | None) -> int | None:
@@ -110,15 +88,7 @@ def _estimated(options: Options, request: Request, calibration: Calibration, sta
     try:
         return estimate(options, request, calibration, state)
     except Exception as error:  # noqa: BLE001 - a counter that raises must not break the call
-        yield from Tell(
-            CompactionFailed(
-                model=request.model,
-                conversation=request.digest,
-                trigger="threshold",
-                reason="token_counter raised",
-                error=type(error).__name__,
-            )
-        )
+        yield from _failed(request, "token_counter raised", error)
         return estimate(options.model_copy(update={"token_counter": None}), request, calibration, state)
 
 
@@ -161,15 +131,7 @@ def _compacted(
     try:
         made = yield from compact(options, job, original=request.original, planned=planned)
     except CompactionError as error:
-        yield from Tell(
-            CompactionFailed(
-                model=request.model,
-                conversation=request.digest,
-                trigger="threshold",
-                reason="no summary could be had",
-                error=type(error.__cause__).__name__ if error.__cause__ else "",
-            )
-        )
+        yield from _failed(request, "no summary could be had", error.__cause__)
         return request
     if made is None:
         state.stuck = request.size
@@ -225,9 +187,12 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
 
 
 def _skip(request: Request, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
-    yield from Tell(
-        CompactionSkipped(model=request.model, conversation=request.digest, trigger="threshold", reason=reason)
-    )
+    yield from Tell(CompactionSkipped(trigger="threshold", reason=reason, **request.named))
+
+
+def _failed(request: Request, reason: str, cause: BaseException | None) -> Flow[None]:
+    error = type(cause).__name__ if cause else ""
+    yield from Tell(CompactionFailed(trigger="threshold", reason=reason, error=error, **request.named))
 
 
 def _readable(request: Request) -> int:

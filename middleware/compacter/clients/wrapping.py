@@ -5,6 +5,7 @@ An adapter is found by the names of a client's classes and their modules, becaus
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from compacter.call.arguments import bind
 from compacter.call.state import State
-from compacter.call.wrap import wrap_function
+from compacter.call.wrap import WRAPPED_BY, wrap_function
 from compacter.clients import anthropic, bedrock, google, litellm, openai
 from compacter.clients.copying import with_special_methods
 from compacter.messages.format import FORMATS
@@ -34,7 +35,35 @@ SUPPORTED = (
 
 
 def wrap(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
-    """The wrapped target. Raises ``TypeError`` that lists what is supported."""
+    """The wrapped target; one that is wrapped already is returned as it is, and by another ``Compacter`` is told of.
+
+    Raises ``TypeError`` that lists what is supported.
+    """
+    around = _wrapped_by(target)
+    if around is not None:
+        same = around == state.name
+        what = "is left as it is" if same else "will be compacted by two Compacters: wrap what was there before"
+        said = f"{_described(target)} is wrapped already, and {what}"
+        state.log.write("warning", "compacter.wrapped_twice", said, {"target": _described(target)})
+        if same:
+            return target
+    wrapped = _wrapped(state, target, messages_param=messages_param, wire_format=wire_format)
+    if not inspect.isroutine(wrapped):
+        with contextlib.suppress(AttributeError, TypeError):
+            vars(wrapped)[WRAPPED_BY] = state.name
+    return wrapped
+
+
+def _wrapped_by(target: object) -> object:
+    """The name of the ``Compacter`` that has wrapped this function or client; ``None`` where none has.
+
+    Looked for where ``wrap`` puts it alone: clients have attributes of any name.
+    """
+    inner = target.__func__ if isinstance(target, MethodType) else target
+    return getattr(inner, "__dict__", {}).get(WRAPPED_BY)
+
+
+def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
     if isinstance(target, functools.partial):
         # The arguments that are bound already reach the wrapped function like any others.
         inner = wrap(state, target.func, messages_param=messages_param, wire_format=wire_format)

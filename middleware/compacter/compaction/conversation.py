@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import accumulate, compress
 
 from compacter.messages.fields import field as field_of
-from compacter.messages.format import FILLERS, Message, MessageFormat
+from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Broken, Kind
 from compacter.summary import message as summary_message
 
-_STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
+_SYSTEM, _UNKNOWN = Kind.SYSTEM, Kind.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Conversation:
     lead: int
     """Where a summary message belongs: behind the system messages at the beginning, or the provider's own one."""
     last_user: int | None
-    """Index of the last genuine user message; a summary message and a filler are none."""
+    """Index of the last genuine user message: no summary message, and no filler."""
     size: int
     """Data size of all that the model reads."""
-    free: int
-    """Data size of what may be folded."""
+    heads: tuple[int, ...] = field(repr=False)
+    """For each message, the size of what may be folded before it; and last, of all that may be folded."""
     rules: tuple[str, ...] = ()
     """Rules that the program has declared: they stand in every summary."""
 
@@ -84,18 +84,18 @@ class Conversation:
             lead=0,
             last_user=None,
             size=sum(sizes),
-            free=0,
+            heads=(0,),
             rules=tuple(rules),
         )
         lead = prior = 0 if start is None else found.step(start)[1]
         while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
             lead = prior = lead + 1
-        if lead < len(kinds) and held[lead] == format.say("assistant", FILLERS["assistant"]):
+        if lead < len(kinds) and held[lead] == format.filler("assistant"):
             prior += 1
         text = format.plain_text(held[prior]) if prior < len(kinds) and kinds[prior] is Kind.USER else None
         summarized = text is not None and summary_message.parse(text) is not None
         if Kind.USER not in kinds[prior + 1 if summarized else 0 :] and Kind.OTHER in kinds:
-            # Nobody speaks in a role that the format knows, so nobody can say what the roles mean.
+            # No user speaks in a role that the format knows: then the meaning of the other roles is unknown too.
             unknown = (
                 Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
                 for kind, message in zip(kinds, held, strict=True)
@@ -105,7 +105,7 @@ class Conversation:
 
     def _settled(self, prior: int | None, start: int | None, lead: int) -> Conversation:
         """With what follows from where the prior summary and the provider's own compaction are."""
-        protected = list(map(_STAYING.__contains__, self.kinds))
+        protected = [kind is _SYSTEM or kind is _UNKNOWN for kind in self.kinds]
         users = (index for index in range(len(self.kinds) - 1, -1, -1) if self.kinds[index] is Kind.USER)
         last = next((index for index in users if index != prior), None)
         staying = [*self.pinned, *(() if last is None else (last,)), *(() if start is None else (start,))]
@@ -114,8 +114,16 @@ class Conversation:
             protected[first:end] = [True] * (end - first)
         if start:
             protected[:start] = [True] * start
-        free = self.size - sum(compress(self.sizes, protected))
-        return replace(self, prior=prior, protected=tuple(protected), lead=lead, last_user=last, free=free)
+        foldable = list(self.sizes)
+        for index in compress(range(len(foldable)), protected):
+            foldable[index] = 0
+        heads = tuple(accumulate(foldable, initial=0))
+        return replace(self, prior=prior, protected=tuple(protected), lead=lead, last_user=last, heads=heads)
+
+    @property
+    def free(self) -> int:
+        """Data size of what may be folded."""
+        return self.heads[-1]
 
     def step(self, index: int) -> tuple[int, int]:
         """Where the step of this message begins and ends."""

@@ -10,7 +10,20 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import Json, Unencodable, characters, field, listed, replaced, text_field, word
-from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, group, only_text, outlined, text_part
+from compacter.messages.parts import (
+    Kind,
+    Outline,
+    Outlines,
+    Part,
+    Speaker,
+    Steps,
+    group,
+    only_text,
+    outlined,
+    outlines,
+    spoken,
+    text_part,
+)
 
 Message: TypeAlias = Any
 """One provider-native item, a dict or an SDK object; read, never changed."""
@@ -31,12 +44,12 @@ FILLERS: Mapping[Literal["user", "assistant"], str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
 }
-"""The short messages that stand between two messages of one role where turns must alternate; nobody else says them."""
+"""Short messages that stand between two of one role where turns must alternate; no user or model writes them."""
 _FILLER = FILLERS["user"]
 
 
 class UnknownFormatError(ConfigurationError):
-    """The messages are surely of none of the five formats; the error says which one is not, and what to do."""
+    """A message is surely of no known format; the error says which one, and what to do."""
 
 
 class MessageFormat:
@@ -105,6 +118,13 @@ class MessageFormat:
         """What this format makes of an edited block; the block itself if nothing changed."""
         raise NotImplementedError
 
+    def _reworded(self, block: Message, text: str, edit: Edit) -> Message:
+        """A block of text, or a bare text, with its text edited; never blank, which some providers refuse."""
+        new = edit("text", text, "")
+        if new == text:
+            return block
+        return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
+
     # -- what follows from it ----------------------------------------------------------------------------------
 
     def read(self, message: Message) -> Outline:
@@ -122,7 +142,10 @@ class MessageFormat:
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Kinds, sizes and steps of a whole history."""
-        return group(map(self.read, messages))
+        return group(*self._outlines(messages))
+
+    def _outlines(self, messages: Sequence[Message]) -> Outlines:
+        return outlines(self.read, messages)
 
     def size(self, message: Message) -> int:
         """Data size of one message in characters; media by their weight (see ``media``)."""
@@ -257,7 +280,7 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
     ``param`` is the name of the argument the messages came in: ``contents`` is Gemini's, ``input`` the Responses API's.
 
     Raises :class:`UnknownFormatError` for the messages of frameworks, such as LangChain's or LlamaIndex's, and for
-    lists in which nobody speaks as a user that any of the formats knows.
+    lists without a user or assistant of any of the formats.
     """
     if param == "contents":
         return "gemini"

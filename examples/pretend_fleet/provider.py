@@ -1,0 +1,402 @@
+"""A pretend provider on a loopback address, with a true context window.
+
+It speaks OpenAI's chat completions and responses and Anthropic's messages, plain and streamed, refuses what is longer
+than its window, refuses half a tool pair, and keeps the books. The name of the model says how it behaves; the words in
+it, in any order:
+
+    window-1500     tokens that fit, of four characters each (default: 1,500)
+    new             refuses in words that litellm does not know
+    bare            refuses without numbers
+    llama           refuses as llama.cpp does
+    event           refuses inside a stream that was opened with HTTP 200
+    writer          writes summaries
+    slow-2          takes two seconds for an answer
+    broken          answers every request with HTTP 500
+    picky           refuses every request with HTTP 400, whatever its length
+
+An answer repeats every ``mark-...`` of the conversation, so that a reader can tell whose it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+Json = dict[str, Any]
+CHARACTERS_PER_TOKEN = 4
+_MARK = re.compile(r"mark-[0-9a-z]{1,16}")
+
+
+@dataclass
+class Seen:
+    """One request, as the provider saw it."""
+
+    path: str
+    model: str
+    body: Json
+    tokens: int
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Provider(ThreadingHTTPServer):
+    """The server. Used as a context manager it runs in a thread of its own.
+
+    Args:
+        port: Where it listens; 0 for any free port.
+    """
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.seen: list[Seen] = []
+        self.lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a path."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def __enter__(self) -> Self:
+        """Run in a thread."""
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self.shutdown()
+        self.server_close()
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request, read."""
+
+    protocol: str
+    body: Json
+    words: tuple[str, ...]
+    tokens: int
+    text: str
+
+    @property
+    def window(self) -> int:
+        """Tokens that fit."""
+        return int(self._number("window", 1_500))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that an answer takes."""
+        return self._number("slow", 0)
+
+    def _number(self, word: str, otherwise: float) -> float:
+        at = self.words.index(word) + 1 if word in self.words else -1
+        return float(self.words[at]) if at > 0 else otherwise
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Provider
+
+    def do_GET(self) -> None:
+        """Answer with nothing."""
+        self._send(200, {})
+
+    def do_POST(self) -> None:
+        """One request."""
+        body: Json = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = _read(self.path, body)
+        problem, status = _problem(asked)
+        with self.server.lock:
+            self.server.seen.append(
+                Seen(asked.protocol, str(body.get("model")), body, asked.tokens, status, dict(self.headers.items()))
+            )
+        time.sleep(asked.seconds)
+        inside = "event" in asked.words and body.get("stream") and status == 400 and asked.tokens > asked.window
+        if problem is not None and not inside:
+            self._send(status, problem)
+        elif body.get("stream"):
+            self._stream(_failed(asked, problem) if problem else _streamed(asked))
+        else:
+            self._send(200, _plain(asked))
+
+    def _send(self, status: int, body: Json) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def _stream(self, events: Iterator[tuple[str, Json | str]]) -> None:
+        lines = []
+        for name, data in events:
+            head = f"event: {name}\n" if name else ""
+            lines.append(f"{head}data: {data if isinstance(data, str) else json.dumps(data)}\n\n")
+        text = "".join(lines).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
+        """Quiet."""
+
+
+def _read(path: str, body: Json) -> _Asked:
+    protocol = path.partition("?")[0].rpartition("/")[2]
+    content = body.get("input" if protocol == "responses" else "messages") or []
+    beside = [body.get(name) for name in ("tools", "system", "instructions") if body.get(name)]
+    text = json.dumps([content, *beside], ensure_ascii=False)
+    words = tuple(str(body.get("model", "")).replace("/", "-").split("-"))
+    return _Asked(protocol, body, words, len(text) // CHARACTERS_PER_TOKEN, text)
+
+
+# -- refusing ----------------------------------------------------------------------------------------------------------
+
+
+def _problem(asked: _Asked) -> tuple[Json | None, int]:
+    if "broken" in asked.words:
+        return _error(asked, "The server had an error.", "server_error"), 500
+    if "picky" in asked.words:
+        return _error(asked, "Invalid value for 'temperature'.", "invalid_request_error"), 400
+    orphan = _orphan(asked)
+    if orphan:
+        return _error(asked, f"tool pair broken: {orphan}", "invalid_request_error"), 400
+    if asked.tokens <= asked.window:
+        return None, 200
+    used, window = asked.tokens, asked.window
+    if "llama" in asked.words and "bare" in asked.words:
+        text = "the request exceeds the available context size. try increasing the context size"
+        return {"error": {"code": 400, "message": text, "type": "invalid_request_error"}}, 400
+    if "llama" in asked.words:
+        text = f"request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
+        error = {
+            "code": 400, "message": text, "type": "exceed_context_size_error", "n_prompt_tokens": used, "n_ctx": window,
+        }  # fmt: skip
+        return {"error": error}, 400
+    if "new" in asked.words or ("bare" in asked.words and asked.protocol == "responses"):
+        text = "Your input exceeds the context window of this model. Please adjust your input and try again."
+        return _error(asked, text, "invalid_request_error", "context_length_exceeded"), 400
+    if asked.protocol == "messages":
+        numbers = "" if "bare" in asked.words else f": {used} tokens > {window} maximum"
+        text = f"prompt is too long{numbers}"
+        return _error(asked, text, "invalid_request_error"), 400
+    text = (
+        "This model's maximum context length was exceeded. Please reduce the length of the messages."
+        if "bare" in asked.words
+        else f"This model's maximum context length is {window} tokens. However, your messages resulted in {used} "
+        "tokens. Please reduce the length of the messages."
+    )
+    return _error(asked, text, "invalid_request_error", "context_length_exceeded"), 400
+
+
+def _error(asked: _Asked, text: str, kind: str, code: str | None = None) -> Json:
+    if asked.protocol == "messages":
+        return {"type": "error", "error": {"type": kind, "message": text}}
+    return {"error": {"message": text, "type": kind, "param": "messages", "code": code}}
+
+
+def _failed(asked: _Asked, problem: Json) -> Iterator[tuple[str, Json | str]]:
+    """A stream that was opened and then refuses."""
+    if asked.protocol == "messages":
+        yield "message_start", {"type": "message_start", "message": _message(asked, [])}
+        yield "error", problem
+    elif asked.protocol == "responses":
+        response = _response(asked, [], "in_progress")
+        yield "response.created", {"type": "response.created", "response": response, "sequence_number": 0}
+        failed = {**response, "status": "failed", "error": {
+            "code": "context_length_exceeded", "message": problem["error"]["message"],
+        }}  # fmt: skip
+        yield "response.failed", {"type": "response.failed", "response": failed, "sequence_number": 1}
+    else:
+        yield "", problem
+
+
+def _orphan(asked: _Asked) -> str:
+    """The first call without a result, or result without a call; empty where all are whole."""
+    calls: list[str] = []
+    results: list[str] = []
+    body = asked.body
+    for item in body.get("input", ()) if isinstance(body.get("input"), list) else ():
+        if item.get("type") == "function_call":
+            calls.append(item["call_id"])
+        if item.get("type") == "function_call_output":
+            results.append(item["call_id"])
+    for message in body.get("messages", ()):
+        calls.extend(call["id"] for call in message.get("tool_calls") or ())
+        if message.get("role") == "tool":
+            results.append(message["tool_call_id"])
+        for block in message["content"] if isinstance(message.get("content"), list) else ():
+            if block.get("type") == "tool_use":
+                calls.append(block["id"])
+            if block.get("type") == "tool_result":
+                results.append(block["tool_use_id"])
+    odd = set(calls) ^ set(results)
+    return min(odd) if odd else ""
+
+
+# -- answering ---------------------------------------------------------------------------------------------------------
+
+
+def _answer(asked: _Asked) -> str:
+    marks = sorted(set(_MARK.findall(asked.text)))
+    if "writer" in asked.words:
+        return f"The user and the assistant talked about a house. Marks: {' '.join(marks)}."
+    return f"Noted. {' '.join(marks)}".strip()
+
+
+def _tool(asked: _Asked) -> Json | None:
+    """The tool that the answer calls, where the request has any and asks for it in its last words."""
+    tools = asked.body.get("tools")
+    return tools[0] if tools and "use the tool" in asked.text[-2_000:] else None
+
+
+def _usage(asked: _Asked) -> tuple[int, int]:
+    return asked.tokens, max(1, len(_answer(asked)) // CHARACTERS_PER_TOKEN)
+
+
+def _plain(asked: _Asked) -> Json:
+    text, tool = _answer(asked), _tool(asked)
+    read, written = _usage(asked)
+    if asked.protocol == "messages":
+        block = {"type": "tool_use", "id": "toolu_9", "name": tool["name"], "input": {"q": "x"}} if tool else None
+        native = _message(asked, [block or {"type": "text", "text": text}])
+        return {**native, "stop_reason": "tool_use" if tool else "end_turn"}
+    if asked.protocol == "responses":
+        return _response(asked, [_item(asked)], "completed")
+    message: Json = {"role": "assistant", "content": text}
+    if tool:
+        function = {"name": tool["function"]["name"], "arguments": '{"q": "x"}'}
+        message = {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "call_9", "type": "function", "function": function},
+        ]}  # fmt: skip
+    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop"}
+    return {**_chat(asked), "object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+def _streamed(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
+    if asked.protocol == "messages":
+        yield from _message_events(asked)
+    elif asked.protocol == "responses":
+        yield from _response_events(asked)
+    else:
+        yield from _chat_chunks(asked)
+
+
+def _chat(asked: _Asked) -> Json:
+    return {"id": "chatcmpl-1", "created": int(time.time()), "model": asked.body["model"]}
+
+
+def _chat_chunks(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
+    shared = {**_chat(asked), "object": "chat.completion.chunk"}
+    deltas: list[Json] = [{"role": "assistant", "content": ""}]
+    tool = _tool(asked)
+    if tool:
+        function = {"name": tool["function"]["name"], "arguments": ""}
+        deltas.append({"tool_calls": [{"index": 0, "id": "call_9", "type": "function", "function": function}]})
+        deltas.extend({"tool_calls": [{"index": 0, "function": {"arguments": part}}]} for part in ('{"q": ', '"x"}'))
+    else:
+        deltas.extend({"content": part} for part in _parts(_answer(asked)))
+    for delta in deltas:
+        yield "", {**shared, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield "", {**shared, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if tool else "stop"}]}
+    if (asked.body.get("stream_options") or {}).get("include_usage"):
+        read, written = _usage(asked)
+        usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+        yield "", {**shared, "choices": [], "usage": usage}
+    yield "", "[DONE]"
+
+
+def _message(asked: _Asked, content: list[Json]) -> Json:
+    read, written = _usage(asked)
+    return {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": asked.body["model"], "content": content,
+        "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": read, "output_tokens": written},
+    }  # fmt: skip
+
+
+def _message_events(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
+    tool = _tool(asked)
+    yield "message_start", {"type": "message_start", "message": _message(asked, [])}
+    block: Json = {"type": "text", "text": ""}
+    if tool:
+        block = {"type": "tool_use", "id": "toolu_9", "name": tool["name"], "input": {}}
+    yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
+    if tool:
+        deltas = [{"type": "input_json_delta", "partial_json": part} for part in ('{"q": ', '"x"}')]
+    else:
+        deltas = [{"type": "text_delta", "text": part} for part in _parts(_answer(asked))]
+    for delta in deltas:
+        yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
+    yield "content_block_stop", {"type": "content_block_stop", "index": 0}
+    reason = {"stop_reason": "tool_use" if tool else "end_turn", "stop_sequence": None}
+    yield "message_delta", {"type": "message_delta", "delta": reason, "usage": {"output_tokens": _usage(asked)[1]}}
+    yield "message_stop", {"type": "message_stop"}
+
+
+def _response(asked: _Asked, output: list[Json], status: str) -> Json:
+    read, written = _usage(asked)
+    return {
+        "id": "resp_1", "object": "response", "created_at": int(time.time()), "model": asked.body["model"],
+        "status": status, "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+        "error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "temperature": 1.0,
+        "top_p": 1.0,
+        "usage": {
+            "input_tokens": read, "output_tokens": written, "total_tokens": read + written,
+            "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
+        },
+    }  # fmt: skip
+
+
+def _item(asked: _Asked) -> Json:
+    tool = _tool(asked)
+    if tool:
+        return {
+            "id": "fc_9", "type": "function_call", "call_id": "call_9", "name": tool["name"],
+            "arguments": '{"q": "x"}', "status": "completed",
+        }  # fmt: skip
+    content = [{"type": "output_text", "text": _answer(asked), "annotations": []}]
+    return {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": content}
+
+
+def _response_events(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
+    item = _item(asked)
+    events: list[Json] = [
+        {"type": "response.created", "response": _response(asked, [], "in_progress")},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}},
+    ]
+    place = {"item_id": item["id"], "output_index": 0}
+    if item["type"] == "function_call":
+        events.extend(
+            {"type": "response.function_call_arguments.delta", **place, "delta": part} for part in ('{"q": ', '"x"}')
+        )
+        events.append({"type": "response.function_call_arguments.done", **place, "arguments": item["arguments"]})
+    else:
+        text = _answer(asked)
+        part = {"type": "output_text", "text": "", "annotations": []}
+        events.append({"type": "response.content_part.added", **place, "content_index": 0, "part": part})
+        events.extend(
+            {"type": "response.output_text.delta", **place, "content_index": 0, "delta": piece, "logprobs": []}
+            for piece in _parts(text)
+        )
+        events.append({"type": "response.output_text.done", **place, "content_index": 0, "text": text, "logprobs": []})
+    events.append({"type": "response.output_item.done", "output_index": 0, "item": item})
+    events.append({"type": "response.completed", "response": _response(asked, [item], "completed")})
+    for number, event in enumerate(events):
+        yield event["type"], {**event, "sequence_number": number}
+
+
+def _parts(text: str) -> list[str]:
+    third = max(1, len(text) // 3)
+    return [text[start : start + third] for start in range(0, len(text), third)]

@@ -1,0 +1,215 @@
+"""One call whose attempts somebody else makes: a gateway's router, with retries and fallbacks of its own.
+
+`call/wrap.py` makes the calls of a function itself. A plug-in of a gateway cannot: it is asked before each attempt what
+to send, and told of each failure. So the same flow (`complete`, `recover`) is carried on from one attempt to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from compacter.call.arguments import Binding
+from compacter.call.io import ASYNC
+from compacter.call.perform import Performer, advanced
+from compacter.call.recover import Completed, calibrate, job_of, recover
+from compacter.call.request import usage_of, weight
+from compacter.call.state import State
+from compacter.call.trigger import complete
+from compacter.call.wrap import ReadCall, WrappedFunction
+from compacter.compaction.plan import plan
+from compacter.compaction.task import CompactionPlan
+from compacter.effects import Call, Effect, Flow, Reply
+from compacter.errors import CompactionError
+from compacter.overflow import TokenLimit
+
+_SMALL = 0.5
+"""Share of the window up to which a history surely fits, by a quick estimate."""
+
+
+class SteppedCall(WrappedFunction):
+    """The attempts of one call. ``first`` says what to send, ``again`` what to send after a token limit.
+
+    Args:
+        state: Options, memory and totals. The option ``summarizer`` is set: nobody else could be asked.
+        binding: How to read the call's arguments.
+    """
+
+    def __init__(self, state: State, binding: Binding) -> None:
+        super().__init__(state, _nobody, binding)
+        self.rounds = 0
+        """Times that the request was made smaller after a token limit."""
+        self.original_size = 0
+        """Characters of the messages as the caller sent them; 0 where they went on as they were."""
+        self.sent_size = 0
+        """Characters of what was sent last."""
+        self._given_up: Exception | None = None
+        self._flow: Flow[Completed] | None = None
+        self._performer: Performer | None = None
+        self._read_call: ReadCall | None = None
+        self._effect: Call | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything but the caller's own request was sent."""
+        return bool(self.sent_size) and self.sent_size < self.original_size
+
+    @property
+    def tokens_saved(self) -> int:
+        """Estimate of the tokens by which the request became smaller."""
+        if self._read_call is None or not self.changed:
+            return 0
+        return self._read_call.calibration.tokens(self.original_size - self.sent_size)
+
+    async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments to send first: a remembered view, or what ``trigger_tokens`` makes of them.
+
+        Nothing is read where no record is kept and there is no trigger. Raises nothing of compacter's own.
+        """
+        self.state.count_call()
+        if self.idle()() or self._surely_fits(kwargs):
+            return kwargs
+        read = await self._begun(kwargs)
+        if read is None:
+            return kwargs
+        state = self.state
+        self._flow = complete(state.options, read.request, read.calibration, read.conversation)
+        return await self._sent(kwargs, None)
+
+    def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments to send when an attempt failed for another reason than a token limit: the same view.
+
+        Raises the provider's own exception once the call is given up: nothing is sent again that was refused.
+        """
+        if self._given_up is not None:
+            raise self._given_up
+        return kwargs if self._effect is None else self._replaced(kwargs, self._effect)
+
+    async def again(self, kwargs: dict[str, Any], error: Exception, found: TokenLimit) -> dict[str, Any]:
+        """The arguments to send after a token limit. Raises ``error`` when the call is given up.
+
+        Args:
+            kwargs: The arguments as the caller made them.
+            error: What the provider said.
+            found: What was read of it.
+        """
+        if self._given_up is not None:
+            raise self._given_up
+        if self._flow is None:
+            read = await self._begun(kwargs)
+            if read is None:
+                self._given_up = error
+                raise error
+            reply = Reply(token_limit=found, error=error)
+            self._flow = recover(self.state.options, read.request, read.calibration, reply)
+            sent = await self._sent(kwargs, None)
+        else:
+            sent = await self._sent(kwargs, Reply(token_limit=found, error=error))
+        if self._effect is None:
+            given_up: Exception | None = self._given_up
+            self._given_up = given_up or error
+            raise self._given_up
+        self.rounds += 1
+        return sent
+
+    async def answered(self, reply: object) -> None:
+        """Take in the usage of a reply: what ``trigger_tokens`` goes by."""
+        if self._flow is not None and self._effect is not None and self.state.proactive:
+            await self._advanced(Reply(raw=reply, input_tokens=usage_of(reply)[0]))
+            self.close()
+
+    async def planned(self, kwargs: dict[str, Any], found: TokenLimit) -> CompactionPlan | None:
+        """What ``again`` would fold: no model is asked. ``None`` where the call holds nothing that could be folded."""
+        read = await self._begun(kwargs)
+        if read is None:
+            return None
+        calibrate(read.request, read.calibration, found)
+        return plan(self.state.options, job_of(read.request, read.calibration, attempt=1, found=found))
+
+    def close(self) -> None:
+        """End the flow, and release what others may wait for."""
+        flow, self._flow = self._flow, None
+        if flow is not None:
+            flow.close()
+        if self._performer is not None:
+            self._performer.close()
+
+    def _surely_fits(self, kwargs: dict[str, Any]) -> bool:
+        """Whether the whole history is far below the known window: then no record is looked for, whatever it is.
+
+        Where that guess is wrong, the provider refuses, and what was folded before is found then.
+        """
+        messages = kwargs.get(self.binding.messages_param)
+        calibration = self.state.calibration(self.binding.model((), kwargs))
+        if self.state.proactive or not calibration.window or not isinstance(messages, list):
+            return False
+        enough = int(calibration.window * calibration.chars_per_token * _SMALL)
+        return weight(messages, enough) < enough
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    async def _begun(self, kwargs: dict[str, Any]) -> ReadCall | None:
+        """The call, read; ``None`` where it holds nothing that could be compacted."""
+        read = await self.read_safely(ASYNC, (), kwargs)
+        if isinstance(read, str):
+            return None
+        self._read_call = read
+        return read
+
+    async def _sent(self, kwargs: dict[str, Any], outcome: Reply | None) -> dict[str, Any]:
+        """Carry the flow on to its next call, and say what that sends; ``kwargs`` where it came to none."""
+        read = self._read_call
+        assert read is not None  # noqa: S101 - set where the flow is
+        if self._performer is None:
+            self._performer = Performer(
+                self.state, ASYNC, read.request.format, scope=read.scope, model=read.request.model, large=read.large
+            )
+        try:
+            self._effect = await self._advanced(outcome)
+        finally:
+            # The right to fold this head is given back as soon as the record is kept: the attempt itself may last.
+            self._performer.close(for_good=False)
+        if self._effect is None:
+            return kwargs
+        request, effect = read.request, self._effect
+        if effect.messages is not request.original:
+            size = request.format.size
+            self.original_size = self.original_size or sum(map(size, request.original))
+            self.sent_size = sum(map(size, effect.messages))
+        return self._replaced(kwargs, effect)
+
+    async def _advanced(self, outcome: Reply | None) -> Call | None:
+        """Carry out what the flow asks for, up to its next call; ``None`` where it has come to its end."""
+        flow, performer = self._flow, self._performer
+        assert flow is not None and performer is not None  # noqa: S101, PT018
+        advance: Callable[[Any], Effect[Any]] = flow.send
+        result: Any = outcome
+        refused = outcome.error if outcome is not None else None
+        try:
+            while True:
+                step = partial(advanced, advance, result)
+                ended, effect = await ASYNC.thread(step) if performer.large else step()
+                if ended:
+                    return None
+                if isinstance(effect, Call):
+                    return effect
+                try:
+                    result, advance = await performer.perform(effect), flow.send
+                except Exception as error:  # noqa: BLE001 - the flow decides what an error means
+                    result, advance = error, flow.throw
+        except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
+            self._flow = None
+            if error is not refused:
+                self.state.log.failed("compaction", error)
+                if refused is not None and not isinstance(error, CompactionError):
+                    refused.add_note(f"compacter could not compact: it raised {type(error).__name__}")
+            self._given_up = error if isinstance(error, CompactionError) else refused
+            return None
+
+    def _replaced(self, kwargs: dict[str, Any], effect: Call) -> dict[str, Any]:
+        return self.binding.replace((), kwargs, list(effect.messages), effect.options)[1]
+
+
+async def _nobody(**_: Any) -> None:
+    """Stands for the function that somebody else calls."""

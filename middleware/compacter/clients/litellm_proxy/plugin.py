@@ -1,0 +1,517 @@
+"""The hooks by which the LiteLLM proxy asks what to send, and tells of failures.
+
+A plug-in cannot call again: the proxy's router does, by its rules for fallbacks. So each request is given fallbacks to
+its own model group, and `async_pre_call_deployment_hook`, which the router asks before every attempt, folds what that
+attempt sends. Where litellm knows the refusal (``ContextWindowExceededError``) these fallbacks stand in the request's
+``context_window_fallbacks`` from the beginning; where it does not, they are put into its ``fallbacks`` when the failure
+is seen, which is before the router looks. https://docs.litellm.ai/docs/proxy/call_hooks and
+https://docs.litellm.ai/docs/proxy/reliability tell of both.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import AsyncGenerator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from cachetools import TTLCache
+from litellm.integrations.custom_logger import CustomLogger
+
+from compacter.call.arguments import Binding
+from compacter.call.attempts import SteppedCall
+from compacter.call.io import ASYNC
+from compacter.call.state import State
+from compacter.call.streams import close
+from compacter.clients.litellm_proxy.metrics import Metrics
+from compacter.clients.litellm_proxy.refusals import refused_before_content
+from compacter.clients.litellm_proxy.settings import Settings
+from compacter.clients.litellm_proxy.summaries import CALLER, Caller, RouterSummarizer
+from compacter.errors import ConfigurationError
+from compacter.models import window
+from compacter.overflow import TokenLimit
+
+log = logging.getLogger("compacter")
+
+TESTED = ("1.106", "1.108", "1.109")
+"""Minor lines of litellm that the plug-in is tested with."""
+_OLDEST = (1, 106)
+_BROKEN = ((1, 107),)
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One of the APIs that the proxy serves."""
+
+    param: str
+    wire_format: str
+    output_param: str
+    method: str
+    """The router's method."""
+
+
+CHAT = Protocol("messages", "openai", "max_tokens", "acompletion")
+RESPONSES = Protocol("input", "responses", "max_output_tokens", "aresponses")
+MESSAGES = Protocol("messages", "anthropic", "max_tokens", "aanthropic_messages")
+PROTOCOLS: Mapping[str, Protocol] = {
+    "completion": CHAT,
+    "acompletion": CHAT,
+    "responses": RESPONSES,
+    "aresponses": RESPONSES,
+    "anthropic_messages": MESSAGES,
+    "aanthropic_messages": MESSAGES,
+}
+"""Call type -> protocol."""
+
+_ROUND = "compacter_round"
+"""Argument that tells an attempt of ours from the router's other ones; taken out before anything is sent."""
+_TOKEN = "compacter_call"  # noqa: S105 - the name of it
+"""Where a request's metadata says which of the plug-in's calls it is. Not the call id: clients may choose that."""
+_MOST_CALLS = 10_000
+_LONGEST_CALL = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyBinding(Binding):
+    """How to read a request to the proxy. Deployments of one group share what was folded; tenants do not."""
+
+    group: str = ""
+    place: str = ""
+
+    def model(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        """The model group."""
+        return self.group
+
+    def endpoint(self, kwargs: Mapping[str, Any]) -> str:
+        """Part of the memory's scope: whose records these are."""
+        return self.place
+
+
+@dataclass(slots=True)
+class ProxyCall:
+    """One request of a client, over all its attempts."""
+
+    protocol: Protocol
+    auth: Any
+    metadata_name: str
+    tenant: str
+    team: tuple[str | None, ...]
+    key: tuple[str | None, ...]
+    given: frozenset[str]
+    """The names in the request before it was routed."""
+    given_metadata: frozenset[str]
+    """The names in its metadata then."""
+    context_fallbacks: list[Any]
+    fallbacks: list[Any]
+    their_fallbacks: list[Any]
+    by_group: dict[str, SteppedCall] = field(default_factory=dict)
+    call_type: object = None
+    """Of the outermost call to a deployment: litellm translates some protocols by a call inside a call."""
+    sent: bool = False
+    """Whether an attempt is out whose failure was not told."""
+    refused: tuple[Exception, TokenLimit] | None = None
+    said: object = None
+    """The router's record of the failure before this attempt."""
+    round: int = 0
+    """Of the attempts that the plug-in has asked for, the last."""
+    rounds: int = 0
+    tokens_saved: int = 0
+
+    def afresh(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as it came from the client, to be routed once more: without what its first way has left in it."""
+        kept = {name: value for name, value in request.items() if name in self.given - {"litellm_logging_obj"}}
+        metadata = {name: value for name, value in request[self.metadata_name].items() if name in self.given_metadata}
+        return {**kept, self.metadata_name: metadata}
+
+    def end(self) -> None:
+        """Let go of the messages; the numbers stay for the response's headers."""
+        for call in self.by_group.values():
+            call.close()
+        self.by_group.clear()
+
+
+class CompacterPlugin(CustomLogger):
+    """The plug-in. One object for each worker of the proxy.
+
+    Args:
+        settings: What the config file says.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.metrics = Metrics()
+        self._calls: MutableMapping[str, ProxyCall] = TTLCache(maxsize=_MOST_CALLS, ttl=_LONGEST_CALL)
+        self._watched: set[int] = set()
+
+    # -- before the router ---------------------------------------------------------------------------------------------
+
+    async def async_pre_call_hook(
+        self,
+        user_api_key_dict: Any,
+        cache: Any,
+        data: dict[str, Any],
+        call_type: str,
+    ) -> dict[str, Any]:
+        """Give the request fallbacks to its own model group."""
+        protocol, group = PROTOCOLS.get(call_type), data.get("model")
+        metadata_name, metadata = _metadata_of(data)
+        metadata.pop(_TOKEN, None)
+        if protocol is None or not isinstance(group, str) or not isinstance(data.get(protocol.param), list):
+            return data
+        if data.get("previous_response_id"):  # The history is at the provider.
+            return data
+        team = (_text(user_api_key_dict, "team_id"), _text(user_api_key_dict, "team_alias"))
+        key = (_text(user_api_key_dict, "api_key"), _text(user_api_key_dict, "key_alias"))
+        switches, _ = self.settings.of(group, team, key)
+        if not switches.enabled:
+            return data
+        shared = team[0] if self.settings.memory_settings.share == "team" else None
+        theirs = _setting(data, "fallbacks")
+        call = ProxyCall(
+            protocol=protocol,
+            auth=user_api_key_dict,
+            metadata_name=metadata_name,
+            tenant=f"team {shared}" if shared else f"key {key[0]}",
+            team=team,
+            key=key,
+            given=frozenset((*data, metadata_name, "context_window_fallbacks", "fallbacks")),
+            given_metadata=frozenset((*metadata, _TOKEN)),
+            context_fallbacks=[],
+            fallbacks=[],
+            their_fallbacks=theirs,
+        )
+        token = metadata[_TOKEN] = secrets.token_hex(16)
+        self._calls[token] = call
+        if not switches.dry_run and not data.get("disable_fallbacks"):
+            rounds = _most_rounds(self.settings.of(group, team, key)[1])
+            call.fallbacks.extend(theirs)
+            call.context_fallbacks.extend(_with_own(_setting(data, "context_window_fallbacks"), group, theirs, rounds))
+            data["context_window_fallbacks"] = call.context_fallbacks
+            data["fallbacks"] = call.fallbacks
+        return data
+
+    # -- before and after every attempt --------------------------------------------------------------------------------
+
+    async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
+        """What this attempt sends."""
+        own_round = kwargs.pop(_ROUND, 0)
+        call = self._call_of(kwargs)
+        if call is None or PROTOCOLS.get(_name(call_type)) is None:
+            return None
+        if call.call_type is None:
+            call.call_type = call_type
+        if call.call_type != call_type or not isinstance(kwargs.get(call.protocol.param), list):
+            return None
+        metadata = kwargs.get(call.metadata_name) or {}
+        group = str(metadata.get("model_group") or kwargs.get("model"))
+        switches, state = self.settings.of(group, call.team, call.key)
+        if not switches.enabled or switches.dry_run:
+            return None
+        self._watch(state)
+        stepped = call.by_group.get(group)
+        if stepped is None:
+            call.refused = None  # What another group's model has said is not about this one.
+            stepped = call.by_group[group] = SteppedCall(state, self._binding(call, group, state))
+            self._learn_windows(state, group, kwargs)
+            first = True
+        else:
+            first = False
+        refused, call.refused = call.refused, None
+        said, call.said = call.said, _last_failure(metadata)
+        if refused is None and call.sent and not first and call.said is not said:
+            # An attempt was made in vain, and no failure was told: it came inside a stream.
+            refused = self._refused_inside_stream(state, group, call.said, is_own=own_round > call.round)
+        call.round = max(call.round, own_round)
+        caller = CALLER.set(Caller(group, metadata, call.auth))
+        try:
+            if first:
+                made = await stepped.first(kwargs)
+            elif refused is None:
+                made = stepped.same(kwargs)
+            else:
+                made = await stepped.again(kwargs, *refused)
+        finally:
+            CALLER.reset(caller)
+        call.sent = True
+        call.rounds, call.tokens_saved = stepped.rounds, stepped.tokens_saved
+        return made
+
+    async def async_post_call_failure_deployment_hook(
+        self,
+        request_data: Mapping[str, Any],
+        exception: Exception,
+        call_type: Any,
+        fallback_depth: int | None = None,
+    ) -> None:
+        """Take in why an attempt failed, before the router decides what to do."""
+        call = self._call_of(request_data)
+        if call is None:
+            return
+        group = str((request_data.get(call.metadata_name) or {}).get("model_group") or request_data.get("model"))
+        switches, state = self.settings.of(group, call.team, call.key)
+        found = state.detect(exception)
+        if found is None or not switches.enabled:
+            call.refused, call.sent = None, False
+            return
+        if call.refused is not None or (not call.sent and not switches.dry_run):
+            return  # The call inside this one has told it.
+        self.metrics.refused(group)
+        if switches.dry_run:
+            await self._tell_plan(call, group, state, dict(request_data), found)
+            return
+        call.refused, call.sent = (exception, found), False
+        if not call.fallbacks or call.fallbacks == call.their_fallbacks:
+            own = {group: [*_targets(group, _most_rounds(state)), *_of_group(call.their_fallbacks, group)]}
+            call.fallbacks.insert(0, own)
+
+    async def async_post_call_streaming_iterator_hook(
+        self,
+        user_api_key_dict: Any,
+        response: Any,
+        request_data: dict[str, Any],
+    ) -> AsyncGenerator[Any, None]:
+        """Look into a stream up to its first content; where that says "too long", make the call again."""
+        from litellm.proxy import proxy_server
+
+        call = self._call_of(request_data)
+        group = str(request_data.get("model"))
+        if call is None or not self._folds(call, group):
+            async for chunk in response:
+                yield chunk
+            return
+        _, state = self.settings.of(group, call.team, call.key)
+        stream: Any = response
+        while True:
+            held, error, found = await refused_before_content(stream, state.detect)
+            if found is None:
+                break
+            self.metrics.refused(group)
+            call.refused = (error or RuntimeError("the stream said that the request is too long"), found)
+            method = getattr(proxy_server.llm_router, call.protocol.method)
+            try:
+                again = await method(**call.afresh(request_data))
+            except Exception as failure:  # noqa: BLE001 - the refusal itself is what the client gets
+                log.debug("compacter: no further attempt: %s", type(failure).__name__)
+                break
+            await close(ASYNC, stream)
+            stream = again
+        for chunk in held:
+            yield chunk
+        if error is not None:
+            raise error
+        async for chunk in stream:
+            yield chunk
+
+    # -- after the call ------------------------------------------------------------------------------------------------
+
+    async def async_post_call_success_deployment_hook(
+        self, request_data: dict[str, Any], response: Any, call_type: Any
+    ) -> Any:
+        """Learn from a reply's usage, where ``trigger_tokens`` goes by it."""
+        call = self._call_of(request_data)
+        if call is not None and call.call_type == call_type:
+            group = str((request_data.get(call.metadata_name) or {}).get("model_group"))
+            stepped = call.by_group.get(group)
+            if stepped is not None and not request_data.get("stream"):
+                await stepped.answered(response)
+
+    async def async_post_call_response_headers_hook(
+        self,
+        data: dict[str, Any],
+        user_api_key_dict: Any,
+        response: Any,
+        request_headers: dict[str, str] | None = None,
+        litellm_call_info: dict[str, Any] | None = None,
+    ) -> dict[str, str] | None:
+        """``x-compacter-rounds`` and ``x-compacter-tokens-saved``, on what was folded."""
+        call = self._call_of(data)
+        if call is None or not (call.rounds or call.tokens_saved):
+            return None
+        return {"x-compacter-rounds": str(call.rounds), "x-compacter-tokens-saved": str(call.tokens_saved)}
+
+    async def async_log_success_event(
+        self,
+        kwargs: dict[str, Any],
+        response_obj: Any,
+        start_time: Any,
+        end_time: Any,
+    ) -> None:
+        """Let go of a call that has been answered."""
+        call = self._call_of(kwargs.get("litellm_params") or {})
+        if call is not None:
+            call.end()
+
+    async def async_post_call_failure_hook(
+        self,
+        request_data: dict[str, Any],
+        original_exception: Exception,
+        user_api_key_dict: Any,
+        traceback_str: str | None = None,
+    ) -> None:
+        """Let go of a call that has failed for good."""
+        call = self._call_of(request_data)
+        if call is not None:
+            call.end()
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _call_of(self, request: Mapping[str, Any]) -> ProxyCall | None:
+        for name in ("litellm_metadata", "metadata"):
+            metadata = request.get(name)
+            token = metadata.get(_TOKEN) if isinstance(metadata, Mapping) else None
+            if isinstance(token, str):
+                return self._calls.get(token)
+        return None
+
+    def _folds(self, call: ProxyCall, group: str) -> bool:
+        switches, _ = self.settings.of(group, call.team, call.key)
+        return switches.enabled and not switches.dry_run
+
+    def _binding(self, call: ProxyCall, group: str, state: State) -> ProxyBinding:
+        summarizer = state.options.summarizer
+        writer = summarizer.group if isinstance(summarizer, RouterSummarizer) else summarizer
+        protocol = call.protocol
+        return ProxyBinding(
+            wire_format=protocol.wire_format,
+            messages_param=protocol.param,
+            output_param=protocol.output_param,
+            vendors=True,
+            group=group,
+            place=f"litellm proxy, {call.tenant}, summaries by {writer}",
+        )
+
+    @staticmethod
+    def _learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
+        """Take the windows of the group and of its summarizer from the config, or from litellm's table."""
+        calibration, summarizer = state.calibration(group), state.options.summarizer
+        if calibration.window is None:
+            stated = (kwargs.get("model_info") or {}).get("max_input_tokens")
+            calibration.window = stated if isinstance(stated, int) else window(str(kwargs.get("model")))
+        if calibration.summarizer_window is None and isinstance(summarizer, RouterSummarizer):
+            calibration.summarizer_window = summarizer.window
+
+    def _refused_inside_stream(
+        self, state: State, group: str, said: object, *, is_own: bool
+    ) -> tuple[Exception, TokenLimit] | None:
+        from litellm.exceptions import ContextWindowExceededError
+
+        text = str(said.get("exception_string", "")) if isinstance(said, Mapping) else ""
+        found = state.detect(RuntimeError(text)) or (TokenLimit() if is_own else None)
+        if found is None:
+            return None
+        self.metrics.refused(group)
+        return ContextWindowExceededError(message=text, model=group, llm_provider=""), found
+
+    def _watch(self, state: State) -> None:
+        if id(state) not in self._watched:
+            self._watched.add(id(state))
+            state.event_hooks.append(self.metrics.told)
+
+    async def _tell_plan(
+        self, call: ProxyCall, group: str, state: State, kwargs: dict[str, Any], found: TokenLimit
+    ) -> None:
+        planned = await SteppedCall(state, self._binding(call, group, state)).planned(kwargs, found)
+        self.metrics.would_fold(group)
+        log.warning(
+            "compacter: dry run: %s refused (limit %s, requested %s); would fold %s of %s messages",
+            group, found.limit, found.requested, len(planned.head) if planned else 0, len(kwargs[call.protocol.param]),
+        )  # fmt: skip
+
+
+def make() -> CompacterPlugin:
+    """The plug-in, by the config file that the proxy has read.
+
+    Raises:
+        ConfigurationError: A setting is unusable, or litellm is of a version that the plug-in does not work with.
+    """
+    import litellm
+
+    installed = version("litellm")
+    numbers = tuple(int(part) for part in installed.split(".")[:2])
+    if numbers < _OLDEST or numbers in _BROKEN or not hasattr(CustomLogger, "async_post_call_failure_deployment_hook"):
+        raise ConfigurationError(
+            f"compacter's plug-in does not work with litellm {installed}: it is tested with "
+            f"{', '.join(f'{line}.x' for line in TESTED)}; pip install 'litellm[proxy]>=1.108'"
+        )
+    if f"{numbers[0]}.{numbers[1]}" not in TESTED:
+        log.warning("compacter: litellm %s is newer than those tested: %s", installed, ", ".join(TESTED))
+    given = (getattr(litellm, "callback_settings", None) or {}).get("compacter")
+    return CompacterPlugin(Settings(given))
+
+
+# -- fallbacks ---------------------------------------------------------------------------------------------------------
+
+
+def _targets(group: str, rounds: int) -> list[dict[str, Any]]:
+    """Fallbacks to the group itself; the router takes each once, and passes by a bare name that it has tried."""
+    return [{"model": group, _ROUND: number} for number in range(1, rounds + 1)]
+
+
+def _of_group(fallbacks: list[Any], group: str) -> list[Any]:
+    for entry in fallbacks:
+        if isinstance(entry, Mapping) and group in entry:
+            return list(entry[group] or ())
+    return []
+
+
+def _with_own(theirs: list[Any], group: str, others: list[Any], rounds: int) -> list[Any]:
+    """Fallbacks for "too long": those that the config names, a larger model perhaps; then folding."""
+    groups = [group]
+    for target in (*_of_group(theirs, group), *_of_group(others, group)):
+        name = target.get("model") if isinstance(target, Mapping) else target
+        if isinstance(name, str) and name not in groups:
+            groups.append(name)
+    own = [{name: [*_of_group(theirs, name), *_targets(name, rounds)]} for name in groups]
+    return [*own, *(entry for entry in theirs if not (isinstance(entry, Mapping) and set(entry) & set(groups)))]
+
+
+def _setting(data: Mapping[str, Any], name: str) -> list[Any]:
+    """A list of fallbacks as it would be without the plug-in: of the request, of the key or team, of the router."""
+    from litellm.proxy import proxy_server
+
+    router: Any = proxy_server.llm_router
+    override = data.get("router_settings_override")
+    for found in (data.get(name), override.get(name) if isinstance(override, Mapping) else None):
+        if isinstance(found, list):
+            return list(found)
+    settings = router.settings() if callable(getattr(router, "settings", None)) else router
+    return list(getattr(settings, name, None) or ())
+
+
+# -- small readers -----------------------------------------------------------------------------------------------------
+
+
+def _most_rounds(state: State) -> int:
+    retries = state.options.max_retries
+    return retries if isinstance(retries, int) else 3
+
+
+def _metadata_of(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The metadata that the proxy fills in, which is not always what the client calls metadata."""
+    for name in ("litellm_metadata", "metadata"):
+        found = data.get(name)
+        if isinstance(found, dict) and any(str(key).startswith("user_api_key") for key in found):
+            return name, found
+    name = "litellm_metadata" if isinstance(data.get("litellm_metadata"), dict) else "metadata"
+    found = data.get(name)
+    if not isinstance(found, dict):
+        found = data[name] = {}
+    return name, found
+
+
+def _last_failure(metadata: Mapping[str, Any]) -> object:
+    """What the router notes of the last attempt that failed: ``exception_type``, ``exception_string`` and more."""
+    earlier = metadata.get("previous_models")
+    return earlier[-1] if isinstance(earlier, (list, tuple)) and earlier else None
+
+
+def _name(call_type: Any) -> str:
+    return str(getattr(call_type, "value", call_type))
+
+
+def _text(auth: Any, name: str) -> str | None:
+    found = getattr(auth, name, None)
+    return found if isinstance(found, str) else None

@@ -1,0 +1,176 @@
+"""What the proxy's config file says of compacter: ``callback_settings: {compacter: {...}}``.
+
+Options of ``Compacter`` that are plain data stand side by side with the plug-in's own settings. The same may be said
+again for a model group, a team or a key, the more specific one last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from compacter.call.state import State
+from compacter.errors import ConfigurationError
+from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
+from compacter.memory.base import DEADLINE
+from compacter.options import Options, validated
+
+_PATH = "callback_settings.compacter"
+_IN_CODE = frozenset({
+    "pin", "detect", "on_compaction", "on_event", "before_compaction", "logger", "token_counter", "strategy",
+    "summary_request",
+})  # fmt: skip
+"""Options that take objects or functions, or need the wrapped call itself: they cannot be said in a file."""
+OPTIONS = frozenset(Options.model_fields) - _IN_CODE - {"memory"}
+
+
+class Switches(BaseModel):
+    """The plug-in's own settings, which may differ by model group, team and key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = True
+    """Whether requests are folded at all."""
+    dry_run: bool = False
+    """Whether a refusal is only logged and counted, with what would have been folded. The client gets the error."""
+
+
+class MemorySettings(BaseModel):
+    """Where summaries are kept, so that each is made once."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    redis: str | None = None
+    """``redis://host:port/db``, ``rediss://...`` or ``unix:///path``."""
+    sqlite: str | None = None
+    """Path of a file, shared by the workers of one machine."""
+    ttl: float = Field(default=7 * 86_400.0, gt=0)
+    """Seconds after which a record that nobody used is forgotten."""
+    namespace: str = Field(default="compacter", min_length=1)
+    """Text that all keys in Redis begin with."""
+    deadline: float = Field(default=DEADLINE, gt=0)
+    """Seconds that one operation of Redis may take; a call then goes on without the memory."""
+    share: Literal["key", "team"] = "key"
+    """Who may be served one another's records: calls of one key, or of one team."""
+
+
+class Settings:
+    """The settings of one proxy. Thread-safe: nothing is changed but a table that is filled once for each entry.
+
+    Args:
+        given: What stands under ``callback_settings.compacter``; ``None`` where nothing does.
+
+    Raises:
+        ConfigurationError: A setting is unknown or unusable; the message has its path in the file.
+    """
+
+    def __init__(self, given: object = None) -> None:
+        top = _mapping(_PATH, given)
+        self._by = {name: _tables(f"{_PATH}.{name}", top.pop(name, None)) for name in _BY}
+        memory = top.pop("memory", None)
+        self.memory_settings, self.memory = _memory(f"{_PATH}.memory", memory)
+        self._top = top
+        self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, State]] = {}
+        self._made(_PATH, self._top)
+        for kind in _BY:
+            for name, table in self._by[kind].items():
+                self._made(f"{_PATH}.{kind}.{name}", {**self._top, **table})
+
+    def of(self, group: str, team: tuple[str | None, ...], key: tuple[str | None, ...]) -> tuple[Switches, State]:
+        """Switches and state for a call.
+
+        Args:
+            group: The model group that is called.
+            team: The team's names, such as id and alias.
+            key: The key's names, such as hash and alias.
+        """
+        places = tuple(
+            (kind, name)
+            for kind, names in zip(_BY, ((group,), team, key), strict=True)
+            for name in names
+            if name and name in self._by[kind]
+        )
+        found = self._states.get(places)
+        if found is None:
+            table = dict(self._top)
+            for kind, name in places:
+                table |= self._by[kind][name]
+            found = self._states.setdefault(places, self._made(_PATH, table))
+        return found
+
+    @property
+    def states(self) -> list[State]:
+        """Every state in use."""
+        return [state for _, state in self._states.values()]
+
+    def _made(self, path: str, table: Mapping[str, Any]) -> tuple[Switches, State]:
+        own = {name: value for name, value in table.items() if name in Switches.model_fields}
+        options = {name: value for name, value in table.items() if name not in own}
+        for name in options:
+            if name not in OPTIONS:
+                reason = "takes an object or a function, which a file cannot hold" if name in _IN_CODE else "is unknown"
+                raise ConfigurationError(f"{path}.{name} {reason}; there are: {', '.join(sorted(_KNOWN))}")
+        switches = _validated(path, Switches, own)
+        from compacter.clients.litellm_proxy.summaries import RouterSummarizer
+
+        summarizer = options.pop("summarizer", None)
+        if summarizer is not None and (not isinstance(summarizer, str) or not summarizer.strip()):
+            raise ConfigurationError(f'{path}.summarizer takes a model group of this proxy, or "extractive"')
+        options["summarizer"] = summarizer if summarizer == "extractive" else RouterSummarizer(summarizer)
+        try:
+            return switches, State(validated({**options, "memory": self.memory}))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}: {error}") from None
+
+
+_BY = ("model_groups", "teams", "keys")
+_KNOWN = OPTIONS | set(Switches.model_fields) | {"memory", *_BY}
+
+
+def _mapping(path: str, given: object) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ConfigurationError(f"{path} takes a mapping of settings, not {type(given).__name__}")
+    return dict(given)
+
+
+def _tables(path: str, given: object) -> dict[str, dict[str, Any]]:
+    """Overrides by name. ``false`` stands for ``{enabled: false}``."""
+    tables = {}
+    for name, table in _mapping(path, given).items():
+        tables[name] = {"enabled": table} if isinstance(table, bool) else _mapping(f"{path}.{name}", table)
+        if "memory" in tables[name]:
+            raise ConfigurationError(f"{path}.{name}.memory: there is one memory for the whole proxy; say it above")
+    return tables
+
+
+def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
+    if given is False:
+        return MemorySettings(), None
+    settings = _validated(path, MemorySettings, _mapping(path, given))
+    if settings.redis is not None and settings.sqlite is not None:
+        raise ConfigurationError(f"{path} takes redis or sqlite, not both")
+    try:
+        if settings.redis is not None:
+            return settings, RedisMemory(
+                settings.redis, ttl=settings.ttl, namespace=settings.namespace, deadline=settings.deadline
+            )
+        if settings.sqlite is not None:
+            return settings, SQLiteMemory(settings.sqlite)
+    except (ConfigurationError, ImportError) as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+    return settings, InProcessMemory()
+
+
+def _validated(path: str, model: type[Any], given: Mapping[str, Any]) -> Any:
+    try:
+        return model(**given)
+    except ValidationError as error:
+        problems = (
+            f"{path}.{'.'.join(map(str, problem['loc']))}: {problem['msg']}; there are: {', '.join(model.model_fields)}"
+            for problem in error.errors()
+        )
+        raise ConfigurationError("; ".join(problems)) from None
