@@ -24,7 +24,7 @@ import report
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PEERS = {
-    "compacter": "", "twenty lines": "", "gollem (port)": "", "litellm": "",
+    "compacter": "", "compacter without quotes": "", "twenty lines": "", "gollem (port)": "", "litellm": "",
     "langchain": "langchain", "strands": "strands", "pydantic-ai-harness": "pydantic-ai-harness",
     "llama-index": "llama-index", "haystack": "haystack", "semantic-kernel": "semantic-kernel",
     "agent-framework": "agent-framework",
@@ -107,7 +107,6 @@ def plan(*, quick: bool) -> Iterator[Asked]:
         yield Asked(f"plan/{size}", {"task": "fold", "size": size, "whole": False}, times=3, only="compacter")
         if size < 100_000:
             yield Asked(f"fold/{size}", {"task": "fold", "size": size}, seconds=12)
-    yield from growing(200)
     for kind in ("empty", "raises", "overflows", "inflates", "refuses"):
         yield Asked(f"fault/{kind}", {"task": "fault", "kind": kind})
     for tenth in range(1, 11):
@@ -115,8 +114,8 @@ def plan(*, quick: bool) -> Iterator[Asked]:
     texts = Path(os.environ.get("COMPACTER_DATA", ROOT.parent / "shared" / "data"), "token_limit_errors.jsonl")
     if texts.is_file():
         yield Asked("detect", {"task": "detect", "file": str(texts)})
-    if not quick:
-        yield from growing(2_000)
+    for turns in (200,) if quick else (200, 2_000):
+        yield from growing(turns)
 
 
 def growing(turns: int) -> Iterator[Asked]:
@@ -179,7 +178,7 @@ def started(names: list[str]) -> tuple[list[Worker], list[str]]:
     venv = Path(os.environ.get("VENV", ROOT / ".venv"))
     workers, missing = [], []
     for name, env in PEERS.items():
-        if names and name.partition(" (")[0] not in {*names, "compacter"}:
+        if names and name.partition(" (")[0] not in {*names, "compacter", "compacter without quotes"}:
             continue
         python = Path(f"{venv}-peers", env, "bin", "python") if env else Path(sys.executable)
         worker = Worker(name, python)

@@ -57,6 +57,13 @@ not take them for your machine's. {versions}{missing}
 """
 
 _TAIL = """\
+## What was measured apart
+
+In this run the summary that all were given repeated itself, which compacter refuses. So its rows of a whole compaction
+and of the growing conversation were measured once more, after the others', with another summary of the same length, and
+so were the times of LlamaIndex on a quiet call, whose adapter was wrong at first. A peer that is "over" some seconds was
+stopped by a limit on a machine with ten times as much work as cores.
+
 ## What was not measured
 
 deepagents and context-guardian have no adapter yet; the first is built on LangChain's middleware. Memory of many live
@@ -141,7 +148,9 @@ def _grow(results: Results, pictures: Path) -> str:
     text = (
         "## A conversation that grows\n\nTurns with a tool each, through a window of 8,000 tokens. A caller *keeps* one "
         "list, and lets it be replaced where the\npeer does that; or it *resends* its whole history each time, as a "
-        "stateless server does. *Never read*: messages that\nleft the request and were never shown to the summarizer.\n"
+        "stateless server does. *Never read*: messages that\nleft the request and were never shown to the summarizer. "
+        "compacter's quotes of what was folded ([recall](recall.md)) are new with each\nquestion, so no prompt cache holds "
+        "them: they are most of its uncached tokens, and `recall=None` turns them off. No peer\nquotes.\n"
     )
     for place, found in results.items():
         kind, *rest = place.split("/")
@@ -211,7 +220,8 @@ def _detect(results: Results) -> str:
     return (
         "## Is it a token limit?\n\nReal error texts of providers, gateways and servers; those of others' that do not look "
         "at errors are not here. The texts\nare third parties' and not part of this project, and compacter's detector was "
-        "written with them at hand, so expect a\nlittle less on texts that it has not seen.\n\n"
+        "written with them at hand, so expect a\nlittle less on texts that it has not seen. One of them is told by an exception group alone, "
+        "which this run does not build.\n\n"
         f"{_table(['', 'found', 'false alarms'], rows)}"
     )
 

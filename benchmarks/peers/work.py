@@ -15,7 +15,20 @@ from base import Message, Peer, Settings, tokens
 from compacter.testing import ChatRules, ScriptedModel, TokenLimitError
 
 Make = Callable[[Settings], Peer]
-SUMMARY = "They went through the stores of one town after the other, and wrote down what was missing. " * 12
+SUMMARY = (
+    "The user keeps the stores of a country and asks about one town after the other. For each of them the"
+    " shelves were looked up with the tool stock, which gives a number, what is missing and a price. In "
+    "most towns three shelves were empty, and filling them up costs seven times the number of the town. "
+    "Nothing was ordered so far; the user only wants to know. Prices rise by thirteen from one shelf to "
+    "the next. The first shelves are hardly ever short of anything, while the sixth is short everywhere. "
+    "It was agreed that answers name the town first, then the shelves, then the sum. No town was left "
+    "out, and none was asked about twice. The book of stores is written after each answer. What remains "
+    "to be done: the towns that follow, and a list of all sums at the end. Open: whether the capital has "
+    "stores of its own, which nobody could say. A question about transport was put off until the prices "
+    "are known, since carts are paid by weight. The user likes short answers, with figures and without "
+    "advice. Nobody has complained, and the work goes on as before, town by town, in the order of the map"
+    " t"
+)
 REPLY = {
     "choices": [{"message": {"role": "assistant", "content": "Done."}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99},

@@ -1,0 +1,14 @@
+"""compacter with ``recall=None``: no peer quotes what was folded, and quotes cost tokens that no cache holds."""
+
+from __future__ import annotations
+
+from base import Settings
+from compacter import Compacter
+from peer_compacter import Adapter as Quoting
+
+
+class Adapter(Quoting):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        summarizer = self.compacter.options.summarizer
+        self.compacter = Compacter(compact_ratio=settings.ratio, summarizer=summarizer, recall=None)
