@@ -44,7 +44,7 @@ class Worker:
 
     def start(self) -> bool:
         module = "peer_" + self.name.partition(" (")[0].replace(" ", "_").replace("-", "_")
-        self.process = subprocess.Popen(  # noqa: S603 - a program of our own
+        self.process = subprocess.Popen(
             [self.python, HERE / "worker.py", module],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=HERE,
         )  # fmt: skip

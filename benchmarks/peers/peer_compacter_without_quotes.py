@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from base import Settings
-from compacter import Compacter
 from peer_compacter import Adapter as Quoting
+
+from compacter import Compacter
 
 
 class Adapter(Quoting):
