@@ -13,6 +13,7 @@
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
+#   make peers       compacter beside what else there is: docs/benchmarks.md (PEERS="langchain strands")
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
 # PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests.
@@ -38,7 +39,8 @@ UV := $(BIN)/uv pip install --python $(BIN)/python
 EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium gateway fleet fleet-bench frameworks clean
+.PHONY: newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium
+.PHONY: gateway fleet fleet-bench frameworks peers clean
 
 test: lint types pytest
 
@@ -126,6 +128,17 @@ $(VENV)-frameworks/%/.done: requirements/frameworks/%.txt | $(VENV)/.uv
 	@$(BIN)/uv pip install --quiet --python $(VENV)-frameworks/$*/bin/python -r $<
 	@touch $@
 
+# compacter and its peers, side by side: docs/benchmarks.md. Without a network it runs what is installed.
+ALL_PEERS := $(patsubst requirements/peers/%.txt,%,$(wildcard requirements/peers/*.txt))
+PEERS ?= $(ALL_PEERS)
+peers: $(VENV)/.dev
+	@for name in $(filter $(ALL_PEERS),$(PEERS)); do \
+		test -x $(VENV)-peers/$$name/bin/python || { echo "== installing $$name"; \
+			$(PYTHON) -m venv $(VENV)-peers/$$name && $(BIN)/uv pip install --quiet \
+			--python $(VENV)-peers/$$name/bin/python -r requirements/peers/$$name.txt \
+			|| rm -rf $(VENV)-peers/$$name; }; done
+	VENV=$(VENV) $(BIN)/python benchmarks/peers $(if $(filter file,$(origin PEERS)),,$(PEERS)) $(PEERS_ARGS)
+
 wheel: $(VENV)/.dev
 	$(BIN)/uv build --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
 
@@ -176,8 +189,9 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
-	@for name in $(FRAMEWORKS); do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header \
-		--no-annotate requirements/frameworks/$$name.in --output-file requirements/frameworks/$$name.txt; done
+	@for file in requirements/frameworks/*.in requirements/peers/*.in; do case $$file in */base.in) continue;; esac; \
+		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate $$file \
+		--output-file $${file%.in}.txt; done
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
 
 clean:

@@ -1,0 +1,30 @@
+"""gollem's middleware/compacter (Go), ported from its documented behaviour: there is no Go here.
+
+https://github.com/m-mizutani/gollem: when a client tags an error as a token limit, the first messages that make up
+``compact_ratio`` (0.7) of the characters of text become one user message, written by the same model, and the request is
+sent again, up to three times. Tool calls and results weigh nothing, pairs are not looked at, at least one message stays,
+and the compacted history replaces the old one. The system prompt is not part of its history.
+"""
+
+from __future__ import annotations
+
+from base import Native, Peer, as_text
+
+
+class Adapter(Peer):
+    package = ""
+
+    def refused(self, native: Native, error: Exception) -> Native:
+        system = [message for message in native if message["role"] == "system"]
+        rest = [message for message in native if message["role"] != "system"]
+        sizes = [0 if message["role"] == "tool" else len(message.get("content") or "") for message in rest]
+        target, reached, cut = int(sum(sizes) * self.settings.ratio), 0, 0
+        for number, size in enumerate(sizes):
+            reached += size
+            if reached >= target:
+                cut = min(number + 1, len(rest) - 1)
+                break
+        if cut == 0:
+            raise error
+        summary = self.settings.summarize(as_text(rest[:cut]))
+        return [*system, {"role": "user", "content": summary}, *rest[cut:]]

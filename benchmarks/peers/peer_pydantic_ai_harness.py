@@ -1,0 +1,48 @@
+"""pydantic-ai-harness' ``SummarizingCompaction``, by ``compact_now`` when its threshold is passed
+(https://github.com/pydantic/pydantic-ai-harness).
+
+The threshold is 80 % of the window by its own estimate; ``keep_tokens`` is the share that is to stay. An agent keeps
+what it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from base import Message, Native, Peer, Settings
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now
+from pydantic_ai_harness.compaction._shared import exceeds
+
+from compacter.clients.pydantic_ai import _ADAPTER
+
+
+class Adapter(Peer):
+    package = "pydantic-ai-harness"
+    proactive = True
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+
+        def answer(messages: Any, _: Any) -> ModelResponse:
+            return ModelResponse(
+                [TextPart(settings.summarize("\n".join(str(part.content) for one in messages for part in one.parts)))]
+            )
+
+        self.model = FunctionModel(answer)
+        keep = max(1, int(settings.window * 0.8 * (1 - settings.ratio)))
+        self.most = int(settings.window * 0.8)
+        self.strategy: Any = SummarizingCompaction(model=self.model, max_tokens=self.most, keep_tokens=keep)
+
+    def read(self, messages: list[Message]) -> Native:
+        return _ADAPTER.write(messages)
+
+    def write(self, native: Native) -> list[Message]:
+        return [dict(mirror) for mirror in _ADAPTER.read(native)]
+
+    def before(self, native: Native) -> Native:
+        if not exceeds(native, None, self.most, None):
+            return native
+        return asyncio.run(compact_now(self.strategy, native, model=self.model))
