@@ -24,7 +24,6 @@ VERSION = 3
 """Of the stored form; a record of another version is ignored."""
 _BYTES = "compacter:bytes"
 _PLAIN = "text"
-_SHORT = 256
 _STARTS = 4
 """How many places a lookup tries as the beginning of what was folded: pinned messages may stand before it."""
 _RUN = 4
@@ -148,15 +147,12 @@ def footprint(value: Json) -> int:
     total, left, seen = _ENTRY, [value], set[int]()
     while left:
         item = left.pop()
-        if type(item) is str and len(item) < _SHORT:  # Most are names of members; counting some twice does no harm.
-            total += sys.getsizeof(item)
-            continue
         if id(item) in seen:
             continue
         seen.add(id(item))
         total += sys.getsizeof(item, 64)
         if isinstance(item, dict):
-            left.extend(item)
+            left.extend(item.keys())
             left.extend(item.values())
         elif isinstance(item, (list, tuple)):
             left.extend(item)
