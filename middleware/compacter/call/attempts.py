@@ -14,15 +14,18 @@ from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC
 from compacter.call.perform import Performer, advanced
 from compacter.call.recover import Completed, calibrate, job_of, recover
-from compacter.call.request import usage_of
+from compacter.call.request import usage_of, weight
 from compacter.call.state import State
 from compacter.call.trigger import complete
-from compacter.call.wrap import WrappedFunction, ReadCall
+from compacter.call.wrap import ReadCall, WrappedFunction
 from compacter.compaction.plan import plan
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import Call, Effect, Flow, Reply
 from compacter.errors import CompactionError
 from compacter.overflow import TokenLimit
+
+_SMALL = 0.5
+"""Share of the window up to which a history surely fits, by a quick estimate."""
 
 
 class SteppedCall(WrappedFunction):
@@ -65,7 +68,7 @@ class SteppedCall(WrappedFunction):
         Nothing is read where no record is kept and there is no trigger. Raises nothing of compacter's own.
         """
         self.state.count_call()
-        if self.idle()():
+        if self.idle()() or self._surely_fits(kwargs):
             return kwargs
         read = await self._begun(kwargs)
         if read is None:
@@ -75,7 +78,12 @@ class SteppedCall(WrappedFunction):
         return await self._sent(kwargs, None)
 
     def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments to send when an attempt failed for another reason than a token limit: the same view."""
+        """The arguments to send when an attempt failed for another reason than a token limit: the same view.
+
+        Raises the provider's own exception once the call is given up: nothing is sent again that was refused.
+        """
+        if self._given_up is not None:
+            raise self._given_up
         return kwargs if self._effect is None else self._replaced(kwargs, self._effect)
 
     async def again(self, kwargs: dict[str, Any], error: Exception, found: TokenLimit) -> dict[str, Any]:
@@ -91,14 +99,17 @@ class SteppedCall(WrappedFunction):
         if self._flow is None:
             read = await self._begun(kwargs)
             if read is None:
+                self._given_up = error
                 raise error
             reply = Reply(token_limit=found, error=error)
             self._flow = recover(self.state.options, read.request, read.calibration, reply)
             sent = await self._sent(kwargs, None)
         else:
             sent = await self._sent(kwargs, Reply(token_limit=found, error=error))
-        if self._given_up is not None or self._effect is None:
-            raise self._given_up or error
+        if self._effect is None:
+            given_up: Exception | None = self._given_up
+            self._given_up = given_up or error
+            raise self._given_up
         self.rounds += 1
         return sent
 
@@ -124,6 +135,18 @@ class SteppedCall(WrappedFunction):
         if self._performer is not None:
             self._performer.close()
 
+    def _surely_fits(self, kwargs: dict[str, Any]) -> bool:
+        """Whether the whole history is far below the known window: then no record is looked for, whatever it is.
+
+        Where that guess is wrong, the provider refuses, and what was folded before is found then.
+        """
+        messages = kwargs.get(self.binding.messages_param)
+        calibration = self.state.calibration(self.binding.model((), kwargs))
+        if self.state.proactive or not calibration.window or not isinstance(messages, list):
+            return False
+        enough = int(calibration.window * calibration.chars_per_token * _SMALL)
+        return weight(messages, enough) < enough
+
     # -- inside --------------------------------------------------------------------------------------------------------
 
     async def _begun(self, kwargs: dict[str, Any]) -> ReadCall | None:
@@ -146,7 +169,7 @@ class SteppedCall(WrappedFunction):
             self._effect = await self._advanced(outcome)
         finally:
             # The right to fold this head is given back as soon as the record is kept: the attempt itself may last.
-            self._performer.release()
+            self._performer.close(for_good=False)
         if self._effect is None:
             return kwargs
         request, effect = read.request, self._effect

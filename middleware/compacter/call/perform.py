@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from compacter import models
 from compacter.call import streams
-from compacter.call.arguments import Binding, edited_by_provider
-from compacter.call.io import IO, beside, on_trio, run
-from compacter.call.request import model_of, read_reply, usage_of
+from compacter.call.arguments import Binding
+from compacter.call.io import IO, is_kind, on_trio, run
+from compacter.call.request import model_of, read_reply, tokens_read
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
@@ -74,6 +74,7 @@ async def adrive(flow: Flow[T], performer: Performer) -> T:
 
 
 def advanced(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
+    """One step of a flow: whether it has ended, and its result or the effect that it asks for."""
     try:
         return False, advance(outcome)
     except StopIteration as stop:
@@ -123,16 +124,10 @@ class Performer:
         self._closed = False
         self._lock = threading.Lock()
 
-    def close(self) -> None:
-        """Release what this call holds, now and what it is granted later, so that nobody waits for it."""
+    def close(self, *, for_good: bool = True) -> None:
+        """Release what this call holds, so that nobody waits for it; ``for_good``: also what it is granted later."""
         with self._lock:
-            self._closed = True
-        self.release()
-
-    def release(self) -> None:
-        """Release what this call holds now."""
-        with self._lock:
-            held, self._held = self._held, []
+            held, self._held, self._closed = self._held, [], self._closed or for_good
         for release in held:
             self._state.safely("memory", release)
 
@@ -171,9 +166,7 @@ class Performer:
             if streams.can_be_opened(self.io, raw):
                 reply = await streams.opened(self.io, raw, self._state.detect)
             else:
-                # What the provider has edited by itself says nothing of the size of what was sent.
-                tokens = 0 if edited_by_provider(raw) else usage_of(raw)[0]
-                reply = Reply(raw=raw, token_limit=detect_in_reply(raw), input_tokens=tokens)
+                reply = Reply(raw=raw, token_limit=detect_in_reply(raw), input_tokens=tokens_read(raw))
         except Exception as error:
             self.failed(error)
             if gave_up_since(before, error):
@@ -219,7 +212,7 @@ class Performer:
         messages = [dict(message) for message in effect.messages]
         if summarizer is not None and not isinstance(summarizer, str):
             options = accepted(summarizer, {"max_tokens": effect.max_tokens, "model": self._model})
-            return summarizer, (messages,), options, not inspect.iscoroutinefunction(unwrapped(summarizer))
+            return summarizer, (messages,), options, not is_kind(inspect.iscoroutinefunction, summarizer)
         if summarizer is not None or call is None:
             awaits = self.io.asynchronous and not on_trio()  # litellm's own awaitables need asyncio.
             if summarizer is None:
@@ -263,17 +256,14 @@ class Performer:
     async def _remembered(self, effect: Remembered) -> View | None:
         if effect.head:
             await self._lead(effect.head)
-        view = await self._viewed(effect.messages)
-        if view is not None:
-            self._views.append((view, view.record))
-        return view
-
-    async def _viewed(self, messages: Sequence[Message]) -> View | None:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None:
             return None
-        asked = self._scope, self._format, messages
-        return await self._use(memory, lambda: matcher.view(*asked), lambda thread: matcher.aview(*asked, thread))
+        asked = self._scope, self._format, effect.messages
+        view = await self._use(memory, lambda: matcher.view(*asked), lambda thread: matcher.aview(*asked, thread))
+        if view is not None:
+            self._views.append((view, view.record))
+        return view
 
     async def _remember(self, effect: Remember) -> None:
         memory, matcher = self._state.memory, self._state.matcher
@@ -326,7 +316,7 @@ class Performer:
         with self._budget() as left:
             end = time.monotonic() + (_CLAIM_SECONDS if left is None else min(_CLAIM_SECONDS, left))
             while not await self._granted(memory, key):
-                # A memory that grants nobody anything is not waited for.
+                # A memory that never grants a claim is not waited for.
                 if self._state.grants is None:
                     self._state.grants = await self._granted(memory, f"probe {secrets.token_hex(8)}")
                 if not self._state.grants or time.monotonic() > end:
@@ -354,9 +344,9 @@ class Performer:
         release = partial(safely, "memory", claim.release)
         with self._lock:
             if not self._closed:
-                self._held.append(partial(beside, release, self.io))
+                self._held.append(partial(self.io.beside, release))
                 return True
-        beside(release, self.io)
+        self.io.beside(release)
         return True
 
     def _awaits(self, memory: BaseMemory) -> bool:
@@ -428,11 +418,6 @@ def gave_up_since(before: int, error: BaseException) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
-
-
-def unwrapped(function: Any) -> Any:
-    """What decides whether a callable is async: the function, or a callable object's ``__call__``."""
-    return function if inspect.isroutine(function) or hasattr(function, "func") else type(function).__call__
 
 
 def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:

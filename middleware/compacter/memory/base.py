@@ -226,6 +226,10 @@ class InProcessMemory(BaseMemory):
     def __repr__(self) -> str:
         return f"InProcessMemory(max_entries={self.max_entries}, max_bytes={self.max_bytes})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # What is copied or pickled begins empty: records belong to the process that made them.
+        return type(self), (self.max_entries, self.max_bytes)
+
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these ``keys``."""
         with self._lock:
@@ -270,7 +274,7 @@ class InProcessMemory(BaseMemory):
 
     def empty(self) -> bool:
         """Whether there is no record."""
-        return not self._records
+        return not self._ids  # A plain dict: this is asked on every call.
 
 
 class Circuit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -86,7 +87,7 @@ class RedisMemory(BaseMemory, ForkAware):
         self.ttl = seconds("ttl", ttl)
         self.namespace = _text("namespace", namespace)
         self.deadline = seconds("deadline", deadline)
-        self._codec = Codec(encryption)
+        self._encryption, self._codec = encryption, Codec(encryption)
         self._url = url if isinstance(url, str) else None
         given = _connected(url, self.deadline) if isinstance(url, str) else _checked(url)
         awaited = inspect.iscoroutinefunction(given.execute_command)
@@ -103,6 +104,12 @@ class RedisMemory(BaseMemory, ForkAware):
 
     def __repr__(self) -> str:
         return f"RedisMemory(ttl={self.ttl}, namespace={self.namespace!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Copied or pickled, it uses the same server by connections of its own, with the same keys.
+        made = partial(type(self), deadline=self.deadline, encryption=self._encryption)
+        client = self._client if self._async_client is None else self._async_client
+        return made, (client if self._url is None else self._url, self.ttl, self.namespace)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these ``keys``; what was altered since it was saved is left out."""

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Generator, Sequence
+from functools import partial
 from pathlib import Path
 
 from compacter.errors import ConfigurationError
@@ -78,7 +79,7 @@ class SQLiteMemory(BaseMemory):
         encryption: Encryption = None,
     ) -> None:
         super().__init__()
-        self._codec = Codec(encryption)
+        self._encryption, self._codec = encryption, Codec(encryption)
         self.path = _file_name(path)
         self.max_entries = whole_number("max_entries", max_entries)
         self.ttl = None if ttl is None else seconds("ttl", ttl)
@@ -97,6 +98,11 @@ class SQLiteMemory(BaseMemory):
 
     def __repr__(self) -> str:
         return f"SQLiteMemory({self.path!r}, max_entries={self.max_entries}, ttl={self.ttl})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Copied or pickled, it uses the same file by connections of its own, with the same keys.
+        made = partial(type(self), deadline=self.deadline, encryption=self._encryption)
+        return made, (self.path, self.max_entries, self.ttl)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these ``keys``; what was altered since it was saved is left out."""

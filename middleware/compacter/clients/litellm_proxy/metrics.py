@@ -20,13 +20,13 @@ class Metrics:
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
         try:
-            from prometheus_client import Counter, Histogram
+            import prometheus_client  # type: ignore[import-not-found, unused-ignore]
         except ImportError:
             return
         groups = ("model_group",)
         for name, text in _COUNTERS.items():
-            self._made[name] = Counter(f"compacter_{name}", text, groups)
-        self._made["summary_seconds"] = Histogram(
+            self._made[name] = prometheus_client.Counter(f"compacter_{name}", text, groups)
+        self._made["summary_seconds"] = prometheus_client.Histogram(
             "compacter_summary_seconds", "Seconds from the decision to fold until the folded list was ready", groups
         )
 

@@ -27,7 +27,7 @@ from compacter.call.state import State
 from compacter.call.streams import close
 from compacter.clients.litellm_proxy.metrics import Metrics
 from compacter.clients.litellm_proxy.refusals import refused_before_content
-from compacter.clients.litellm_proxy.settings import Settings, Switches
+from compacter.clients.litellm_proxy.settings import Settings
 from compacter.clients.litellm_proxy.summaries import CALLER, Caller, RouterSummarizer
 from compacter.errors import ConfigurationError
 from compacter.models import window
@@ -80,11 +80,11 @@ class ProxyBinding(Binding):
     group: str = ""
     place: str = ""
 
-    def model(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+    def model(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
         """The model group."""
         return self.group
 
-    def endpoint(self, kwargs: Mapping[str, Any]) -> str:  # noqa: ARG002
+    def endpoint(self, kwargs: Mapping[str, Any]) -> str:
         """Part of the memory's scope: whose records these are."""
         return self.place
 
@@ -149,7 +149,11 @@ class CompacterPlugin(CustomLogger):
     # -- before the router ---------------------------------------------------------------------------------------------
 
     async def async_pre_call_hook(
-        self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str  # noqa: ARG002
+        self,
+        user_api_key_dict: Any,
+        cache: Any,
+        data: dict[str, Any],
+        call_type: str,
     ) -> dict[str, Any]:
         """Give the request fallbacks to its own model group."""
         protocol, group = PROTOCOLS.get(call_type), data.get("model")
@@ -236,7 +240,11 @@ class CompacterPlugin(CustomLogger):
         return made
 
     async def async_post_call_failure_deployment_hook(
-        self, request_data: Mapping[str, Any], exception: Exception, call_type: Any, fallback_depth: int | None = None  # noqa: ARG002
+        self,
+        request_data: Mapping[str, Any],
+        exception: Exception,
+        call_type: Any,
+        fallback_depth: int | None = None,
     ) -> None:
         """Take in why an attempt failed, before the router decides what to do."""
         call = self._call_of(request_data)
@@ -260,7 +268,10 @@ class CompacterPlugin(CustomLogger):
             call.fallbacks.insert(0, own)
 
     async def async_post_call_streaming_iterator_hook(
-        self, user_api_key_dict: Any, response: Any, request_data: dict[str, Any]  # noqa: ARG002
+        self,
+        user_api_key_dict: Any,
+        response: Any,
+        request_data: dict[str, Any],
     ) -> AsyncGenerator[Any, None]:
         """Look into a stream up to its first content; where that says "too long", make the call again."""
         from litellm.proxy import proxy_server
@@ -310,10 +321,10 @@ class CompacterPlugin(CustomLogger):
     async def async_post_call_response_headers_hook(
         self,
         data: dict[str, Any],
-        user_api_key_dict: Any,  # noqa: ARG002
-        response: Any,  # noqa: ARG002
-        request_headers: dict[str, str] | None = None,  # noqa: ARG002
-        litellm_call_info: dict[str, Any] | None = None,  # noqa: ARG002
+        user_api_key_dict: Any,
+        response: Any,
+        request_headers: dict[str, str] | None = None,
+        litellm_call_info: dict[str, Any] | None = None,
     ) -> dict[str, str] | None:
         """``x-compacter-rounds`` and ``x-compacter-tokens-saved``, on what was folded."""
         call = self._call_of(data)
@@ -321,14 +332,24 @@ class CompacterPlugin(CustomLogger):
             return None
         return {"x-compacter-rounds": str(call.rounds), "x-compacter-tokens-saved": str(call.tokens_saved)}
 
-    async def async_log_success_event(self, kwargs: dict[str, Any], *_: Any) -> None:
+    async def async_log_success_event(
+        self,
+        kwargs: dict[str, Any],
+        response_obj: Any,
+        start_time: Any,
+        end_time: Any,
+    ) -> None:
         """Let go of a call that has been answered."""
         call = self._call_of(kwargs.get("litellm_params") or {})
         if call is not None:
             call.end()
 
     async def async_post_call_failure_hook(
-        self, request_data: dict[str, Any], *_: Any, **__: Any
+        self,
+        request_data: dict[str, Any],
+        original_exception: Exception,
+        user_api_key_dict: Any,
+        traceback_str: str | None = None,
     ) -> None:
         """Let go of a call that has failed for good."""
         call = self._call_of(request_data)
@@ -394,7 +415,7 @@ class CompacterPlugin(CustomLogger):
     ) -> None:
         planned = await SteppedCall(state, self._binding(call, group, state)).planned(kwargs, found)
         self.metrics.would_fold(group)
-        log.info(
+        log.warning(
             "compacter: dry run: %s refused (limit %s, requested %s); would fold %s of %s messages",
             group, found.limit, found.requested, len(planned.head) if planned else 0, len(kwargs[call.protocol.param]),
         )  # fmt: skip

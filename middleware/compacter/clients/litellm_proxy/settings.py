@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from compacter.call.state import State
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
+from compacter.memory.base import DEADLINE
 from compacter.options import Options, validated
 
 _PATH = "callback_settings.compacter"
@@ -49,6 +50,8 @@ class MemorySettings(BaseModel):
     """Seconds after which a record that nobody used is forgotten."""
     namespace: str = Field(default="compacter", min_length=1)
     """Text that all keys in Redis begin with."""
+    deadline: float = Field(default=DEADLINE, gt=0)
+    """Seconds that one operation of Redis may take; a call then goes on without the memory."""
     share: Literal["key", "team"] = "key"
     """Who may be served one another's records: calls of one key, or of one team."""
 
@@ -70,9 +73,10 @@ class Settings:
         self.memory_settings, self.memory = _memory(f"{_PATH}.memory", memory)
         self._top = top
         self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, State]] = {}
-        for_check = [((), self._top), *(((kind, name), table) for kind in _BY for name, table in self._by[kind].items())]
-        for place, table in for_check:
-            self._made(".".join((_PATH, *place)), {**self._top, **table})
+        self._made(_PATH, self._top)
+        for kind in _BY:
+            for name, table in self._by[kind].items():
+                self._made(f"{_PATH}.{kind}.{name}", {**self._top, **table})
 
     def of(self, group: str, team: tuple[str | None, ...], key: tuple[str | None, ...]) -> tuple[Switches, State]:
         """Switches and state for a call.
@@ -151,7 +155,9 @@ def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
         raise ConfigurationError(f"{path} takes redis or sqlite, not both")
     try:
         if settings.redis is not None:
-            return settings, RedisMemory(settings.redis, ttl=settings.ttl, namespace=settings.namespace)
+            return settings, RedisMemory(
+                settings.redis, ttl=settings.ttl, namespace=settings.namespace, deadline=settings.deadline
+            )
         if settings.sqlite is not None:
             return settings, SQLiteMemory(settings.sqlite)
     except (ConfigurationError, ImportError) as error:

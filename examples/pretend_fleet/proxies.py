@@ -91,7 +91,9 @@ def free_port() -> int:
         return port
 
 
-def launched(python: Path, config: Mapping[str, Any], folder: Path, environment: Mapping[str, str] | None = None) -> Proxy:
+def launched(
+    python: Path, config: Mapping[str, Any], folder: Path, environment: Mapping[str, str] | None = None
+) -> Proxy:
     """A proxy that is starting; ``ready`` waits for it.
 
     Args:

@@ -11,6 +11,8 @@ it, in any order:
     event           refuses inside a stream that was opened with HTTP 200
     writer          writes summaries
     slow-2          takes two seconds for an answer
+    broken          answers every request with HTTP 500
+    picky           refuses every request with HTTP 400, whatever its length
 
 An answer repeats every ``mark-...`` of the conversation, so that a reader can tell whose it is.
 """
@@ -24,7 +26,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 Json = dict[str, Any]
 CHARACTERS_PER_TOKEN = 4
@@ -63,7 +65,7 @@ class Provider(ThreadingHTTPServer):
         """Where it is, without a path."""
         return f"http://127.0.0.1:{self.server_port}"
 
-    def __enter__(self) -> Provider:
+    def __enter__(self) -> Self:
         """Run in a thread."""
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
@@ -118,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
                 Seen(asked.protocol, str(body.get("model")), body, asked.tokens, status, dict(self.headers.items()))
             )
         time.sleep(asked.seconds)
-        inside = "event" in asked.words and body.get("stream") and status == 400 and "pair" not in str(problem)
+        inside = "event" in asked.words and body.get("stream") and status == 400 and asked.tokens > asked.window
         if problem is not None and not inside:
             self._send(status, problem)
         elif body.get("stream"):
@@ -163,12 +165,19 @@ def _read(path: str, body: Json) -> _Asked:
 
 
 def _problem(asked: _Asked) -> tuple[Json | None, int]:
+    if "broken" in asked.words:
+        return _error(asked, "The server had an error.", "server_error"), 500
+    if "picky" in asked.words:
+        return _error(asked, "Invalid value for 'temperature'.", "invalid_request_error"), 400
     orphan = _orphan(asked)
     if orphan:
         return _error(asked, f"tool pair broken: {orphan}", "invalid_request_error"), 400
     if asked.tokens <= asked.window:
         return None, 200
     used, window = asked.tokens, asked.window
+    if "llama" in asked.words and "bare" in asked.words:
+        text = "the request exceeds the available context size. try increasing the context size"
+        return {"error": {"code": 400, "message": text, "type": "invalid_request_error"}}, 400
     if "llama" in asked.words:
         text = f"request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
         error = {
@@ -179,7 +188,8 @@ def _problem(asked: _Asked) -> tuple[Json | None, int]:
         text = "Your input exceeds the context window of this model. Please adjust your input and try again."
         return _error(asked, text, "invalid_request_error", "context_length_exceeded"), 400
     if asked.protocol == "messages":
-        text = "prompt is too long" if "bare" in asked.words else f"prompt is too long: {used} tokens > {window} maximum"
+        numbers = "" if "bare" in asked.words else f": {used} tokens > {window} maximum"
+        text = f"prompt is too long{numbers}"
         return _error(asked, text, "invalid_request_error"), 400
     text = (
         "This model's maximum context length was exceeded. Please reduce the length of the messages."
@@ -260,7 +270,8 @@ def _plain(asked: _Asked) -> Json:
     read, written = _usage(asked)
     if asked.protocol == "messages":
         block = {"type": "tool_use", "id": "toolu_9", "name": tool["name"], "input": {"q": "x"}} if tool else None
-        return {**_message(asked, [block or {"type": "text", "text": text}]), "stop_reason": "tool_use" if tool else "end_turn"}
+        native = _message(asked, [block or {"type": "text", "text": text}])
+        return {**native, "stop_reason": "tool_use" if tool else "end_turn"}
     if asked.protocol == "responses":
         return _response(asked, [_item(asked)], "completed")
     message: Json = {"role": "assistant", "content": text}
@@ -318,7 +329,9 @@ def _message(asked: _Asked, content: list[Json]) -> Json:
 def _message_events(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
     tool = _tool(asked)
     yield "message_start", {"type": "message_start", "message": _message(asked, [])}
-    block = {"type": "tool_use", "id": "toolu_9", "name": tool["name"], "input": {}} if tool else {"type": "text", "text": ""}
+    block: Json = {"type": "text", "text": ""}
+    if tool:
+        block = {"type": "tool_use", "id": "toolu_9", "name": tool["name"], "input": {}}
     yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
     if tool:
         deltas = [{"type": "input_json_delta", "partial_json": part} for part in ('{"q": ', '"x"}')]

@@ -1,0 +1,82 @@
+"""A config that cannot be used is told at start, by the path of what is wrong in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.gateway.conftest import ROOT, Start, config, deployment
+
+from compacter.clients.litellm_proxy.settings import Settings
+from compacter.errors import ConfigurationError
+from pretend_fleet.provider import Provider
+
+HERE = "callback_settings.compacter"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["compact_ratio"], f"{HERE} takes a mapping"),
+        ({"compact_ration": 0.5}, f"{HERE}.compact_ration is unknown"),
+        ({"compact_ratio": 3}, f"{HERE}: compact_ratio: "),
+        ({"pin": "lambda m: True"}, f"{HERE}.pin takes an object or a function"),
+        ({"summarizer": 3}, f"{HERE}.summarizer takes a model group"),
+        ({"dry_run": "perhaps"}, f"{HERE}.dry_run: "),
+        ({"model_groups": ["small"]}, f"{HERE}.model_groups takes a mapping"),
+        ({"model_groups": {"small": {"max_retries": -1}}}, f"{HERE}.model_groups.small: max_retries: "),
+        ({"teams": {"blue": {"colour": "blue"}}}, f"{HERE}.teams.blue.colour is unknown"),
+        ({"keys": {"anna": {"memory": {}}}}, f"{HERE}.keys.anna.memory: there is one memory"),
+        ({"memory": {"redis": "localhost"}}, f"{HERE}.memory: url takes redis://"),
+        ({"memory": {"redis": "redis://h", "sqlite": "x.db"}}, f"{HERE}.memory takes redis or sqlite"),
+        ({"memory": {"disk": "x.db"}}, f"{HERE}.memory.disk: "),
+        ({"memory": {"share": "everybody"}}, f"{HERE}.memory.share: "),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(given: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Settings(given)
+    assert said in str(raised.value)
+
+
+def test_the_more_specific_setting_wins() -> None:
+    settings = Settings(
+        {
+            "compact_ratio": 0.1,
+            "max_retries": 7,
+            "model_groups": {"small": {"compact_ratio": 0.2}},
+            "teams": {"blue": {"compact_ratio": 0.3}},
+            "keys": {"anna": {"compact_ratio": 0.4, "enabled": False}},
+        }
+    )
+    ratios = [
+        settings.of("other", (None,), (None,))[1].options.compact_ratio,
+        settings.of("small", (None,), (None,))[1].options.compact_ratio,
+        settings.of("small", ("id", "blue"), (None,))[1].options.compact_ratio,
+        settings.of("small", ("id", "blue"), ("hash", "anna"))[1].options.compact_ratio,
+    ]
+    assert ratios == [0.1, 0.2, 0.3, 0.4]
+    assert settings.of("other", (None,), ("hash", "anna"))[0].enabled is False
+    assert settings.of("other", (None,), (None,))[1].options.max_retries == 7
+
+
+def test_a_proxy_does_not_start_with_such_a_config(start: Start, provider: Provider) -> None:
+    with pytest.raises(RuntimeError, match=r"callback_settings\.compacter\.compact_ration is unknown"):
+        start(config([deployment("plain", "openai/plain", provider)], {"compact_ration": 0.5}))
+
+
+@pytest.mark.parametrize("version", ["1.80.0", "1.107.3"])
+def test_a_litellm_that_it_does_not_work_with_is_named(python: Path, version: str) -> None:
+    program = (
+        "import compacter.clients.litellm_proxy.plugin as plugin\n"
+        f"plugin.version = lambda name: {version!r}\n"
+        "plugin.make()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "middleware"), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    ran = subprocess.run(
+        [str(python), "-c", program], capture_output=True, text=True, env=environment, timeout=120, check=False
+    )
+    assert f"does not work with litellm {version}: it is tested with 1.106.x, 1.108.x, 1.109.x" in ran.stderr
