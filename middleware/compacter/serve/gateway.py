@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from compacter.call.state import State
 from compacter.errors import CompacterError, ConfigurationError
+from compacter.events import Event
 from compacter.options import Options, validated
 from compacter.serve.board import Board
 from compacter.serve.exchange import Answer, Exchange, Protocol, Refused, protocol_of, wrapped
@@ -67,7 +68,7 @@ def create_app(
     """
     board = Board() if board is None else board
     checked, model = _options(summarizer, board, options, dry_run=dry_run)
-    targets = [Target(one, State(checked), model) for one in parse_upstreams(upstream)]
+    targets = [Target(one, _Told(checked, board), model) for one in parse_upstreams(upstream)]
     board.totals.extend(target.state.totals.snapshot for target in targets)
     gateway = Gateway(targets, board)
 
@@ -111,8 +112,20 @@ def _options(summarizer: object, board: Board, options: dict[str, Any], *, dry_r
         given["summarizer"] = summarizer
     if dry_run:
         given |= {"before_compaction": board.veto, "adjust_max_tokens": False, "memory": None}
-    checked = validated(given)
-    return checked.model_copy(update={"on_event": (board.hear, *checked.on_event)}), model
+    return validated(given), model
+
+
+class _Told(State):
+    """Tells the board of every event. As a hook for events it would have each reply looked into."""
+
+    def __init__(self, options: Options, board: Board) -> None:
+        super().__init__(options)
+        self._board = board
+
+    def told(self, event: Event) -> list[Callable[..., object]]:
+        """The hooks that are to be told of this event, after the board."""
+        self.safely("hook", lambda: self._board.hear(event))
+        return super().told(event)
 
 
 def _client(upstream: Upstream) -> httpx.AsyncClient:
