@@ -308,12 +308,15 @@ class Gateway:
             async for chunk in caller.body():
                 yield chunk
 
-        has_body = has(headers, b"content-length") or has(headers, b"transfer-encoding")
+        chunked = has(headers, b"transfer-encoding")
+        has_body = chunked or has(headers, b"content-length")
         if not has_body:
             async for _ in caller.body():
                 pass
+        # A length beside chunks is no length: https://www.rfc-editor.org/rfc/rfc9112#section-6.3
+        gone = (b"host", b"expect", *((b"content-length",) if chunked else ()))
         request = httpx.Request(
-            method, url, headers=end_to_end(headers, b"host", b"expect"), content=content() if has_body else None
+            method, url, headers=end_to_end(headers, *gone), content=content() if has_body else None
         )
         return Answer(await caller.waits_for(target.client.send(request, stream=True, follow_redirects=False)))
 
