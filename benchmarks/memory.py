@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +44,14 @@ def best(action: Callable[[], object]) -> float:
 
 
 @contextlib.contextmanager
-def redis(folder: Path) -> Iterator[str | None]:
+def redis(folder: Path) -> Generator[str | None]:
     """The URL of a Redis server on loopback; ``None`` where there is none."""
     program = shutil.which("redis-server")
     if program is None:
         yield None
         return
     path = folder / "redis.sock"
-    with subprocess.Popen(  # noqa: S603 - the one on the path
+    with subprocess.Popen(
         [program, "--port", "0", "--unixsocket", str(path), "--save", ""], stdout=subprocess.DEVNULL
     ) as server:
         while not path.exists():
@@ -70,7 +70,8 @@ def measure(make: Callable[[], Memory]) -> list[float]:
     warm = best(lambda: matcher.view("s", FORMAT, history))
     other = best(lambda: matcher.view("s", FORMAT, equal))
     found = matcher.view("s", FORMAT, history)
-    assert found == view  # noqa: S101 - what is measured is what is meant
+    assert found is not None
+    assert found == view
     others = iter([make() for _ in range(RUNS)])
     cold = best(lambda: Matcher(next(others)).view("s", FORMAT, history))
     (record,) = memory.find([found.record.partition(":")[0]])
