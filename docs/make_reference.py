@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import compacter
-from compacter import events, memory, overflow, redaction, testing
+from compacter import events, memory, overflow, redaction, serve, testing
 from compacter.compaction import task
 from compacter.options import Options
 
@@ -95,6 +95,7 @@ def public() -> dict[str, dict[str, Any]]:
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
         "compacter.overflow": {"detect_text": overflow.detect_text, "explain": overflow.explain},
         "compacter.redaction": {"redact_secrets": redaction.redact_secrets, "decode_escapes": redaction.decode_escapes},
+        "compacter.serve": {name: getattr(serve, name) for name in ("run", "create_app")},
         "compacter.testing": {name: getattr(testing, name) for name in ("ScriptedModel", "ScriptedSummarizer")},
     }
     known = set(names)

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from compacter.messages.format import MessageFormat, get_format
 
 
 @contextlib.contextmanager
-def redis_server(*arguments: str, ready: str = "eady to accept connections") -> Iterator[None]:
+def redis_server(*arguments: str, ready: str = "eady to accept connections") -> Generator[None]:
     """A Redis server of this test session alone."""
     program = shutil.which("redis-server")
     if program is None:

@@ -130,14 +130,16 @@ async def test_a_cancelled_call_gives_its_claim_back(redis_url: str, namespace: 
     first = Compacter(memory=memory, recall=None, summarizer=slow).wrap(model.acompletion)
     task = asyncio.ensure_future(first("m", history()))
     await asked.wait()
-    task.cancel()
-    await asyncio.wait([task])
-    async with redis.asyncio.Redis.from_url(redis_url) as client:
-        async with asyncio.timeout(30):
-            while [
-                name async for name in client.scan_iter(f"{namespace.replace('[', '?').replace(']', '?')}:claims:*")
-            ]:
-                await asyncio.sleep(0)
+    async with redis.asyncio.Redis.from_url(redis_url) as client, asyncio.timeout(30):
+
+        async def held() -> list[bytes]:
+            return [name async for name in client.scan_iter(f"{namespace}:claims:*")]
+
+        assert await held() != []
+        task.cancel()
+        await asyncio.wait([task])
+        while await held():
+            pass
 
 
 def test_a_namespace_is_never_served_to_another_one(redis_url: str, namespace: str) -> None:

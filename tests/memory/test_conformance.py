@@ -42,7 +42,7 @@ class TestSQLiteMemoryWithoutAFile(MemoryConformance):
 class TestRedisMemory(MemoryConformance):
     @pytest.fixture
     def open(self, redis_url: str, namespace: str) -> Opener:
-        return lambda: RedisMemory(redis_url, namespace=namespace)
+        return lambda: RedisMemory(redis_url, namespace=namespace, deadline=30)
 
 
 class TestRedisMemoryWithAClientOfOnesOwn(MemoryConformance):
@@ -50,7 +50,7 @@ class TestRedisMemoryWithAClientOfOnesOwn(MemoryConformance):
     def open(self, redis_url: str, namespace: str) -> Iterator[Opener]:
         redis = pytest.importorskip("redis")
         with redis.Redis.from_url(redis_url, decode_responses=True) as client:
-            yield lambda: RedisMemory(client, namespace=namespace)
+            yield lambda: RedisMemory(client, namespace=namespace, deadline=30)
 
 
 class TestRedisMemoryOnACluster(MemoryConformance):
@@ -58,7 +58,7 @@ class TestRedisMemoryOnACluster(MemoryConformance):
     def open(self, cluster_port: int, namespace: str) -> Iterator[Opener]:
         redis = pytest.importorskip("redis")
         with contextlib.closing(redis.RedisCluster("127.0.0.1", cluster_port)) as client:
-            yield lambda: RedisMemory(client, namespace=namespace)
+            yield lambda: RedisMemory(client, namespace=namespace, deadline=30)
 
 
 class TestRedisMemoryBehindASentinel(MemoryConformance):
@@ -66,7 +66,7 @@ class TestRedisMemoryBehindASentinel(MemoryConformance):
     def open(self, sentinel_port: int, namespace: str) -> Iterator[Opener]:
         sentinel = pytest.importorskip("redis.sentinel").Sentinel([("127.0.0.1", sentinel_port)])
         with sentinel.master_for("records") as client:
-            yield lambda: RedisMemory(client, namespace=namespace)
+            yield lambda: RedisMemory(client, namespace=namespace, deadline=30)
         for one in sentinel.sentinels:
             one.close()
 
@@ -92,7 +92,7 @@ class OfRedisAwaited(MemoryConformance):
 
                 def memory() -> RedisMemory:
                     clients.append(make())
-                    return RedisMemory(clients[0], namespace=namespace)
+                    return RedisMemory(clients[0], namespace=namespace, deadline=30)
 
                 awaited = Awaited(memory)
                 stack.callback(awaited.close)
@@ -144,7 +144,7 @@ class TestSQLiteMemoryEncrypted(MemoryConformance):
 class TestRedisMemoryEncrypted(MemoryConformance):
     @pytest.fixture
     def open(self, redis_url: str, namespace: str) -> Opener:
-        return lambda: RedisMemory(redis_url, namespace=namespace, encryption=KEYS)
+        return lambda: RedisMemory(redis_url, namespace=namespace, encryption=KEYS, deadline=30)
 
 
 class TestTheManualsMemory(MemoryConformance):

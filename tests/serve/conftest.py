@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import socket
 import sys
 import threading
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from tests.clients import loopback
     from tests.serve import scripted
 else:
+    import importlib.util
 
     def _by_path(name: str, file: Path) -> Any:
         # Test folders are no packages.

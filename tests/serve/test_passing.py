@@ -72,6 +72,19 @@ def test_an_upload_of_unknown_length_goes_through(serve: Serve, upstream: Any, w
     assert server.asked[0].body == b"first second"
 
 
+def test_a_length_beside_chunks_smuggles_nothing(serve: Serve, upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    serving = serve(server.url)
+    body = wire.chunk(b"abc GET /admin HTTP/1.1\r\n\r\n") + wire.chunk(b"")
+    head = "POST /v1/files HTTP/1.1\nHOST\nContent-Length: 3\nTransfer-Encoding: chunked\nConnection: close\n\n"
+    got = serving.ask(head, body)
+    assert got.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 200 "))
+    assert [(asked.target, asked.body, asked.header("content-length")) for asked in server.asked] in (
+        [],
+        [("/v1/files", b"abc GET /admin HTTP/1.1\r\n\r\n", [])],
+    )
+
+
 def test_a_packed_answer_stays_packed(serve: Serve, upstream: Any, wire: Any) -> None:
     server = upstream(lambda asked, write: write(wire.plain(b"\x1f\x8b odd", more="Content-Encoding: br\r\n")))
     serving = serve(server.url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ _LONG = 2_048
 
 Thread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs something in a thread, awaited."""
+
+
+_SHORT = 400
+"""Bytes that a message with a role and a text takes beside the text, and its digest."""
 
 
 class View(list[Message]):
@@ -181,18 +186,25 @@ class Matcher:
 
     def _recognise(self, record: Record, history: _History, layout: _Layout | None = None) -> _Layout | None:
         """Keep what recognises this history without encoding it once more."""
-        position, kept = 0, set(record.kept)
+        position, kept, body = 0, set(record.kept), history.body
         prefix: list[Json] = []
         digests: list[bytes | None] = []
-        for index in range(history.first, len(history.messages)):
-            if position == record.boundary:
-                break
+        size = 0
+        for index in range(history.first, body[record.boundary - 1] + 1):
             message = history.messages[index]
-            system = history.form.speaker(message) == "system"
-            prefix.append(_comparable(message))
-            digests.append(None if system else b"" if position in kept else history.digest(index))
-            position += not system
-        size = footprint((record, prefix, digests))
+            text = message.get("content") if type(message) is dict and len(message) == 2 else None
+            if type(text) is str and len(text) < _LONG and type(message.get("role")) is str:
+                prefix.append(message.copy())
+                size += _SHORT + sys.getsizeof(text)
+            else:
+                prefix.append(_comparable(message))
+                size += footprint(prefix[-1])
+            if index != body[position]:
+                digests.append(None)
+                continue
+            digests.append(b"" if position in kept else history.digest(index))
+            position += 1
+        size += footprint(record)
         self.memory.attach(f"recognised:{record.id}", _Recognised(record, prefix, digests, layout), size)
         return layout
 

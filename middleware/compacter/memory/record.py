@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from typing import TypeVar
@@ -19,9 +20,10 @@ from uuid import uuid4
 from compacter.messages.fields import Json, Unencodable, plain
 from compacter.messages.format import Message, MessageFormat
 
-VERSION = 2
+VERSION = 3
 """Of the stored form; a record of another version is ignored."""
 _BYTES = "compacter:bytes"
+_PLAIN = "text"
 _STARTS = 4
 """How many places a lookup tries as the beginning of what was folded: pinned messages may stand before it."""
 _RUN = 4
@@ -205,13 +207,43 @@ def message_digest(form: MessageFormat, message: Message, *, clipped: bool = Fal
     Raises ``Unencodable``, and nothing else, for a message that cannot be told apart from every other one.
     """
     try:
+        if type(message) is dict and len(message) == 2 and not clipped:
+            # The most common form, which need not be encoded: what surrounds the text is known by the role.
+            role, text = message.get("role"), message.get("content")
+            if type(role) is str and type(text) is str and text[:1] != "\0":
+                key = _surrounding(form, role)
+                if key:
+                    return _keyed(text, key)
         content = form.content(message)
-        text = _JSON.encode(_clipped(content) if clipped else content)
+        if clipped:
+            return _keyed(_JSON.encode(_clipped(content)))
+        rest, text = _parted(content)
+        return _keyed(_JSON.encode(rest)) if text is None else _keyed(text, _keyed(_JSON.encode(rest)))
     except Unencodable:
         raise
     except Exception as error:  # whatever somebody else's class does when it is read
         raise Unencodable(f"{type(message).__name__} cannot be encoded: {type(error).__name__}") from error
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _keyed(text: str, key: bytes = b"") -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
+
+
+@lru_cache(256)
+def _surrounding(form: MessageFormat, role: str) -> bytes:
+    """The key for a message of this role that has nothing but a text; empty where the format makes more of it."""
+    rest, text = _parted(form.content({"role": role, "content": _PLAIN}))
+    return _keyed(_JSON.encode(rest)) if text == _PLAIN else b""
+
+
+def _parted(content: Json) -> tuple[Json, str | None]:
+    """A content without its only text, and that text; the whole and ``None`` where there are more, or none."""
+    body = content.get("content") if isinstance(content, dict) else None
+    if isinstance(body, str):
+        return {**content, "content": None}, body
+    if isinstance(body, list) and len(body) == 1 and isinstance(body[0], dict) and isinstance(body[0].get("text"), str):
+        return {**content, "content": [{**body[0], "text": None}]}, body[0]["text"]
+    return content, None
 
 
 def _clipped(value: Json) -> Json:

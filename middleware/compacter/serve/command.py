@@ -105,6 +105,8 @@ def server(app: ASGIApp) -> uvicorn.Server:
             server_header=False,
             date_header=False,
             proxy_headers=False,
+            # Clients keep connections for 5 seconds, which is uvicorn's own default: both would close at one moment.
+            timeout_keep_alive=75,
             timeout_graceful_shutdown=5,
         )
     )

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from compacter.call.state import State
 from compacter.errors import CompacterError, ConfigurationError
+from compacter.events import Event
 from compacter.options import Options, validated
 from compacter.serve.board import Board
 from compacter.serve.exchange import Answer, Exchange, Protocol, Refused, protocol_of, wrapped
@@ -67,7 +68,7 @@ def create_app(
     """
     board = Board() if board is None else board
     checked, model = _options(summarizer, board, options, dry_run=dry_run)
-    targets = [Target(one, State(checked), model) for one in parse_upstreams(upstream)]
+    targets = [Target(one, _Told(checked, board), model) for one in parse_upstreams(upstream)]
     board.totals.extend(target.state.totals.snapshot for target in targets)
     gateway = Gateway(targets, board)
 
@@ -111,8 +112,20 @@ def _options(summarizer: object, board: Board, options: dict[str, Any], *, dry_r
         given["summarizer"] = summarizer
     if dry_run:
         given |= {"before_compaction": board.veto, "adjust_max_tokens": False, "memory": None}
-    checked = validated(given)
-    return checked.model_copy(update={"on_event": (board.hear, *checked.on_event)}), model
+    return validated(given), model
+
+
+class _Told(State):
+    """Tells the board of every event. As a hook for events it would have each reply looked into."""
+
+    def __init__(self, options: Options, board: Board) -> None:
+        super().__init__(options)
+        self._board = board
+
+    def told(self, event: Event) -> list[Callable[..., object]]:
+        """The hooks that are to be told of this event, after the board."""
+        self.safely("hook", lambda: self._board.hear(event))
+        return super().told(event)
 
 
 def _client(upstream: Upstream) -> httpx.AsyncClient:
@@ -295,12 +308,15 @@ class Gateway:
             async for chunk in caller.body():
                 yield chunk
 
-        has_body = has(headers, b"content-length") or has(headers, b"transfer-encoding")
+        chunked = has(headers, b"transfer-encoding")
+        has_body = chunked or has(headers, b"content-length")
         if not has_body:
             async for _ in caller.body():
                 pass
+        # A length beside chunks is no length: https://www.rfc-editor.org/rfc/rfc9112#section-6.3
+        gone = (b"host", b"expect", *((b"content-length",) if chunked else ()))
         request = httpx.Request(
-            method, url, headers=end_to_end(headers, b"host", b"expect"), content=content() if has_body else None
+            method, url, headers=end_to_end(headers, *gone), content=content() if has_body else None
         )
         return Answer(await caller.waits_for(target.client.send(request, stream=True, follow_redirects=False)))
 
