@@ -19,6 +19,7 @@ An answer repeats every ``mark-...`` of the conversation, so that a reader can t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -147,6 +148,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+
+    def handle(self) -> None:
+        """Requests, until the client is gone, as one that was killed is."""
+        with contextlib.suppress(ConnectionError):
+            super().handle()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
         """Quiet."""
