@@ -316,7 +316,7 @@ class TestLogs:
 
         (record,) = caplog.records
         assert record.name == "compacter"
-        assert record.getMessage() == "compacter.compaction_event"
+        assert record.getMessage().startswith(f"compacter: folded 20 of {len(talk())} messages, ")
         assert record.__dict__["messages_before"] == len(talk())
         assert "summary" not in record.__dict__
 

@@ -182,7 +182,7 @@ def test_on_made_up_histories_nothing_that_must_hold_is_broken(
     if name in ("summarize", "truncate") and budget is None:
         assert len(strangers(form, items, result)) <= 1
     if budget is not None:
-        assert result.fits == (get_format(form).outline(result.messages).total <= budget)
+        assert result.fits == (sum(get_format(form).outline(result.messages).sizes) <= budget)
 
 
 @pytest.mark.parametrize("form", FORMATS)

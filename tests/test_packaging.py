@@ -178,5 +178,5 @@ def test_the_wheel_holds_the_package_and_its_types(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("llm_compacter-*-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         shipped = {name for name in archive.namelist() if ".dist-info/" not in name}
-    source = {f"compacter/{path.relative_to(PACKAGE)}" for path in PACKAGE.rglob("*.py")}
+    source = {f"compacter/{path.relative_to(PACKAGE)}" for path in PACKAGE.rglob("*.*") if path.suffix in {".py", ".css", ".js"}}
     assert shipped == source | {"compacter/py.typed"}

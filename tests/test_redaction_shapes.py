@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -295,3 +296,48 @@ def test_json_escapes_hide_nothing(text: str, secret: str) -> None:
 def test_decoded_json_is_the_same_json(value: str) -> None:
     text = json.dumps({value: [value]})
     assert json.loads(decode_escapes(text)) == {value: [value]}
+
+
+SPELLED = """
+password passwd passphrase passcode pass pwd pw hasło contraseña mot-de-passe passwort kennwort wachtwoord
+senha code-secret clave-secreta пароль 密码 密碼 口令 パスワード 暗証番号 비밀번호 secret client_secret consumer-secret
+app_secret shared_secret secret_access_key credential credentials webhook_url webhookurl apikey api_key
+access-key auth_key account_key private_key signing_key encryption_key fernet_key master_key seed_key
+license_key ssh_key client-key-data token access_token auth_token refresh_token bearer_token session_token
+id_token bot_token seed-phrase clé-secrète clé-privée clé-d'api clé-api api-schlüssel apischlüssel
+geheimschlüssel clave-privada clave-de-api chave-secreta chave-privada 密钥 密鑰 シークレットキー
+"""
+LABELS = SPELLED.split()
+SPACED = {
+    "mot-de-passe",
+    "code-secret",
+    "seed-phrase",
+    *(one for one in LABELS if one.startswith(("clé", "clave", "chave"))),
+}
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("change", [str, str.upper, str.title])
+def test_a_value_under_any_label_is_taken_out(label: str, change: Callable[[str], str]) -> None:
+    label = label.replace("-", " ") if label in SPACED else label
+    assert redact_secrets(f"{change(label)}: tr4lala-lu99") == f"{change(label)}: [secret]"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Password=zQJjOIfPkzSr;", "Password=[secret];"),
+        ("| ada | password | tr4lala99 |", "| ada | password | [secret] |"),
+        ("card 4242, CVV 123", "card 4242, CVV [code]"),
+        ("CVC 9876", "CVC [code]"),
+    ],
+)
+def test_a_secret_of_letters_in_a_table_or_behind_its_label_is_taken_out(text: str, left: str) -> None:
+    assert redact_secrets(text) == left
+
+
+@pytest.mark.parametrize(
+    "text", ["password=userPassword", "password = getUserPassword", "| password | text |", "| token | string |"]
+)
+def test_names_and_types_stay(text: str) -> None:
+    assert redact_secrets(text) == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal
@@ -11,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from compacter.fork import Lock
 
 Trigger = Literal["token_limit", "threshold", "manual"]
+_SHOWN = 80
+"""Characters of a text that a ``repr`` shows."""
 
 
 class Event(BaseModel):
@@ -26,6 +29,21 @@ class Event(BaseModel):
     conversation: str = ""
     """Digest of the conversation's first message: the same for every call of one conversation."""
 
+    @property
+    def sentence(self) -> str:
+        """What happened, in one line of words and numbers, without a message's text."""
+        return ""
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}: {self.sentence}"
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """What is not as it usually is; long texts are cut."""
+        for name, value in super().__repr_args__():
+            field = type(self).model_fields.get(str(name))
+            if field is None or value != field.default:
+                yield name, f"{value[:_SHOWN]}..." if isinstance(value, str) and len(value) > _SHOWN else value
+
     def model_dump_json(self, **options: Any) -> str:
         """The event as JSON text; ``options`` are those of pydantic's method.
 
@@ -35,6 +53,17 @@ class Event(BaseModel):
             return super().model_dump_json(**options)
         except ValueError:
             return BaseModel.model_dump_json(self.model_copy(update=_encodable(self.__dict__)), **options)
+
+
+def _listed(*parts: str | None) -> str:
+    """The parts that there are, as one list of words."""
+    return ", ".join(part for part in parts if part)
+
+
+def _stated(limit: int | None, requested: int | None) -> str:
+    """What the provider said of its limit."""
+    allowed = f"{limit:,} tokens allowed" if limit else ""
+    return _listed(allowed, f"{requested:,} requested" if requested else "")
 
 
 def _encodable(value: Any) -> Any:  # noqa: ANN401 - of any field
@@ -91,6 +120,21 @@ class CompactionEvent(Event):
     discarded: tuple[Any, ...] = Field(default=(), exclude=True, repr=False)
     """The original messages that left the request, in order."""
 
+    @property
+    def sentence(self) -> str:
+        """Such as "folded 38 of 52 messages, 9,752 to 2,605 characters, gpt-4o, 1.2 s"."""
+        before, after = self.messages_before, self.messages_after
+        verb, count = "folded", len(self.discarded) or before - after + 1
+        if after == before and self.strategy not in ("summarize", "truncate"):
+            verb, count = "shortened", len(self.discarded)
+        return _listed(
+            f"{verb} {count:,} of {before:,} messages",
+            f"{self.original_data_size:,} to {self.compacted_data_size:,} characters",
+            f"fallback: {self.strategy}" if self.fallback else None,
+            self.model,
+            f"{self.duration:.1f} s",
+        )
+
 
 class CompactionStarted(Event):
     """A compaction is about to begin."""
@@ -105,6 +149,12 @@ class CompactionStarted(Event):
     """The provider's limit in tokens, as its error stated it."""
     requested: int | None = None
     """The size of the refused request in tokens, as its error stated it."""
+
+    @property
+    def sentence(self) -> str:
+        """Such as "about to fold 6,800 of 9,752 characters, gpt-4o, 900 tokens allowed, 2,432 requested"."""
+        what = f"about to fold {self.head_size:,} of {self.original_data_size:,} characters"
+        return _listed(what, self.model, _stated(self.limit, self.requested))
 
 
 class CompactionFailed(Event):
@@ -122,6 +172,14 @@ class CompactionFailed(Event):
     """Tokens that the summarizer has written so far."""
     cost: float | None = None
     """USD for that, or ``None`` where the price is not known."""
+    cause: Exception | None = Field(default=None, exclude=True, repr=False)
+    """The exception itself, which may quote messages; not serialised."""
+
+    @property
+    def sentence(self) -> str:
+        """Such as "no summary: the summarizer raised AuthenticationError"."""
+        raised = f" {self.error}" if self.error and self.error not in self.reason else ""
+        return f"{'' if self.reason.startswith('strategy ') else 'no summary: '}{self.reason}{raised}"
 
 
 class CompactionSkipped(Event):
@@ -140,6 +198,11 @@ class CompactionSkipped(Event):
     """Nothing that may be folded; forbidden by ``before_compaction``; too soon after the last one; the last one did not
     help; a share of the window was asked for and no window is known; the ``History`` was changed meanwhile."""
 
+    @property
+    def sentence(self) -> str:
+        """Such as "no compaction: nothing to fold"."""
+        return f"no compaction: {self.reason.replace('_', ' ')}"
+
 
 class CompactionReused(Event):
     """Another call had just made the same compaction; it is used, and nothing is summarised."""
@@ -148,6 +211,12 @@ class CompactionReused(Event):
     """Number of messages before."""
     messages_after: int
     """Number of messages after, the summary message included."""
+
+    @property
+    def sentence(self) -> str:
+        """Such as "used a compaction that another call has made, 52 to 15 messages"."""
+        counts = f"{self.messages_before:,} to {self.messages_after:,} messages"
+        return _listed("used a compaction that another call has made", counts, self.model)
 
 
 class PassagesRecalled(Event):
@@ -162,6 +231,11 @@ class PassagesRecalled(Event):
     duration: float = 0.0
     """Seconds that it took to find them; hardly any where an earlier step of the turn has brought the same."""
 
+    @property
+    def sentence(self) -> str:
+        """Such as "quoted 3 passages, 1,204 characters, 0.02 s"."""
+        return f"quoted {self.passages:,} passages, {self.characters:,} characters, {self.duration:.2f} s"
+
 
 class MaxTokensAdjusted(Event):
     """The output limit was lowered instead of touching the history."""
@@ -173,6 +247,11 @@ class MaxTokensAdjusted(Event):
     limit: int | None = None
     """The provider's limit in tokens, as its error stated it."""
 
+    @property
+    def sentence(self) -> str:
+        """Such as "lowered the output limit from 1,000 to 380 tokens"."""
+        return _listed(f"lowered the output limit from {self.before:,} to {self.after:,} tokens", self.model)
+
 
 class SilentTruncation(Event):
     """The reply's usage shows fewer prompt tokens than the request can have had: the server cut the prompt."""
@@ -181,6 +260,12 @@ class SilentTruncation(Event):
     """Estimate of the tokens that were sent."""
     prompt_tokens: int
     """Tokens that the server has read, as its usage states them."""
+
+    @property
+    def sentence(self) -> str:
+        """Such as "the server has cut the prompt: about 5,000 tokens sent, 2,048 read"."""
+        sent = f"about {self.expected_tokens:,} tokens sent"
+        return _listed(f"the server has cut the prompt: {sent}", f"{self.prompt_tokens:,} read", self.model)
 
 
 class RetriesExhausted(Event):
@@ -194,6 +279,12 @@ class RetriesExhausted(Event):
     """The provider's limit in tokens, as its last error stated it."""
     requested: int | None = None
     """The size of the last refused request in tokens, as the error stated it."""
+
+    @property
+    def sentence(self) -> str:
+        """Such as "gave up after 3 rounds: no rounds are left, 900 tokens allowed, 2,432 requested"."""
+        rounds = f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
+        return _listed(f"gave up after {rounds}: {self.reason}", self.model, _stated(self.limit, self.requested))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +311,8 @@ class Totals:
     """Tokens the summarizer read."""
     output_tokens: int = 0
     """Tokens the summarizer wrote."""
-    cost: float = 0.0
-    """USD, as far as prices are known."""
+    cost: float | None = 0.0
+    """USD; ``None`` once a summary was made whose price is not known."""
     characters_saved: int = 0
     """Characters before less characters after, of all compactions."""
 
@@ -251,10 +342,14 @@ class RunningTotals:
             case RetriesExhausted():
                 self.count(given_up=1)
 
-    def count(self, **more: float) -> None:
-        """Add to the fields of these names."""
+    def count(self, **more: float | None) -> None:
+        """Add to the fields of these names; what is not known makes the sum unknown."""
         with self._lock:
-            self._totals = replace(self._totals, **{name: getattr(self._totals, name) + n for name, n in more.items()})
+            sums: dict[str, Any] = {}
+            for name, n in more.items():
+                known = getattr(self._totals, name)
+                sums[name] = None if n is None or known is None else known + n
+            self._totals = replace(self._totals, **sums)
 
     def snapshot(self) -> Totals:
         """The totals now."""

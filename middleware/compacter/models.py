@@ -45,6 +45,20 @@ def cost(model: str | None, input_tokens: int, output_tokens: int, reply: object
     return float(read * input_tokens + written * output_tokens)
 
 
+def prices(model: str | None) -> tuple[float, float | None, float] | None:
+    """USD for a token that is read, read from the prompt cache (``None``: not stated), and written; by litellm's table.
+
+    ``None`` for a model whose prices it does not know.
+    """
+    known = _facts(model)
+    read, cached, written = (
+        known.get(name) for name in ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
+    )
+    if not isinstance(read, (int, float)) or not isinstance(written, (int, float)) or not read:
+        return None
+    return float(read), float(cached) if isinstance(cached, (int, float)) and cached else None, float(written)
+
+
 def _facts(model: str | None) -> dict[str, Any]:
     if not model:
         return {}

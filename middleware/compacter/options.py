@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import itertools
 import os
 import secrets
 import sys
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -42,10 +43,48 @@ def _retries(value: object) -> object:
     return value
 
 
+_NO_MODELS = {
+    "truncate": "names a strategy; say strategy=Truncate(), which needs no summarizer",
+    "shorten": "names a strategy; say strategy=Shorten(), which needs no summarizer",
+    "summarize": "names the usual strategy; leave summarizer out, and the wrapped call is asked for summaries",
+    "none": "is a text; leave summarizer out, and the wrapped call is asked for summaries",
+}
+_AS_SUMMARIZER = 'lambda messages, **options: client.chat.completions.create(model="...", messages=messages)'
+
+
 def _summarizer(value: object) -> object:
-    if value is None or callable(value) or (isinstance(value, str) and value.strip()):
+    if isinstance(value, str) and value.strip():
+        name = value.strip().lower()
+        if name in _NO_MODELS:
+            raise ValueError(f"{value!r} {_NO_MODELS[name]}")
+        return "extractive" if name == "extractive" else value
+    if value is None or (callable(value) and not isinstance(value, type)):
+        if value is not None:
+            _check_call(value, "summarizer(messages, **options)", f"Pass a model's name, or {_AS_SUMMARIZER}", _ASKED)
         return value
-    raise ValueError('takes None, a litellm model name, "extractive", or a function of (messages, **options)')
+    raise ValueError(
+        f'takes None, a litellm model name, "extractive", or a function of (messages, **options) such as '
+        f"{_AS_SUMMARIZER}"
+    )
+
+
+_ASKED = ("max_tokens", "model")
+"""Options that a summarizer is given, where it has parameters of these names or takes any."""
+
+
+def _check_call(function: Callable[..., object], shown: str, remedy: str, options: Iterable[str] = ()) -> None:
+    """Raises ``ValueError`` if a function's signature does not allow one positional argument and these options."""
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return
+    parameters = signature.parameters
+    any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    try:
+        signature.bind([], **{name: None for name in options if any_name or name in parameters})
+    except TypeError as error:
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        raise ValueError(f"{name} cannot be called as {shown}: {error}. {remedy}") from None
 
 
 def _strategy(value: object) -> object:
@@ -114,19 +153,19 @@ def _memory(value: object) -> object:
 def _logger(value: object) -> object:
     if value is None or not isinstance(value, (bool, int, float, str, bytes, type)):
         return value
-    raise ValueError("takes a structlog logger: an object with info, warning and debug")
+    raise ValueError('takes a logger, such as logging.getLogger("app") or structlog.get_logger()')
 
 
-def _detect(value: object) -> object:
+@dataclass(frozen=True, slots=True)
+class AskedFirst:
     """``detect_token_limit`` with the user's own function asked first; True means "yes, without numbers"."""
-    if value is None:
-        return detect_token_limit
-    if not callable(value):
-        raise ValueError("takes a function of an exception that returns a TokenLimit, True, False or None")  # noqa: TRY004 - as below
 
-    def detect(error: BaseException) -> TokenLimit | None:
+    function: Callable[[BaseException], TokenLimit | bool | None]
+
+    def __call__(self, error: BaseException) -> TokenLimit | None:
+        """What ``error`` says of the limit; ``None`` where it is another error."""
         try:
-            answer = value(error)
+            answer = self.function(error)
         except Exception:  # noqa: BLE001 - a broken detector must not hide the provider's error
             answer = None
         if isinstance(answer, TokenLimit):
@@ -136,7 +175,13 @@ def _detect(value: object) -> object:
         found = detect_token_limit(error)
         return TokenLimit(limit=None, requested=None, kind="input") if found is None and answer is True else found
 
-    return detect
+
+def _detect(value: object) -> object:
+    if value is None or value is detect_token_limit or isinstance(value, AskedFirst):
+        return value or detect_token_limit
+    if not callable(value):
+        raise ValueError("takes a function of an exception that returns a TokenLimit, True, False or None")  # noqa: TRY004 - as below
+    return AskedFirst(value)
 
 
 def _functions(value: object) -> object:
@@ -146,6 +191,7 @@ def _functions(value: object) -> object:
     for one in several:
         if not callable(one):
             raise ValueError(f"takes a function or several, not {one!r}")  # noqa: TRY004 - pydantic reads it
+        _check_call(one, "hook(event)", "A hook takes the event and nothing else")
     return several
 
 
@@ -221,14 +267,34 @@ class Options(BaseModel):
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
     """Standing rules that every summary carries verbatim; a compaction that has no room for them is refused."""
     logger: Annotated[Any, PlainValidator(_logger)] = None  # Whatever class the program has structlog make.
-    """Logger with structlog's methods; sizes and counts only, never a message's text. ``None``: structlog where the
-    program has configured it, else the standard library's logger ``compacter``."""
+    """Logger of the standard library or of structlog; sizes and counts only, never a message's text. ``None``:
+    structlog where the program has configured it, else the standard library's logger ``compacter``."""
     summary_request: Literal["transcript", "native"] = "transcript"
     """``"transcript"``: the summarizer reads a fenced transcript. ``"native"``: it gets the messages themselves, so
     that the provider's prompt cache pays for most of them; only with ``summarizer=None`` and without ``redact``."""
     token_counter: Callable[[Sequence[Message]], int] | None = None
     """Your own count for the trigger and for ``History``: ``messages -> tokens``. ``None``: usage of replies, and
     estimates."""
+
+    def __repr__(self) -> str:
+        return f"Options({self.changed})"
+
+    @property
+    def changed(self) -> str:
+        """The options that are not as they usually are, as they would be written in a call."""
+        usual = type(self).model_construct()
+        shown = []
+        for name, value in self:
+            if name == "memory" and type(value) is InProcessMemory:
+                continue
+            if value != (detect_token_limit if name == "detect" else getattr(usual, name)):
+                function = getattr(value, "__qualname__", None)
+                shown.append(f"{name}={function or repr(value)}")
+        return ", ".join(shown)
+
+    def replaced(self, options: Mapping[str, object]) -> Options:
+        """These options with others in place of some. Raises ``ConfigurationError`` as ``validated`` does."""
+        return validated({**dict(self), **options})
 
     @property
     def redaction(self) -> Callable[[str], str] | None:

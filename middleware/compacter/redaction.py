@@ -72,13 +72,21 @@ _KEYS = (
     r"(?:access|auth|refresh|bearer|session|id|bot)?[_-]?token|seed phrase|clé (?:secrète|privée|d['’]api|api)|"
     r"api[- ]?schlüssel|geheimschlüssel|clave (?:privada|de api)|chave (?:secreta|privada)|密钥|密鑰|シークレットキー"
 )
-_LINK = r"(?:=>|:=|(?<=identified by)(?= )|[=:：]|\b(?:is|was|ist|war|lautet|est|es|é|è|wordt)\b|是|は|为|為|は、)"
+_LINK = r"(?:=>|:=|\||(?<=identified by)(?= )|[=:：]|\b(?:is|was|ist|war|lautet|est|es|é|è|wordt)\b|是|は|为|為|は、)"
 _CODES = (
     r"\b(?:PIN|TAN|OTP|CVV2?|CVC2?|pin[ -]code|one[- ]time (?:code|password|passcode)|(?:verification|security|login|"
     r"confirmation|authentication|access|2fa|mfa) code|einmal(?:code|passwort)|(?:bestätigungs|sicherheits)code|"
     r"code de (?:vérification|sécurité|confirmation)|código de (?:verificación|seguridad|verificação|segurança))\b|"
     r"код подтверждения|验证码|驗證碼|認証コード|確認コード|인증번호"
 )
+_PARTS = """
+    pass pw identified hasło contraseña kennwort wachtwoord senha secret clave парол 密码 密碼 口令
+    パスワード 暗証 비밀번호 credential webhook key token seed clé schlüssel chave 密钥 密鑰 シークレット
+"""
+_LABEL_PARTS = frozenset(_PARTS.split())
+"""One of these is in every label above, in lower case: most texts have none and need no search for labels."""
+_LABEL_LETTERS = "[abcefghiklmprstvwп密口パ暗비シ]"
+"""Letters that a label begins with. Regular expressions try them much faster than the labels themselves."""
 _STRENGTH = re.compile(r"[\d\W_]")
 _REFERENCE = re.compile(
     r"[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){0,20}[\[(].*"  # a call, an index
@@ -136,7 +144,7 @@ def _assigned(match: re.Match[str]) -> str:
 
 def _looks_secret(match: re.Match[str], word: str) -> bool:
     linked = match["linked"].strip()
-    if linked.isascii() and linked.isalpha():  # "The password is ..." may go on as a sentence.
+    if linked == "|" or (linked.isascii() and linked.isalpha()):  # "The password is ..." may go on as a sentence.
         return bool(re.match(r"(?=\S{4})[^\W_]\S{0,500}?[\dA-Z]|[!#-.]\S{0,500}?[\dA-Z]", word))
     if match["quoted"]:
         name = word.isidentifier() and not match["password"] and not _STRENGTH.search(word)
@@ -145,9 +153,14 @@ def _looks_secret(match: re.Match[str], word: str) -> bool:
         )
     if match["password"] and word.isalpha() and word.islower():
         return not re.match(r" [a-z]", match.string[match.end() : match.end() + 2])
-    if _REFERENCE.fullmatch(word):
+    if _REFERENCE.fullmatch(word) and not (match["password"] and _random(word)):
         return False
     return bool(match["password"]) or (not word.isdigit() and bool(re.search(r"\d", word)))
+
+
+def _random(word: str) -> bool:
+    """Whether letters change their case as no name in camelCase does."""
+    return word.isalpha() and len(word) >= 8 and len(word) < 2.5 * len(re.findall(r"[A-Z]+[a-z]*|[a-z]+", word))
 
 
 def _flag(match: re.Match[str]) -> str:
@@ -183,7 +196,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     (_pattern(r"(?P<keep>\b(?i:bearer|ssws)\s{1,4})(?=[\w.~+/=-]{0,200}\d)[\w.~+/=-]{16,4096}"), _kept("token")),
     # AWS access key ids; the secret beside them has no shape of its own and goes with its name below.
     (_pattern(r"\b(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]{16}\b"), "[AWS key]"),
-    (_pattern(r"(?<![A-Za-z0-9])(?=[\w.:~+/=-]{20})(?:" + "|".join(_SHAPES) + ")"), "[API key]"),
+    (_pattern(r"(?<![A-Za-z0-9])(?!--|\.\.)(?=[\w.:~+/=-]{20})(?:" + "|".join(_SHAPES) + ")"), "[API key]"),
     (
         _pattern(
             r"(?P<keep>\b(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks/\d{5,25})/)[\w/-]{20,}"
@@ -237,7 +250,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     (
         re.compile(
-            rf"(?P<keep>(?:(?P<password>{_PASSWORDS})|{_KEYS})[\\\"'`*]{{0,4}}\s{{0,4}}(?P<linked>{_LINK}):?\s{{0,4}}"
+            rf"(?P<keep>(?={_LABEL_LETTERS})(?:(?P<password>{_PASSWORDS})|{_KEYS})"
+            rf"[\\\"'`*]{{0,4}}\s{{0,4}}(?P<linked>{_LINK}):?\s{{0,4}}"
             r"(?:[\\`*]{0,2}(?P<quote>[\"'`«])\s?|[\\\"'`*]{0,4}))"
             r"(?!\[|\s)(?:(?(quote)(?P<quoted>[^\"'`»\n\\]{4,512})|(?!))|(?P<bare>[^\s\"'`,;}{\\]{4,512}))",
             re.IGNORECASE,
@@ -246,7 +260,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     (
         re.compile(
-            rf"(?P<keep>(?:{_CODES})[\"'*]{{0,3}}\s{{0,4}}(?:{_LINK}:?|(?<=OTP ))\s{{0,4}}[\"'*]{{0,3}}(?:[A-Z]-)?)"
+            rf"(?P<keep>(?:{_CODES})[\"'*]{{0,3}}\s{{0,4}}(?:{_LINK}:?|(?<=OTP |CVV |CVC ))\s{{0,4}}"
+            r"[\"'*]{0,3}(?:[A-Z]-)?)"
             r"\d[\d -]{1,8}\d(?!\d|[.,]\d)",
             re.IGNORECASE,
         ),
@@ -271,6 +286,9 @@ def redact_secrets(text: str) -> str:
     payment cards and IBANs (by check digit) and e-mail addresses. Phone numbers, names and the like have no fixed
     shape: a function of your own may call this one first. Applying it twice changes nothing more.
     """
+    folded = text.casefold()
+    labelled = any(part in folded for part in _LABEL_PARTS)
     for pattern, replacement in _PATTERNS:
-        text = pattern.sub(replacement, text)
+        if labelled or "password" not in pattern.groupindex:
+            text = pattern.sub(replacement, text)
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +59,11 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
 def test_the_manual_names_every_metric() -> None:
     manual = (FOLDER.parents[1] / "docs" / "gateway.md").read_text()
     assert [name for name in COUNTERS if f"compacter_{name}_total" not in manual] == []
+
+
+def test_every_extra_but_the_proxys_is_pinned_with_the_tests() -> None:
+    root = FOLDER.parents[1]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    pinned = re.search(r"^EXTRAS := (.*)$", (root / "Makefile").read_text(), re.MULTILINE)
+    assert pinned is not None
+    assert set(pinned[1].split()) == set(extras) - {"proxy"}

@@ -141,10 +141,10 @@ def test_a_search_index_is_closed_only_while_no_thread_forks() -> None:
 def test_a_child_leaves_the_search_indexes_of_its_parent_alone() -> None:
     recall = Recall(Options())
     index = Index()
-    recall._indexes["a record"] = index, 1
+    recall._indexes["a record", None] = index
     held = weakref.ref(index)
     del index
     recall.after_fork_in_child()
     gc.collect()
-    assert "a record" not in recall._indexes
+    assert ("a record", None) not in recall._indexes
     assert held() is not None

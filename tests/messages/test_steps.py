@@ -25,7 +25,7 @@ SEEN: Result = ("c1", "look", "blue")
 def test_an_empty_history_has_no_size_and_no_steps(dialect: Dialect) -> None:
     outline = dialect.format.outline([])
 
-    assert (outline.total, outline.steps, outline.broken, outline.open) == (0, [], (), None)
+    assert (sum(outline.sizes), outline.steps, outline.broken, outline.open) == (0, [], (), None)
 
 
 def test_a_message_is_a_step_and_a_call_with_its_results_is_one(dialect: Dialect) -> None:

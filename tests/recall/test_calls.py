@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,8 @@ from compacter import Compacter, History, InProcessMemory, Quotes
 from compacter.events import PassagesRecalled
 from compacter.memory.record import Record
 from compacter.messages.format import get_format
+from compacter.messages.parts import Part
+from compacter.recall.index import Index
 from compacter.recall.quotes import END, TAG, is_quotes
 from compacter.testing import token_limit_error
 
@@ -182,6 +184,91 @@ def test_a_large_history_is_searched_for_an_async_call_too() -> None:
     asyncio.run(compacting().wrap(model.acompletion)(messages=house(turns=2_500)))
 
     assert FACT in model.quotes
+
+
+class TestWhatIsReadAgain:
+    """Reading takes time, so what a call before has read is not read again, unless it has become something else."""
+
+    def read_by(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        taken: list[int] = []
+        add = Index.add
+
+        def counted(index: Index, entries: Iterable[Part]) -> None:
+            held = list(entries)
+            taken.append(len(held))
+            add(index, held)
+
+        monkeypatch.setattr(Index, "add", counted)
+        return taken
+
+    def test_a_new_turn_reads_what_is_new_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        completion = compacting().wrap(Model().completion)
+        history = house("Go on.")
+        completion(messages=history)
+        history += [{"role": "assistant", "content": "Gone."}, {"role": "user", "content": QUESTION}]
+        completion(messages=history)
+        taken = self.read_by(monkeypatch)
+
+        completion(messages=json.loads(json.dumps([*history, *house("And the other key?", turns=0)[1:]])))
+
+        assert sum(taken) == 2
+
+    def test_what_was_changed_in_view_is_read_anew(self) -> None:
+        model = Model()
+        completion = compacting().wrap(model.completion)
+        history = house("Go on.", fact="A spare key of the boathouse was lost.")
+        completion(messages=history)
+        question = {"role": "user", "content": QUESTION}
+        completion(messages=[*history, {"role": "assistant", "content": FACT}, question])
+        assert model.quotes == ""
+
+        completion(
+            messages=[
+                *history,
+                {"role": "assistant", "content": "Gone."},
+                {"role": "user", "content": "Good."},
+                question,
+            ]
+        )
+
+        assert "was lost" in model.quotes
+
+    def test_a_fold_that_goes_on_reads_what_it_has_folded_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        model = Model()
+        completion = compacting().wrap(model.completion)
+        history = house("Go on.", turns=200)
+        completion(messages=history)
+        history += [{"role": "assistant", "content": "Gone."}, *house("And now?", fact="Now the attic.")]
+        taken = self.read_by(monkeypatch)
+
+        completion(messages=history)
+        completion(
+            messages=[*history, {"role": "assistant", "content": "Well."}, {"role": "user", "content": QUESTION}]
+        )
+
+        assert len(model.rejected) == 2
+        assert sum(taken) < 200
+        assert FACT in model.quotes
+
+    def test_two_ways_to_go_on_from_one_fold_do_not_see_each_other(self) -> None:
+        model = Model()
+        completion = compacting().wrap(model.completion)
+        base = house("Go on.")
+        completion(messages=base)
+        heron = {"role": "assistant", "content": "A heron nests by the weir of the boathouse."}
+        one = [*base, heron, *house("Who nests by the weir?", fact="Now the attic.")]
+        other = [
+            *base,
+            {"role": "assistant", "content": "Gone."},
+            *house("Who nests by the weir?", fact="And the loft."),
+        ]
+        completion(messages=one)
+        assert "heron" in model.quotes
+
+        completion(messages=other)
+
+        assert len(model.rejected) == 3
+        assert "heron" not in text_of(model.requests[-1])
 
 
 class TestNoQuotes:

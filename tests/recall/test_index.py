@@ -96,6 +96,17 @@ def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Part]) -> N
     )
 
 
+def test_an_index_that_is_extended_stays_as_it_is(folded: list[Part]) -> None:
+    index = Index(folded[:6], redact=str.upper)
+
+    longer = index.extended(folded[6:])
+
+    assert search(longer, "flour Brannock electrician") == search(
+        Index(folded, redact=str.upper), "flour Brannock electrician"
+    )
+    assert search(index, "flour Brannock") == []
+
+
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda index: pickle.loads(pickle.dumps(index))])  # noqa: S301 - its own
 def test_a_copy_finds_the_same(folded: list[Part], again: Callable[[Index], Index]) -> None:
     index = Index(folded)

@@ -34,8 +34,8 @@ PARTS = {
 def quotes() -> str:
     found = quote(
         Index([Part("user", "text", "The heron nests by the weir.", "", 3)]),
-        question([Part("user", "text", QUESTION, "", 9)], 9),
-        (),
+        question([Part("user", "text", QUESTION, "", 9)], ()),
+        Index(),
         1_000,
     )
     assert found is not None

@@ -21,8 +21,8 @@ ASKED = "What was the name of the electrician who wired the oven?"
 def quoted(
     folded: Sequence[Part], asked: str, view: Sequence[Part] = (), room: int = 2_000, *, rank: object = None
 ) -> Quotation | None:
-    turn = [*view, Part("user", "text", asked, "", 99)]
-    return quote(Index(folded), question(turn, 99), view, room, rank=rank)  # type: ignore[arg-type]
+    wanted = question([Part("user", "text", asked, "", 99)], view)
+    return quote(Index(folded), wanted, Index(view), room, rank=rank)  # type: ignore[arg-type]
 
 
 def text_of(quotation: Quotation | None) -> str:
@@ -128,16 +128,6 @@ def test_whatever_was_said_the_text_fits_and_is_sealed(text: str, room: int, fol
 
 def test_the_same_question_brings_the_same_bytes(folded: list[Part]) -> None:
     assert quoted(folded, ASKED) == quoted(folded, ASKED)
-
-
-def test_what_follows_in_the_turn_changes_nothing(folded: list[Part]) -> None:
-    turn = Part("user", "text", ASKED, "", 40)
-    later = [
-        Part("assistant", "call", '{"q": "oven/wiring-7.md"}', "find", 41),
-        Part("tool", "result", "ok", "find", 42),
-    ]
-
-    assert question([turn], 40) == question([turn, *later], 40)
 
 
 def test_names_of_the_last_steps_decide_between_two_alike() -> None:

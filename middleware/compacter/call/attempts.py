@@ -201,7 +201,7 @@ class SteppedCall(WrappedFunction):
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self._flow = None
             if error is not refused:
-                self.state.complain("compaction_failed", error)
+                self.state.log.failed("compaction", error)
                 if refused is not None and not isinstance(error, CompactionError):
                     refused.add_note(f"compacter could not compact: it raised {type(error).__name__}")
             self._given_up = error if isinstance(error, CompactionError) else refused

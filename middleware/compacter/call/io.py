@@ -29,7 +29,7 @@ class SyncIO:
 
     asynchronous = False
 
-    async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """What the function returns; a coroutine as it is."""
         return function(*args, **kwargs)
 
@@ -63,7 +63,7 @@ class AsyncIO:
 
     asynchronous = True
 
-    async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """What the function returns, awaited where that can be."""
         outcome = function(*args, **kwargs)
         return await outcome if inspect.isawaitable(outcome) else outcome

@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import is_
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -204,9 +203,7 @@ class Performer:
             model = model_of(raw) or (self._model if summarizer is None else None)
         if reply.input_tokens and isinstance(model, str):
             reply = replace(reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw))
-        self._state.totals.count(
-            input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost or 0.0
-        )
+        self._state.totals.count(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)
         return reply
 
     def _summary_call(
@@ -283,9 +280,8 @@ class Performer:
             self._views.append((effect.after, record))
 
     async def _quoted(self, effect: Quote) -> str:
-        view, started = effect.conversation.messages, time.monotonic()
-        same = (record for seen, record in self._views if len(seen) == len(view) and all(map(is_, seen, view)))
-        find = partial(self._state.quotation, effect, next(same, ""))
+        started = time.monotonic()
+        find = partial(self._state.quotation, effect, tuple(self._views))
         found = await self.io.thread(find) if self.large else find()
         if found is None:
             return ""
@@ -366,7 +362,7 @@ class Performer:
         try:
             return await action()
         except Exception as error:  # noqa: BLE001 - nothing that compacter does for itself may raise into a call
-            self._state.complain(f"{what}_failed", error)
+            self._state.log.failed(what, error)
             return otherwise
 
     @contextlib.contextmanager

@@ -1,8 +1,9 @@
-"""What recall keeps between calls: the indexes of what was folded, and what each turn was granted."""
+"""What recall keeps between calls: indexes of what was folded and of what is in view, and what turns were granted."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from operator import is_
 
@@ -10,6 +11,7 @@ from cachetools import LRUCache
 
 from compacter.effects import Quote
 from compacter.fork import ForkAware, Lock
+from compacter.messages.format import Message
 from compacter.options import Options
 from compacter.recall.index import MAX_BYTES, Index, SearchUnavailableError
 from compacter.recall.passages import read
@@ -18,17 +20,26 @@ from compacter.recall.quotes import Quotation, folded, question, quote, said
 _MOST_TURNS = 1_000
 _Source = tuple[str, object]
 """What an index is of: the id of a record, the version of an archive's index."""
-
+_Views = Sequence[tuple[Sequence[Message], str]]
 
 _inherited: list[object] = []
 """What a child has of its parent and neither uses nor frees."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The messages of a view before its last turn, as they were then, and the index of what they say."""
+
+    messages: tuple[Message, ...]
+    index: Index
 
 
 class Recall(ForkAware):
     """Made once for each Compacter. Thread-safe; a forked child begins with nothing.
 
     An index belongs to one record, which names what was folded, of which conversation and in which scope. Where it is
-    not at hand, after a restart say, it is built again from the caller's messages.
+    not at hand, after a restart say, it is built again from the caller's messages. No index is changed once it is kept:
+    a later one is a copy with more in it, as two calls may go on from the same record in two ways.
     """
 
     def __init__(self, options: Options) -> None:
@@ -40,33 +51,38 @@ class Recall(ForkAware):
 
     def after_fork_in_child(self) -> None:
         """Begin anew. The parent's connections to SQLite are left alone: closing one is using it."""
-        _inherited.append(self._indexes)
+        _inherited.append((self._indexes, self._seen))
         self._begin()
 
     def _begin(self) -> None:
-        self._indexes: LRUCache[Hashable, tuple[Index, int]] = LRUCache(MAX_BYTES, getsizeof=lambda held: held[1])
+        half = MAX_BYTES // 2
+        self._indexes: LRUCache[_Source, Index] = LRUCache(half, getsizeof=lambda index: index.bytes)
+        self._seen: LRUCache[_Source, _Seen] = LRUCache(half, getsizeof=lambda seen: seen.index.bytes)
         self._turns: LRUCache[Hashable, Quotation | None] = LRUCache(_MOST_TURNS)
 
-    def quotation(self, asked: Quote, record: str) -> Quotation | None:
+    def quotation(self, asked: Quote, views: _Views) -> Quotation | None:
         """The quotes that the newest user message brings; the same through all the steps of its turn, if they fit.
 
-        ``record`` is the id of the record that what is sent follows from; empty where there is none. Raises
-        ``SearchUnavailableError`` once where SQLite lacks FTS5, and what ``rank`` and ``redact`` raise.
+        ``views`` are those that this call got or made, oldest first, each with the id of its record; each is of the
+        same messages and holds less than the one before it. Raises ``SearchUnavailableError`` once where SQLite lacks
+        FTS5, and what ``rank`` and ``redact`` raise.
         """
         if not self._available:
             return None
         try:
-            return self._remembered(asked, record)
+            return self._remembered(asked, views)
         except SearchUnavailableError:
             self._available = False
             raise
 
-    def _remembered(self, asked: Quote, record: str) -> Quotation | None:
+    def _remembered(self, asked: Quote, views: _Views) -> Quotation | None:
+        messages, room = asked.conversation.messages, asked.room
+        known = [at for at, (view, _) in enumerate(views) if _same(view, messages)]
+        record, earlier = (views[known[0]][1], views[: known[0]]) if known else ("", ())
         source = record, asked.archive.index().version if asked.archive else None
-        turn, messages, room = _turn(asked), asked.conversation.messages, asked.room
-        untouched = len(messages) == len(asked.original) and all(map(is_, messages, asked.original))
-        if turn is None or not (record or untouched):  # Nothing says which messages were folded.
-            return self._made(asked, source, room)
+        turn = _turn(asked)
+        if turn is None or not (record or _same(messages, asked.original)):  # Nothing says which messages were folded.
+            return self._made(asked, source, earlier, room)
         key = source, turn
         with self._lock:
             if key in self._turns:
@@ -75,39 +91,58 @@ class Recall(ForkAware):
                     return granted
                 room //= 2  # The turn has grown into what it was granted: what it gets now shall last for a while.
             self._turns[key] = None
-        made = self._made(asked, source, room)
+        made = self._made(asked, source, earlier, room)
         with self._lock:
             self._turns[key] = made
         return made
 
-    def _made(self, asked: Quote, source: _Source, room: int) -> Quotation | None:
+    def _made(self, asked: Quote, source: _Source, earlier: _Views, room: int) -> Quotation | None:
         conversation, recall = asked.conversation, self._options.recall
         turn = conversation.last_user
         if recall is None or turn is None:
             return None
-        index = self._index(asked, source)
-        indexes = range(conversation.start, turn + 1)
-        verbatim = [at for at in indexes if said(conversation.messages[at], conversation.format)]
-        parts = read(conversation.messages, conversation.format, verbatim)
-        before = [part for part in parts if part.index < turn]
-        return quote(index, question(parts, turn), before, room, rank=recall.rank)
+        view = self._in_view(asked, source, turn)
+        wanted = question(conversation.format.parts(conversation.messages[turn], turn), view.entries)
+        return quote(self._folded(asked, source, earlier), wanted, view, room, rank=recall.rank)
 
-    def _index(self, asked: Quote, source: _Source) -> Index:
-        """The index of all that was folded."""
-        archive, record = asked.archive, source[0]
+    def _folded(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
+        """The index of all that was folded; where an earlier view of this call has one, that with what has left it."""
+        (record, version), original, conversation = source, asked.original, asked.conversation
         with self._lock:
             if record and source in self._indexes:
-                return self._indexes[source][0]
-        parts = folded(asked.original, asked.conversation.messages, asked.conversation.format)
-        if archive and not parts:
-            return archive.index()
-        index = Index.restored(archive.index().entries if archive else (), self._options.redaction)
-        index.add(parts)
-        size = index.bytes
-        with self._lock:
-            if record and size <= MAX_BYTES:
-                self._indexes[source] = index, size
+                return self._indexes[source]
+            known = [(self._indexes[at], view) for view, name in earlier if (at := (name, version)) in self._indexes]
+        index, since = known[-1] if known else (asked.archive.index() if asked.archive else None, None)
+        parts = folded(original, conversation.messages, conversation.format, since)
+        if index is None:
+            index = Index(parts, redact=self._options.redaction)
+        elif parts:
+            index = index.extended(parts)
+        if record:
+            with self._lock:
+                self._indexes[source] = index
         return index
+
+    def _in_view(self, asked: Quote, source: _Source, turn: int) -> Index:
+        """The index of what stands verbatim before the turn; only what is new since the turn before it is read."""
+        conversation = asked.conversation
+        messages = conversation.messages[conversation.start : turn]
+        with self._lock:
+            seen = self._seen.get(source)
+        if seen is None or seen.messages != messages[: len(seen.messages)]:
+            seen = _Seen((), Index(redact=self._options.redaction))
+        new = messages[len(seen.messages) :]
+        parts = read([message for message in new if said(message, conversation.format)], conversation.format)
+        if parts:
+            seen = _Seen(messages, seen.index.extended(parts))
+            if any(source):
+                with self._lock:
+                    self._seen[source] = seen
+        return seen.index
+
+
+def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _turn(asked: Quote) -> tuple[int, bytes] | None:
@@ -117,7 +152,5 @@ def _turn(asked: Quote) -> tuple[int, bytes] | None:
         return None
     message, original = conversation.messages[at], asked.original
     place = next((place for place in range(len(original) - 1, -1, -1) if original[place] is message), None)
-    text = "\n".join(part.text for part in conversation.format.parts(conversation.messages[at], at)).encode(
-        "utf-8", "surrogatepass"
-    )
+    text = "\n".join(part.text for part in conversation.format.parts(message, at)).encode("utf-8", "surrogatepass")
     return None if place is None else (place, blake2b(text, digest_size=16).digest())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
@@ -127,16 +128,9 @@ def _reduced(
     lowered = lower_output(options, request, found)
     if lowered is not None:
         tried.append(f"{request.output_option} lowered from {request.output_tokens} to {lowered.output_tokens}")
-        yield from Tell(
-            MaxTokensAdjusted(
-                model=request.model,
-                attempt=attempt,
-                conversation=request.digest,
-                before=request.output_tokens or 0,
-                after=lowered.output_tokens or 0,
-                limit=found.limit,
-            )
-        )
+        before, after = request.output_tokens or 0, lowered.output_tokens or 0
+        event = MaxTokensAdjusted(before=before, after=after, limit=found.limit, attempt=attempt, **request.named)
+        yield from Tell(event)
         return lowered
     job = job_of(request, calibration, attempt=attempt, found=found)
     planned = plan(options, job)
@@ -165,15 +159,8 @@ def reuse(options: Options, request: Request, job: Job, planned: CompactionPlan)
     smaller = replace(request, messages=tuple(view), read=None)
     if smaller.size >= request.size:
         return None
-    yield from Tell(
-        CompactionReused(
-            model=request.model,
-            attempt=job.attempt,
-            conversation=request.digest,
-            messages_before=len(request.messages),
-            messages_after=len(smaller.messages),
-        )
-    )
+    before, after = len(request.messages), len(smaller.messages)
+    yield from Tell(CompactionReused(messages_before=before, messages_after=after, **job.named))
     return smaller
 
 
@@ -272,17 +259,9 @@ def _most_tokens(request: Request, size: int) -> int:
 
 def _give_up(request: Request, refused: Reply, tried: Sequence[str], reason: str) -> Flow[Completed]:
     found = refused.token_limit
-    yield from Tell(
-        RetriesExhausted(
-            model=request.model,
-            attempt=len(tried),
-            conversation=request.digest,
-            rounds=len(tried),
-            reason=reason,
-            limit=found.limit if found else None,
-            requested=found.requested if found else None,
-        )
-    )
+    facts: dict[str, Any] = {"limit": found.limit, "requested": found.requested} if found else {}
+    rounds = len(tried)
+    yield from Tell(RetriesExhausted(rounds=rounds, reason=reason, attempt=rounds, **facts, **request.named))
     if refused.error is None:
         return refused.raw, request
     steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(tried, 1)) or "nothing was tried"

@@ -60,6 +60,11 @@ class Request:
     """Quotes that are sent with the messages, and are none of them."""
 
     @property
+    def named(self) -> dict[str, Any]:
+        """What names it in events."""
+        return {"model": self.model, "conversation": self.digest}
+
+    @property
     def conversation(self) -> Conversation:
         """What is sent, read once."""
         read = self.read

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from compacter.call.log import Log
 from compacter.call.trigger import ConversationState
 from compacter.compaction.plan import Calibration
 from compacter.effects import Quote
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MOST_MODELS = 256
 _MOST_CONVERSATIONS = 10_000
-_NOT_LOGGED = frozenset({"summary", "ledger", "unverified", "discarded"})
-"""Fields of events that are, or quote, text of messages."""
 
 
 class State:
@@ -38,6 +35,7 @@ class State:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self.log = Log(options)
         self.detect = options.detect
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
@@ -47,7 +45,7 @@ class State:
         self.flights = SingleFlight() if self.memory is None else self.memory.flights
         self.matcher: Matcher | None = None
         if self.memory is not None:
-            self.matcher = Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._log_unencodable)
+            self.matcher = Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._not_remembered)
         self._recall: Recall | None = None
         self._recall_complained = False
         self.grants: bool | None = None
@@ -124,19 +122,19 @@ class State:
 
     # -- recall --------------------------------------------------------------------------------------------------------
 
-    def quotation(self, asked: Quote, record: str) -> Quotation | None:
-        """The quotes that a request brings. What fails here is logged once and fails no call."""
+    def quotation(self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]) -> Quotation | None:
+        """The quotes that a request brings (see ``Recall``). What fails here is logged once and fails no call."""
         try:
             with self._lock:
                 if self._recall is None:
                     from compacter.call.recall import Recall  # SQLite and much else, for what is folded alone.
 
                     self._recall = Recall(self.options)
-            return self._recall.quotation(asked, record)
+            return self._recall.quotation(asked, views)
         except Exception as error:  # noqa: BLE001 - a ranker or a redaction of the user's, or SQLite
             if not self._recall_complained:
                 self._recall_complained = True
-                self.complain("recall_failed", error)
+                self.log.failed("recall", error)
             return None
 
     # -- telling -------------------------------------------------------------------------------------------------------
@@ -144,7 +142,7 @@ class State:
     def told(self, event: Event) -> list[Callable[..., object]]:
         """The hooks that are to be told of this event, after totals and log have been."""
         self.safely("totals", lambda: self.totals.add(event))
-        self.safely("log", lambda: self._log(event))
+        self.safely("log", lambda: self.log.event(event))
         if isinstance(event, CompactionEvent):
             return [*self.compaction_hooks, *self.event_hooks]
         return list(self.event_hooks)
@@ -166,43 +164,8 @@ class State:
         try:
             return action()
         except Exception as error:  # noqa: BLE001 - it must not raise into a call
-            self.complain(f"{what}_failed", error)
+            self.log.failed(what, error)
             return otherwise
 
-    def complain(self, what: str, error: BaseException, **facts: object) -> None:
-        """Log something that failed, by its type only."""
-        self._write("warning", f"compacter.{what}", {"error": type(error).__name__, **facts})
-
-    def _log_unencodable(self, reason: str) -> None:
-        self._write("debug", "compacter.not_remembered", {"reason": reason})
-
-    def _log(self, event: Event) -> None:
-        """Sizes and counts of an event; never text of messages."""
-        # Not by ``model_dump``, which makes things on its first use that a child forked meanwhile waits for.
-        facts = {name: value for name, value in event if name not in _NOT_LOGGED and value not in (None, "")}
-        level = "info" if isinstance(event, CompactionEvent) else "debug"
-        name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
-        self._write(level, f"compacter.{name}", facts)
-
-    def _write(self, level: str, name: str, facts: Mapping[str, object]) -> None:
-        try:
-            logger = self.options.logger
-            getattr(default_logger() if logger is None else logger, level)(name, **facts)
-        except Exception:  # noqa: BLE001, S110 - a logger that fails has nowhere to be reported to
-            pass
-
-
-def default_logger() -> Any:
-    """The program's structlog where it has configured one, else the standard library's logger ``compacter``.
-
-    Never structlog's own default, which prints to standard output.
-    """
-    import structlog  # With its console renderer it takes longer to import than the rest of the package.
-
-    if structlog.is_configured():
-        return structlog.get_logger("compacter")
-    return structlog.wrap_logger(
-        logging.getLogger("compacter"),
-        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
-        wrapper_class=structlog.stdlib.BoundLogger,
-    )
+    def _not_remembered(self, reason: str) -> None:
+        self.log.write("debug", "compacter.not_remembered", f"not remembered: {reason}", {"reason": reason})

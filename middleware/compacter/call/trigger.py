@@ -71,14 +71,7 @@ def silently_cut(request: Request, size: int, calibration: Calibration, tokens: 
     expected = expected_tokens(_readable(request), tokens, calibration)
     if expected is None:
         return None
-    return Tell(
-        SilentTruncation(
-            model=request.model,
-            conversation=request.digest,
-            expected_tokens=expected,
-            prompt_tokens=tokens,
-        )
-    )
+    return Tell(SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **request.named))
 
 
 def threshold_of(options: Options, calibration: Calibration, output_tokens: int | None) -> int | None:
@@ -110,15 +103,7 @@ def _estimated(options: Options, request: Request, calibration: Calibration, sta
     try:
         return estimate(options, request, calibration, state)
     except Exception as error:  # noqa: BLE001 - a counter that raises must not break the call
-        yield from Tell(
-            CompactionFailed(
-                model=request.model,
-                conversation=request.digest,
-                trigger="threshold",
-                reason="token_counter raised",
-                error=type(error).__name__,
-            )
-        )
+        yield from _failed(request, "token_counter raised", error)
         return estimate(options.model_copy(update={"token_counter": None}), request, calibration, state)
 
 
@@ -161,15 +146,7 @@ def _compacted(
     try:
         made = yield from compact(options, job, original=request.original, planned=planned)
     except CompactionError as error:
-        yield from Tell(
-            CompactionFailed(
-                model=request.model,
-                conversation=request.digest,
-                trigger="threshold",
-                reason="no summary could be had",
-                error=type(error.__cause__).__name__ if error.__cause__ else "",
-            )
-        )
+        yield from _failed(request, "no summary could be had", error.__cause__)
         return request
     if made is None:
         state.stuck = request.size
@@ -225,9 +202,12 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
 
 
 def _skip(request: Request, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
-    yield from Tell(
-        CompactionSkipped(model=request.model, conversation=request.digest, trigger="threshold", reason=reason)
-    )
+    yield from Tell(CompactionSkipped(trigger="threshold", reason=reason, **request.named))
+
+
+def _failed(request: Request, reason: str, cause: BaseException | None) -> Flow[None]:
+    error = type(cause).__name__ if cause else ""
+    yield from Tell(CompactionFailed(trigger="threshold", reason=reason, error=error, **request.named))
 
 
 def _readable(request: Request) -> int:

@@ -260,11 +260,11 @@ class WrappedFunction:
         Raises the wrapped function's exception, if that is what is left.
         """
         if performer.raised is None:
-            self.state.complain("compaction_failed", failure)
+            self.state.log.failed("compaction", failure)
             return performer.answered
         theirs, trace = performer.raised
         if failure is not theirs:
-            self.state.complain("compaction_failed", failure)
+            self.state.log.failed("compaction", failure)
             theirs.add_note(f"compacter could not compact: it raised {type(failure).__name__}")
         elif performer.gave_up:
             mark_given_up(theirs)

@@ -9,6 +9,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 from types import MethodType, ModuleType
 from typing import Any, TypeVar
 
@@ -78,6 +79,16 @@ def _adapted(state: State, target: Any) -> Any:
     return wrapped
 
 
+_FRAMEWORKS = {
+    ("langchain_core.language_models.chat_models", "BaseChatModel"): "langchain",
+    ("llama_index.core.llms.llm", "LLM"): "llama_index",
+    ("dspy.clients.base_lm", "BaseLM"): "dspy",
+    ("smolagents.models", "Model"): "smolagents",
+    ("autogen_core.models._model_client", "ChatCompletionClient"): "autogen",
+    ("crewai.llms.base_llm", "BaseLLM"): "crewai",
+}
+"""A framework's base class of models -> its adapter in ``compacter.clients``, imported where it is needed."""
+
 _BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
 
 
@@ -93,7 +104,40 @@ def _client_adapter(target: object) -> Callable[[State, Any], Any] | None:
             return google.wrap_client
         if name == "Router" and module == "litellm.router":
             return litellm.wrap_router
+        if name == "Instructor" and module.startswith("instructor."):
+            return _wrap_instructor
+        if module.partition(".")[0] in {"haystack", "haystack_integrations"} and name.endswith("Generator"):
+            return _framework_adapter("haystack")
+        if (module, name) in _FRAMEWORKS:
+            return _framework_adapter(_FRAMEWORKS[module, name])
     return None
+
+
+def _framework_adapter(name: str) -> Callable[[State, Any], Any]:
+    from compacter.clients.own_types import wrap_model
+
+    adapter = import_module(f"compacter.clients.{name}")
+    return lambda state, model: wrap_model(state, model, adapter.adapter_of)
+
+
+def _wrap_instructor(state: State, instructor: T) -> T:
+    """The same kind of ``Instructor`` around its client, wrapped; its hooks stay.
+
+    Raises ``TypeError`` where it was made from a function: that is what to wrap.
+    """
+    package = import_module("instructor")
+    given: Any = instructor
+    make = getattr(package, f"from_{given.provider.value}", None)
+    if given.client is None or make is None:
+        raise TypeError(
+            "compacter cannot wrap an Instructor that was made from a function: wrap the function, "
+            "instructor.from_litellm(compacter.wrap(litellm.completion))"
+        )
+    client = wrap(state, given.client, messages_param=None, wire_format=None)
+    made: Any = make(client, mode=given.mode, **given.kwargs)
+    made.hooks = given.hooks
+    wrapped: T = made
+    return wrapped
 
 
 def _method_adapter(owner: object) -> Callable[[State, Any, str], Any] | None:

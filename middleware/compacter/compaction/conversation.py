@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import accumulate, compress
 
 from compacter.messages.fields import field as field_of
 from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import Broken, Kind
 from compacter.summary import message as summary_message
 
-_STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
+_SYSTEM, _UNKNOWN = Kind.SYSTEM, Kind.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Conversation:
     """Index of the last genuine user message; a summary message and a filler are none."""
     size: int
     """Data size of all that the model reads."""
-    free: int
-    """Data size of what may be folded."""
+    heads: tuple[int, ...] = field(repr=False)
+    """For each message, the size of what may be folded before it; and last, of all that may be folded."""
     rules: tuple[str, ...] = ()
     """Rules that the program has declared: they stand in every summary."""
 
@@ -84,7 +84,7 @@ class Conversation:
             lead=0,
             last_user=None,
             size=sum(sizes),
-            free=0,
+            heads=(0,),
             rules=tuple(rules),
         )
         lead = prior = 0 if start is None else found.step(start)[1]
@@ -105,7 +105,7 @@ class Conversation:
 
     def _settled(self, prior: int | None, start: int | None, lead: int) -> Conversation:
         """With what follows from where the prior summary and the provider's own compaction are."""
-        protected = list(map(_STAYING.__contains__, self.kinds))
+        protected = [kind is _SYSTEM or kind is _UNKNOWN for kind in self.kinds]
         users = (index for index in range(len(self.kinds) - 1, -1, -1) if self.kinds[index] is Kind.USER)
         last = next((index for index in users if index != prior), None)
         staying = [*self.pinned, *(() if last is None else (last,)), *(() if start is None else (start,))]
@@ -114,8 +114,16 @@ class Conversation:
             protected[first:end] = [True] * (end - first)
         if start:
             protected[:start] = [True] * start
-        free = self.size - sum(compress(self.sizes, protected))
-        return replace(self, prior=prior, protected=tuple(protected), lead=lead, last_user=last, free=free)
+        foldable = list(self.sizes)
+        for index in compress(range(len(foldable)), protected):
+            foldable[index] = 0
+        heads = tuple(accumulate(foldable, initial=0))
+        return replace(self, prior=prior, protected=tuple(protected), lead=lead, last_user=last, heads=heads)
+
+    @property
+    def free(self) -> int:
+        """Data size of what may be folded."""
+        return self.heads[-1]
 
     def step(self, index: int) -> tuple[int, int]:
         """Where the step of this message begins and ends."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import compress
 from string import ascii_letters
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.summarize import Summarize, reserve
@@ -99,6 +99,16 @@ class Job:
     must: bool = False
     """Whether something has to be folded, ``preserve_recent_turns`` or not."""
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """What names it in events."""
+        return {"model": self.model, "attempt": self.attempt, "conversation": self.digest}
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The numbers of the error, for events."""
+        return {"limit": self.found.limit, "requested": self.found.requested} if self.found else {}
+
     def satisfied(self, size: int) -> bool:
         """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
         by_hand = self.trigger == "manual" and self.summary is None
@@ -156,9 +166,8 @@ def moved(options: Options, job: Job, conversation: Conversation, cut: int) -> C
 
 def describe(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:
     """The plan that this cut means."""
-    sizes, protected, prior = conversation.sizes, conversation.protected, conversation.prior
-    held = tuple(index for index in range(cut) if protected[index])
-    head = sum(sizes[:cut]) - sum(sizes[index] for index in held)
+    protected, prior, head = conversation.protected, conversation.prior, conversation.heads[cut]
+    held = tuple(compress(range(cut), protected))
     return CompactionPlan(
         messages=conversation.messages,
         wire_format=conversation.format.name,
@@ -225,28 +234,21 @@ def choose_cut(
     something ``must`` be folded, is not empty). Never inside a step, never past an open step, never so far that nothing
     is left. 0 when nothing can be folded.
     """
-    steps, sizes, kinds = conversation.steps, conversation.sizes, conversation.kinds
+    steps, heads, kinds = conversation.steps, conversation.heads, conversation.kinds
     protected, prior, total = conversation.protected, conversation.prior, conversation.free
-    count = len(sizes)
+    count = len(kinds)
     end = count if conversation.open is None else conversation.open
     if not total and all(protected[:end]):
         return 0
     # A prior summary is folded whatever the ratio: it does not count against the messages' share.
-    aged = 0 if prior is None or protected[prior] else sizes[prior]
+    aged = 0 if prior is None or protected[prior] else conversation.sizes[prior]
     goal = max((total - aged) * ratio + aged, need)
 
-    # Walk from the oldest step to the first boundary at which the head has the size that is wanted.
-    head = before_newest = cut = 0
-    for boundary in (*steps[1:], count):
-        if boundary > end:
-            break
-        before_newest = head
-        while cut < boundary:
-            if not protected[cut]:
-                head += sizes[cut]
-            cut += 1
-        if head >= goal and head:
-            break
+    # The first boundary of steps at which the head has the size that is wanted, and is not empty; else the last one.
+    boundaries = (0, *steps[1:], count)
+    wanted = max(bisect_left(heads, goal), bisect_right(heads, 0))
+    at = min(bisect_left(boundaries, wanted), bisect_right(boundaries, end) - 1)
+    cut, before_newest = boundaries[at], heads[boundaries[max(at - 1, 0)]]
 
     newest = steps[-1] if steps else 0
     if cut > newest > 0 and ratio < 1 and before_newest >= max(need, 1) and kinds[-1] is Kind.RESULT:
@@ -254,11 +256,10 @@ def choose_cut(
         cut = newest
     elif cut:
         # To the end of the turn, where that is near. A user who answers and speaks in one message begins it in a step.
-        turn, rest = cut, 0
-        while turn < min(end, newest) and kinds[turn] is not Kind.USER and rest <= total * _TURN_REST:
-            rest += 0 if protected[turn] else sizes[turn]
+        turn, most = cut, heads[cut] + total * _TURN_REST
+        while turn < min(end, newest) and kinds[turn] is not Kind.USER and heads[turn] <= most:
             turn += 1
-        near = turn < min(end, newest) and rest <= total * _TURN_REST
+        near = turn < min(end, newest) and heads[turn] <= most
         cut = turn if near and conversation.step(turn)[0] == turn else cut
 
     def only_prior(cut: int) -> bool:
@@ -283,14 +284,13 @@ def choose_cut(
 
 
 def _respect_turns(conversation: Conversation, cut: int, keep: int, *, need: int, must: bool) -> int:
-    sizes, protected = conversation.sizes, conversation.protected
     kinds, prior = conversation.kinds, conversation.prior
     turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
     for turn in turns[-keep:]:
         limit = conversation.step(turn)[0]
         if limit >= cut:
             return cut
-        head = sum(sizes[:limit]) - sum(compress(sizes[:limit], protected))
+        head = conversation.heads[limit]
         if head >= need and (head or not must):
             return limit
     return cut

@@ -71,18 +71,9 @@ def compact(
         if isinstance(cut, int) and cut != approved.cut:
             approved, chosen = moved(options, job, approved.conversation or before, cut), True
     if approved.cut or job.must:
-        yield from Tell(
-            CompactionStarted(
-                model=job.model,
-                attempt=job.attempt,
-                conversation=job.digest,
-                trigger=job.trigger,
-                original_data_size=approved.original_data_size,
-                head_size=approved.head_size,
-                limit=job.found.limit if job.found else None,
-                requested=job.found.requested if job.found else None,
-            )
-        )
+        whole, head = approved.original_data_size, approved.head_size
+        facts = {**job.named, **job.stated}
+        yield from Tell(CompactionStarted(trigger=job.trigger, original_data_size=whole, head_size=head, **facts))
     task = CompactionTask(
         plan=approved,
         conversation=approved.conversation or before,
@@ -112,9 +103,6 @@ def compact(
     kept = set(positions)
     gone = sum(size for index, size in enumerate(before.sizes) if index not in kept)
     event = CompactionEvent(
-        model=job.model,
-        attempt=job.attempt,
-        conversation=job.digest,
         original_data_size=before.size,
         compacted_data_size=after.size,
         input_tokens=tally.input_tokens,
@@ -129,12 +117,12 @@ def compact(
         messages_after=len(messages),
         original_tokens=job.calibration.tokens(before.size),
         compacted_tokens=job.calibration.tokens(after.size),
-        limit=job.found.limit if job.found else None,
-        requested=job.found.requested if job.found else None,
         summarizer_calls=tally.calls,
         cost=tally.cost if tally.calls else 0.0,
         unverified=tuple(tally.unverified),
         discarded=discarded,
+        **job.named,
+        **job.stated,
     )
     if original is not None:
         yield from Remember(original, messages)
@@ -143,11 +131,7 @@ def compact(
 
 
 def _skipped(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:
-    yield from Tell(
-        CompactionSkipped(
-            model=job.model, attempt=job.attempt, conversation=job.digest, trigger=job.trigger, reason=reason
-        )
-    )
+    yield from Tell(CompactionSkipped(trigger=job.trigger, reason=reason, **job.named))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -249,6 +233,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     tally, mark = task.tally, len(task.tally.names)
     tally.names.append(strategy.name)
     reason, kind = "", ""
+    cause: Exception | None = None
     copies = [] if type(strategy) in _OURS else _copies(task.messages)
     try:
         try:
@@ -261,7 +246,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     except CompactionError:
         raise
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
-        reason, kind = "raised", type(error).__name__
+        reason, kind, cause = "raised", type(error).__name__, error
     else:
         if len(messages) == len(task.messages) and all(map(is_, messages, task.messages)):
             del tally.names[mark:]
@@ -276,15 +261,9 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
         reason = f"is refused: {'; '.join(faults[:3])}"
     del tally.names[mark:]
     tally.summary = tally.ledger = ""
-    yield from Tell(
-        CompactionFailed(
-            model=task.job.model,
-            conversation=task.job.digest,
-            trigger=task.job.trigger,
-            reason=f"strategy {strategy.name} {reason}",
-            error=kind,
-        )
-    )
+    why = f"strategy {strategy.name} {reason}"
+    failed = CompactionFailed(trigger=task.job.trigger, reason=why, error=kind, cause=cause, **task.job.named)
+    yield from Tell(failed)
     if not task.last or not task.plan.cut:
         return None
     result = fall_back(task)

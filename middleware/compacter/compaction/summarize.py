@@ -388,13 +388,14 @@ class Summarize:
             tally = task.tally
             yield from Tell(
                 CompactionFailed(
-                    model=task.plan.model,
-                    trigger=task.plan.trigger,  # type: ignore[arg-type]
+                    trigger=task.job.trigger,
                     reason=str(failure),
                     error=type(failure.cause).__name__ if failure.cause else "",
+                    cause=failure.cause,
                     input_tokens=tally.input_tokens,
                     output_tokens=tally.output_tokens,
                     cost=tally.cost,
+                    **task.job.named,
                 )
             )
             return self._without(task, failure)

@@ -10,7 +10,19 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import Json, Unencodable, characters, field, listed, replaced, text_field, word
-from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, group, only_text, outlined, text_part
+from compacter.messages.parts import (
+    Kind,
+    Outline,
+    Outlines,
+    Part,
+    Speaker,
+    Steps,
+    group,
+    only_text,
+    outlined,
+    outlines,
+    text_part,
+)
 
 Message: TypeAlias = Any
 """One provider-native item, a dict or an SDK object; read, never changed."""
@@ -122,7 +134,10 @@ class MessageFormat:
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Kinds, sizes and steps of a whole history."""
-        return group(map(self.read, messages))
+        return group(*self._outlines(messages))
+
+    def _outlines(self, messages: Sequence[Message]) -> Outlines:
+        return outlines(self.read, messages)
 
     def size(self, message: Message) -> int:
         """Data size of one message in characters; media by their weight (see ``media``)."""

@@ -29,13 +29,12 @@ from compacter.messages.fields import (
 )
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
 from compacter.messages.parts import (
+    Ids,
     Kind,
-    Outline,
+    Outlines,
     Part,
     Speaker,
-    Steps,
     call_part,
-    group,
     reasoning_part,
     result_part,
     spoken,
@@ -89,9 +88,10 @@ class GeminiFormat(MessageFormat):
         """Whose turn the content takes; function responses take the user's."""
         return {Kind.USER: "user", Kind.SYSTEM: "system"}.get(self.kind(message), "assistant")
 
-    def outline(self, messages: Sequence[Message]) -> Steps:
-        """Kinds, sizes and steps of a whole history; calls and responses without ids are paired by name."""
-        return group(_paired(map(self.read, messages)))
+    def _outlines(self, messages: Sequence[Message]) -> Outlines:
+        """Messages in short; calls and responses without ids are paired by name."""
+        kinds, sizes, ids = super()._outlines(messages)
+        return kinds, sizes, list(_paired(ids))
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for part in _parts(message):
@@ -231,14 +231,14 @@ def _medium(blob: Message, role: Speaker, index: int) -> Part:
     return Part(role, "media", media.placeholder(mime, raw), "", index, weight)
 
 
-def _paired(outlines: Iterable[Outline]) -> Iterator[Outline]:
-    """Outlines whose keys agree: a response takes its call's key, which is shown as its id, or its name."""
+def _paired(keys: Iterable[Ids]) -> Iterator[Ids]:
+    """Keys as ids that agree: a response takes its call's key, which is shown as its id, or its name."""
     waiting: list[tuple[str, str]] = []
-    for kind, size, calls, results in outlines:
+    for index, calls, results in keys:
         answered = tuple(_answer(key, waiting) for key in results)
         if calls:
             waiting = [(name, call_id) for name, _, call_id in (key.partition("\n") for key in calls)]
-        yield kind, size, tuple(_shown(*key.split("\n", 1)) for key in calls), answered
+        yield index, tuple(_shown(*key.split("\n", 1)) for key in calls), answered
 
 
 def _answer(key: str, waiting: list[tuple[str, str]]) -> str:

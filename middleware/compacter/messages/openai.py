@@ -13,7 +13,7 @@ from typing import Literal
 from compacter.messages import media
 from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field, word
 from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, call_part, group
+from compacter.messages.parts import Ids, Kind, Outlines, Part, Speaker, call_part
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"})
@@ -22,6 +22,7 @@ _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "a
 _OWN = frozenset({"arguments", "input"})
 """What a tool's caller made: everything in it counts."""
 _FILLER = FILLERS["user"]
+_ASSISTANT, _RESULT = Kind.ASSISTANT, Kind.RESULT
 
 
 class OpenAIFormat(MessageFormat):
@@ -37,30 +38,37 @@ class OpenAIFormat(MessageFormat):
         "developer": Kind.SYSTEM,
     }
 
-    def outline(self, messages: Sequence[Message]) -> Steps:
-        """Kinds, sizes and steps of a whole history."""
-        return group(self._read_all(messages))
-
-    def _read_all(self, messages: Sequence[Message]) -> Iterator[Outline]:
-        """Each message in short. The common forms are read here: this runs on histories of 100,000 messages."""
-        read, kind_of, nothing = self.read, self.roles.get, ()
-        assistant, result = Kind.ASSISTANT, Kind.RESULT
-        for message in messages:
-            if type(message) is dict and type(role := message.get("role")) is str:
-                kind, content, count = kind_of(role), message.get("content"), len(message)
-                if type(content) is str:
-                    if count == 2 and kind is not None and kind is not result and content != _FILLER:
-                        yield kind, len(content), nothing, nothing
+    def _outlines(self, messages: Sequence[Message]) -> Outlines:
+        """Messages in short. The common forms are read here: this runs on histories of 100,000 messages."""
+        kinds, sizes, ids = list[Kind](), list[int](), list[Ids]()
+        nothing: tuple[str, ...] = ()
+        for index, message in enumerate(messages):
+            try:
+                if type(message) is dict:
+                    role, content, count = message["role"], message["content"], len(message)
+                    if count == 2 and type(content) is str and content != _FILLER:
+                        kinds.append(_SAYING[role])
+                        sizes.append(len(content))
                         continue
-                    if role == "tool" and type(called := message.get("tool_call_id")) is str:
-                        yield result, len(content), nothing, (called,)
+                    if role == "tool" and type(content) is str is type(called := message["tool_call_id"]):
+                        kinds.append(_RESULT)
+                        sizes.append(len(content))
+                        ids.append((index, nothing, (called,)))
                         continue
-                if kind is assistant and count == 3 and (content is None or type(content) is str):
-                    outline = _read_calls(message.get("tool_calls"), len(content or ""))
-                    if outline is not None:
-                        yield outline
+                    if role == "assistant" and count == 3:
+                        size, calls = _read_calls(message["tool_calls"], content)
+                        kinds.append(_ASSISTANT)
+                        sizes.append(size)
+                        ids.append((index, calls, nothing))
                         continue
-            yield read(message)
+            except Exception:  # noqa: BLE001, S110 - no common form
+                pass
+            kind, size, calls, results = self.read(message)
+            kinds.append(kind)
+            sizes.append(size)
+            if calls or results:
+                ids.append((index, calls, results))
+        return kinds, sizes, ids
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         name = text_field(message, "name")
@@ -137,20 +145,23 @@ class OpenAIFormat(MessageFormat):
         return text_field(found[-1], "content") if found else None
 
 
-def _read_calls(calls: Json, size: int) -> Outline | None:
-    """A message that holds a text of this size and calls of the common form; ``None`` for any other form."""
-    if type(calls) is not list:
-        return None
-    ids = []
+_SAYING = {role: kind for role, kind in OpenAIFormat.roles.items() if kind is not Kind.RESULT}
+
+
+def _read_calls(calls: Json, content: Json) -> tuple[int, Sequence[str]]:
+    """Size and ids of calls beside a text or nothing. Raises for any but the common form."""
+    if type(calls) is not list or not (content is None or type(content) is str):
+        raise TypeError
+    size = len(content or "")
+    ids: list[str] = []
     for call in calls:
-        if type(call) is not dict or type(function := call.get("function")) is not dict:
-            return None
-        name, arguments, called = function.get("name"), function.get("arguments"), call.get("id")
-        if type(name) is not str or type(arguments) is not str or type(called) is not str:
-            return None
+        function = call["function"]
+        name, arguments, called = function["name"], function["arguments"], call["id"]
+        if not (type(name) is str is type(arguments) is type(called)):
+            raise TypeError
         size += len(name) + len(arguments)
         ids.append(called)
-    return Kind.ASSISTANT, size, tuple(ids), ()
+    return size, ids
 
 
 def _result_id(message: Message) -> str:

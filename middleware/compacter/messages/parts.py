@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from compacter.messages.fields import Json, characters, json_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Kind(IntEnum):
@@ -57,62 +54,86 @@ class Steps:
     open: int | None
     """Where the last step begins, if its calls are still waiting for results."""
 
-    @property
-    def total(self) -> int:
-        """Data size of all messages in characters."""
-        return sum(self.sizes)
-
 
 _SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
 
 
-def group(outlines: Iterable[tuple[Kind, int, tuple[str, ...], tuple[str, ...]]]) -> Steps:
+Outline: TypeAlias = tuple[Kind, int, Sequence[str], Sequence[str]]
+"""One message in short: kind, data size in characters, the ids it calls with, the ids it answers."""
+
+Ids: TypeAlias = tuple[int, Sequence[str], Sequence[str]]
+"""Position of a message, the ids it calls with, the ids it answers."""
+
+Outlines: TypeAlias = tuple[list[Kind], list[int], list[Ids]]
+"""Messages in short: kinds and sizes, one element a message, and the ids of those messages that have any."""
+
+
+def outlines(read: Callable[[Any], Outline], messages: Iterable[object]) -> Outlines:
+    """Messages in short, each read by ``read``."""
+    kinds, sizes, ids = list[Kind](), list[int](), list[Ids]()
+    for index, message in enumerate(messages):
+        kind, size, calls, results = read(message)
+        kinds.append(kind)
+        sizes.append(size)
+        if calls or results:
+            ids.append((index, calls, results))
+    return kinds, sizes, ids
+
+
+def group(kinds: list[Kind], sizes: list[int], ids: Iterable[Ids]) -> Steps:
     """Group messages into steps, pairing calls with results by position.
 
     Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
     batch ends with the next user or assistant message that answers none of it. A result that answers nothing
     is a step of its own, unless calls are still waiting: then their results may follow it.
     """
-    kinds: list[Kind] = []
-    sizes: list[int] = []
-    steps: list[int] = []
-    broken: list[Broken] = []
+    steps, broken = list[int](), list[Broken]()
     waiting: dict[str, int] = {}
-    caller = 0
-    add_kind, add_size, add_step = kinds.append, sizes.append, steps.append  # This runs for 100,000 messages.
-    for index, (kind, size, calls, results) in enumerate(outlines):
-        add_kind(kind)
-        add_size(size)
-        if not (calls or results or waiting):
-            add_step(index)
-            continue
+    caller = following = 0
+    for index, calls, results in ids:
+        if following < index:
+            steps.extend(_steps_without_ids(kinds, following, index, waiting, caller, broken))
+        following = index + 1
         answers = False
         for result in results:
             if result in waiting:
-                take(waiting, result)
+                if waiting[result] == 1:
+                    del waiting[result]
+                else:
+                    waiting[result] -= 1
                 answers = True
             else:
                 broken.append(Broken(index, result, "orphan result"))
-        if not answers and (not waiting or kind in _SPEAKING):
-            add_step(index)
+        if not answers and (not waiting or kinds[index] in _SPEAKING):
+            steps.append(index)
         elif not calls:
             continue
         if waiting:
-            broken.extend([Broken(caller, call, "unanswered call") for call in left(waiting)])
-            waiting = {}
+            broken.extend(_unanswered(caller, waiting))
         for call in calls:
             waiting[call] = waiting.get(call, 0) + 1
-            caller = index
+        caller = index
+    steps.extend(_steps_without_ids(kinds, following, len(kinds), waiting, caller, broken))
     broken.sort(key=lambda half: half.index)
     return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
 
 
-def take(counts: dict[str, int], call_id: str) -> None:
-    """One call less of this id."""
-    if counts[call_id] == 1:
-        del counts[call_id]
-    else:
-        counts[call_id] -= 1
+def _steps_without_ids(
+    kinds: Sequence[Kind], first: int, end: int, waiting: dict[str, int], caller: int, broken: list[Broken]
+) -> range:
+    """Where steps begin among messages without ids: at each, or from where nobody waits for results any longer."""
+    if waiting:
+        first = next((index for index in range(first, end) if kinds[index] in _SPEAKING), end)
+        if first < end:
+            broken.extend(_unanswered(caller, waiting))
+    return range(first, end)
+
+
+def _unanswered(caller: int, waiting: dict[str, int]) -> list[Broken]:
+    """The calls that are given up."""
+    found = [Broken(caller, call, "unanswered call") for call in left(waiting)]
+    waiting.clear()
+    return found
 
 
 def left(counts: dict[str, int]) -> list[str]:
@@ -144,10 +165,6 @@ class Part:
     """Data size in characters; a medium's weight (see ``media``)."""
     call_id: str | None = None
     """What a call or its result is paired by; ``None`` where it needs no partner."""
-
-
-Outline: TypeAlias = tuple[Kind, int, tuple[str, ...], tuple[str, ...]]
-"""One message in short: kind, data size in characters, the ids it calls with, the ids it answers."""
 
 
 def text_part(role: Speaker, text: str, index: int) -> Part:
@@ -188,8 +205,8 @@ def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
             continue
         if part.kind == "call":
             calls[part.call_id] = calls.get(part.call_id, 0) + 1
-        elif part.call_id in calls:
-            take(calls, part.call_id)
+        elif calls.get(part.call_id):
+            calls[part.call_id] -= 1
         else:
             results.append(part.call_id)
     kind = Kind.RESULT if role is Kind.USER and results and not genuine else role

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import count as counter
@@ -30,7 +30,7 @@ MAX_BYTES = 64_000_000
 
 _AROUND = ((0, 1.0), *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))))
 """Neighbours of a passage, and the share of its weight that a word counts which only stands there."""
-_CANDIDATES = 150  # Runs with the most weight of their own; their neighbourhoods are read.
+_MORE = 50  # Runs beyond those wanted whose neighbourhoods are read, those with the most weight of their own.
 _POSTINGS = 5_000
 """Places of words looked at in one search, the rarest words first and the newest places: what bounds its time."""
 _MOST_TERMS = 64
@@ -127,7 +127,16 @@ def _pairs(match: re.Match[str]) -> str:
     return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
 
 
-def _close(table: sqlite3.Connection, lock: threading.RLock) -> None:
+def _shown(entry: Part, redact: Redact | None) -> str:
+    """What is searched and quoted. Names of JSON's fields are labels: what they become is redacted once more."""
+    if redact is None:
+        return readable(entry)
+    clean = redact(entry.text)
+    shown = readable(replace(entry, text=clean))
+    return clean if shown == clean else redact(shown)
+
+
+def _close(table: sqlite3.Connection, lock: AbstractContextManager[object]) -> None:
     # A fork waits for the lock: a child must not inherit SQLite's own locks while a thread of its parent is inside.
     with lock:
         table.close()
@@ -195,12 +204,21 @@ class Index:
             if self.bytes > self._max_bytes:
                 self._forget()
 
+    def extended(self, entries: Iterable[Part]) -> Index:
+        """Another index, of these and of ``entries`` after them; this one stays as it is."""
+        other = Index(redact=self.redact, max_bytes=self._max_bytes)
+        with self._lock:
+            self._table.backup(other._table)
+            other._entries, other._runs, other._held = self.entries, self._runs[:], self._held
+        other.add(entries)
+        return other
+
     def _insert(self, entries: Iterable[Part], redact: Redact | None) -> None:
         kept: list[Part] = []
         rows: list[tuple[int, str]] = []
         runs = array("I")
         for entry in filter(quotable, entries):
-            text = readable(entry) if redact is None else redact(readable(replace(entry, text=redact(entry.text))))
+            text = _shown(entry, redact)
             for start, end in cut(text, lines=entry.kind != "text"):
                 runs.extend((len(self._entries) + len(kept), start, end))
                 rows.append((len(self) + len(rows) + 1, spaced(text[start:end])))
@@ -234,6 +252,14 @@ class Index:
             count, entries, runs = len(self), self._entries, self._runs
         return Found(wanted, tuple(weights), tuple(ranked(weights, masks, count, limit)), count, entries, runs)
 
+    def best(self, found: Found) -> float:
+        """What the best place here is worth by the weights of what was ``found`` elsewhere; hints do not count."""
+        weights = {term: weight for term, weight in zip(found.terms, found.weights, strict=True) if term.weight == 1}
+        with self._lock:
+            _, masks = self._look_up(tuple(weights))
+        best = ranked(tuple(weights.values()), masks, len(self), 1)
+        return best[0].score if best else 0.0
+
     def _look_up(self, wanted: Sequence[Term]) -> tuple[list[float], dict[int, int]]:
         """The weights of the terms; for each run that holds any, a mask with a bit for each of them."""
         phrases = [f'"{term.text}"' for term in wanted]
@@ -265,7 +291,7 @@ def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: i
 
     for mask in set(masks.values()):
         weigh(mask)
-    best = nlargest(_CANDIDATES, zip(map(worth.__getitem__, masks.values()), masks, strict=True))
+    best = nlargest(limit + _MORE, zip(map(worth.__getitem__, masks.values()), masks, strict=True))
     hits: list[Hit] = []
     for number in {near + step for _, near in best for step, _ in _AROUND}:
         score, held = 0.0, 0

@@ -82,10 +82,12 @@ class Quotes(BaseModel):
 
 def read(messages: Sequence[Message], wire: MessageFormat, indexes: Iterable[int] | None = None) -> list[Part]:
     """The entries of ``messages`` (or of those at ``indexes``), with the names of the tools whose results they are."""
-    names = wire.tool_names(messages)
+    wanted = range(len(messages)) if indexes is None else list(indexes)
+    first = wanted[0] if wanted else len(messages)  # A result's call is never folded before it.
+    names = wire.tool_names(messages[first:])
     entries: list[Part] = []
-    for index in range(len(messages)) if indexes is None else indexes:
-        tools = set(names.get(index, ()))
+    for index in wanted:
+        tools = set(names.get(index - first, ()))
         known = tools.pop() if len(tools) == 1 else ""
         for entry in wire.parts(messages[index], index):
             if known and entry.role == "tool" and not entry.name:

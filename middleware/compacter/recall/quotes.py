@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import Kind, Part
-from compacter.recall.index import Found, Index, Term, names, ranked, terms
-from compacter.recall.passages import Passage, Rank, header, quotable, read
+from compacter.recall.index import Found, Index, Term, names, terms
+from compacter.recall.passages import Passage, Rank, header, read
 from compacter.summary.message import parse
 
 TAG = "[compacter: quoted from earlier]"
@@ -39,10 +39,6 @@ _LAST_ENTRIES = 6
 _HINTS = 6
 _SEAL_BYTES = 4
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
-_STRETCH = 110
-"""Characters in view that count as one run; so many as a passage has."""
-_MOST_PLACES = 4_000
-_ENDING = re.compile(r"(?<=\w{3})(?:ings?|edly|ed|ies|es|s|ly|e|y)$")
 _RESULTS = ("tool_use_id", "toolResult", "function_response", "functionResponse")
 _INDENT = "\n  "
 _GAP = " … "
@@ -62,31 +58,28 @@ class Quotation(NamedTuple):
     passages: tuple[Passage, ...]
 
 
-def question(entries: Iterable[Part], turn: int) -> Question:
-    """What the user message at index ``turn`` asks, with the names (paths, ids) of the steps right before it.
+def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
+    """What a user message asks, with the names (paths, ids) of the steps right before it.
 
-    ``entries`` are those of the request; what comes after the message is not read, so that the answer is the same
-    through all the steps of its turn.
+    ``turn`` are the entries of that message, ``before`` those of the request up to it. What comes after the message is
+    not read, so that the answer is the same through all the steps of its turn.
     """
-    read = [entry for entry in entries if entry.index <= turn and entry.role != "system"]
-    text = "\n".join(e.text for e in read if e.index == turn and e.role == "user" and e.kind == "text")
+    text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
     asked = terms(text)
     known = {term.text for term in asked}
-    before = [entry for entry in read if entry.index < turn][-_LAST_ENTRIES:] if asked else []
-    recent = dict.fromkeys(name for entry in reversed(before) for name in names(entry.text))
+    last = reversed(before[-_LAST_ENTRIES:] if asked else ())
+    recent = dict.fromkeys(name for entry in last for name in names(entry.text))
     hints = [Term(name, _HINT) for name in recent if name not in known]
     return Question(text, (*asked, *hints[:_HINTS]))
 
 
-def quote(
-    index: Index, asked: Question, view: Iterable[Part], room: int, *, rank: Rank | None = None
-) -> Quotation | None:
+def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank | None = None) -> Quotation | None:
     """The quotes that a question brings, or ``None``.
 
     Args:
         index: Of what was folded.
         asked: What the turn asks, see ``question``.
-        view: Entries of the request that stood verbatim before the turn's user message; no summary, no quotes.
+        view: Of what stood verbatim in the request before the turn's user message; no summary, no quotes.
         room: Characters that the whole text may take.
         rank: Orders the passages found instead of their own scores.
 
@@ -94,7 +87,7 @@ def quote(
 
     """
     found = index.find(asked.terms)
-    if not _bears(found) or _in_view(found, view) >= _AS_MUCH * found.hits[0].score:
+    if not _bears(found) or view.best(found) >= _AS_MUCH * found.hits[0].score:
         return None
     order = [(hit.score, hit.number) for hit in found.hits if hit.score >= _WORTH * found.hits[0].score]
     if rank is not None:
@@ -104,7 +97,7 @@ def quote(
         order = sorted(zip(scores, (run for _, run in order), strict=True), reverse=True)
     chosen = _chosen(found, order, room - len(_framed("")))
     messages: dict[int, list[int]] = {}
-    for run in sorted(chosen):
+    for run in sorted(chosen, key=lambda run: (found.entry(run).index, run)):
         messages.setdefault(id(found.entry(run)), []).append(run)
     passages = tuple(_passage(found, runs, max(map(chosen.__getitem__, runs))) for runs in messages.values())
     return Quotation(_framed("".join(map(_line, passages))), passages) if passages else None
@@ -133,29 +126,6 @@ def _bears(found: Found) -> bool:
     asked = [weight * (term.weight == 1) for term, weight in zip(found.terms, found.weights, strict=True)]
     held = [weight for place, weight in enumerate(asked) if found.hits[0].held >> place & 1]
     return sum(held) >= _COVERED * sum(asked) and max(held) >= _TELLING * math.log(found.count)
-
-
-def _in_view(found: Found, view: Iterable[Part]) -> float:
-    """The score of the best place in view, reckoned as those in the index are."""
-    text = ("\n" * _STRETCH).join(entry.text for entry in filter(quotable, view)).lower()
-    masks: dict[int, int] = {}
-    for place, (term, weight) in enumerate(zip(found.terms, found.weights, strict=True)):
-        if weight and term.weight == 1:
-            for stretch in {at // _STRETCH for at in _places(text, _ENDING.sub("", term.text))}:
-                masks[stretch] = masks.get(stretch, 0) | 1 << place
-    best = ranked(found.weights, masks, len(text) // _STRETCH + 1, 1)
-    return best[0].score if best else 0.0
-
-
-def _places(text: str, stem: str) -> Iterator[int]:
-    """Where words that begin so stand in a lower-case text, the first thousands of them."""
-    at = text.find(stem)
-    for _ in range(_MOST_PLACES):
-        if at < 0:
-            return
-        if not stem.isascii() or not text[at - 1 : at].isalnum():
-            yield at
-        at = text.find(stem, at + len(stem))
 
 
 def _chosen(found: Found, order: Iterable[tuple[float, int]], room: int) -> dict[int, float]:
@@ -241,16 +211,28 @@ def said(message: Message, wire: MessageFormat) -> bool:
     return text is None or not (text == FILLERS["user"] or is_quotes(text) or parse(text) is not None)
 
 
-def folded(messages: Sequence[Message], view: Iterable[Message], wire: MessageFormat) -> list[Part]:
-    """What can be asked for of ``messages``, the caller's own, that the view of them no longer holds as it was."""
-    present = set(map(id, view))
-    gone = (index for index, message in enumerate(messages) if id(message) not in present)
-    return read(messages, wire, [index for index in gone if said(messages[index], wire)])
+def folded(
+    messages: Sequence[Message], view: Iterable[Message], wire: MessageFormat, since: Iterable[Message] | None = None
+) -> list[Part]:
+    """What can be asked for of ``messages``, the caller's own, that the view of them no longer holds as it was.
+
+    ``since`` is an earlier view of them: only what has left that one is returned.
+    """
+    present, before = set(map(id, view)), None if since is None else set(map(id, since))
+    return read(
+        messages,
+        wire,
+        [
+            index
+            for index, message in enumerate(messages)
+            if id(message) not in present and (before is None or id(message) in before) and said(message, wire)
+        ],
+    )
 
 
 def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     """The messages without quotes: neither messages that hold nothing else, nor parts of user messages."""
-    if not _may_hold(messages):
+    if not _may_hold(messages, wire):
         return list(messages)
     stripped: list[Message] = []
     for message in messages:
@@ -261,9 +243,9 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     return stripped
 
 
-def _may_hold(messages: Sequence[Message]) -> bool:
+def _may_hold(messages: Sequence[Message], wire: MessageFormat) -> bool:
     """Whether any message may hold quotes; quick, for it is asked on each call of the caller's whole history."""
-    for message in messages:
+    for message in _users(messages) if wire.name == "openai" else messages:
         content = message.get("content") if type(message) is dict else None
         if type(content) is str:
             if content.startswith(TAG):
@@ -274,6 +256,14 @@ def _may_hold(messages: Sequence[Message]) -> bool:
             if isinstance(text, str) and text.startswith(TAG):
                 return True
     return False
+
+
+def _users(messages: Sequence[Message]) -> Sequence[Message]:
+    """The users' messages, where all are dicts with a role; else all messages."""
+    try:
+        return [message for message in messages if message["role"] == "user"]
+    except (LookupError, TypeError):
+        return messages
 
 
 def _joined(message: Message, wire: MessageFormat, text: str) -> Message:

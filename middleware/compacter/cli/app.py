@@ -1,0 +1,169 @@
+"""The commands and their options. What each one does stands in the file of its name, imported when it is asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="A long conversation never dies of a context-window error. FILE may be - for standard input.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+
+Which = Annotated[int | None, typer.Option("--conversation", help="Which one, from 1, where FILE holds several.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Write over a file that exists.")]
+Ratio = Annotated[float | None, typer.Option(help="Share of the size to fold, oldest first: more than 0, at most 1.")]
+Window = Annotated[int | None, typer.Option(min=64, help="The model's context window, in tokens.")]
+Conversation = Annotated[str, typer.Argument(metavar="FILE", help="A conversation, or a session of an agent.")]
+Events = Annotated[str, typer.Argument(metavar="EVENTS", help="Events as JSON lines.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"compacter {version('llm-compacter')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """What holds for every command."""
+
+
+@app.command(epilog='Example: compacter explain "prompt is too long: 205668 tokens > 200000 maximum"')
+def explain(
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT|FILE]", help="The error, or a file with it.")] = None,
+    status: Annotated[int | None, typer.Option(help="HTTP status, where the text does not say it.")] = None,
+    code: Annotated[str | None, typer.Option(help="The provider's error code, likewise.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell whether an error is a token limit, why, and what would be done. Exit code 1: it is none."""
+    from compacter.cli.explain import run
+
+    raise typer.Exit(run(text, status=status, code=code, as_json=as_json))
+
+
+@app.command(epilog="Example: compacter plan chat.json --window 128000")
+def plan(
+    file: Conversation,
+    window: Window = None,
+    ratio: Ratio = None,
+    model: Annotated[str | None, typer.Option(help="A model whose window is looked up.")] = None,
+    conversation: Which = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what would be folded and what would stay. Nothing is changed and no model is asked."""
+    from compacter.cli.plan import run
+
+    raise typer.Exit(run(file, conversation, window=window, ratio=ratio, model=model, as_json=as_json))
+
+
+@app.command(epilog="Example: compacter compact chat.json -o shorter.json --extractive --budget 20000")
+def compact(
+    file: Conversation,
+    output: Annotated[str, typer.Option("-o", "--output", help="The file to write; - for standard output.")] = "-",
+    model: Annotated[str | None, typer.Option(help="A litellm model that writes the summary.")] = None,
+    extractive: Annotated[bool, typer.Option("--extractive", help="Quote sentences; no model (the default).")] = False,
+    budget: Annotated[int | None, typer.Option(min=1, help="Characters that the result may have.")] = None,
+    ratio: Ratio = None,
+    rule: Annotated[list[str] | None, typer.Option(help="A rule that the summary must carry; may be repeated.")] = None,
+    conversation: Which = None,
+    force: Force = False,
+) -> None:
+    """Fold the oldest part into a summary and write the same format again. Exit code 1: over the budget still."""
+    from compacter.cli.compact import run
+    from compacter.cli.terminal import MistakeError
+
+    if model and extractive:
+        raise MistakeError("--model and --extractive exclude each other")
+    options = {"compact_ratio": ratio, "rules": rule}
+    raise typer.Exit(run(file, output, conversation, model=model, budget=budget, force=force, options=options))
+
+
+@app.command(epilog='Example: compacter search session.jsonl "which port did we choose?"')
+def search(
+    file: Conversation,
+    query: Annotated[str, typer.Argument(help="Words, as a user would ask.")],
+    limit: Annotated[int, typer.Option(min=1, help="Passages at most.")] = 5,
+    conversation: Which = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the passages that recall would quote for a question. Exit code 1: none."""
+    from compacter.cli.search import run
+
+    raise typer.Exit(run(file, query, conversation, limit=limit, as_json=as_json))
+
+
+@app.command(epilog="Example: compacter report events.jsonl -o report.html")
+def report(
+    events: Events,
+    output: Annotated[str, typer.Option("-o", "--output", help="The file to write; - for standard output.")],
+    no_text: Annotated[bool, typer.Option("--no-text", help="Leave out the text of summaries.")] = False,
+    title: Annotated[str, typer.Option(help="The page's title.")] = "Context report",
+    force: Force = False,
+) -> None:
+    """Write one HTML page of what happened: sizes, folds, cost, failures, for each conversation."""
+    from compacter.cli.report import run
+
+    raise typer.Exit(run(events, output, title=title, with_text=not no_text, force=force))
+
+
+@app.command(epilog="Example: compacter watch events.jsonl")
+def watch(
+    events: Events,
+    window: Window = None,
+    once: Annotated[bool, typer.Option("--once", help="Draw what is there, and end.")] = False,
+) -> None:
+    """Draw the context window while events are written, until Ctrl-C."""
+    from compacter.cli.watch import run
+
+    raise typer.Exit(run(events, window=window, once=once))
+
+
+@app.command("eval", epilog="Example: compacter eval sessions/*.jsonl --window 32000 --fail-under 0.8")
+def evaluate(
+    traces: Annotated[list[str], typer.Argument(metavar="TRACES...", help="Files of conversations.")],
+    window: Annotated[
+        int | None, typer.Option(min=64, help="Tokens; a third of each conversation if left out.")
+    ] = None,
+    cuts: Annotated[int, typer.Option(min=1, max=20, help="Places in each conversation to look at.")] = 3,
+    ratio: Annotated[list[float] | None, typer.Option(help="Values of compact_ratio; may be repeated.")] = None,
+    recall: Annotated[list[float] | None, typer.Option(help="Values of recall, 0 for none; may be repeated.")] = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="extractive, truncate, clear, model; may be repeated.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="A litellm model that writes summaries as well.")] = None,
+    prompt: Annotated[list[str] | None, typer.Option(help="With --model: files with summary prompts.")] = None,
+    probes: Annotated[str | None, typer.Option(help="JSON lines with a question and its answer.")] = None,
+    fail_under: Annotated[float | None, typer.Option(min=0, max=1, help="Exit with 1 if the best keeps less.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replay your own conversations through a window and measure what each setting keeps."""
+    from compacter.cli.evaluate import run
+    from compacter.replay import Grid
+
+    grid = Grid.of(strategies=strategy, ratios=ratio, recalls=recall, model=model, prompts=prompt)
+    code = run(traces, grid, window=window, cuts=cuts, probes=probes, fail_under=fail_under, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@app.command(epilog="Example: compacter doctor --model gpt-4o --memory sqlite:///tmp/compacter.db")
+def doctor(
+    model: Annotated[list[str] | None, typer.Option(help="A model to look up; may be repeated.")] = None,
+    memory: Annotated[list[str] | None, typer.Option(help="A SQLite file or a redis:// address to try.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check versions, prices, windows, memories, proxies and SDKs. Exit code 1: something is wrong."""
+    from compacter.cli.doctor import run
+
+    raise typer.Exit(run(model or [], memory or [], as_json=as_json))

@@ -1,0 +1,87 @@
+"""``compacter compact``: a shorter conversation in the format that it came in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status
+
+from compacter.cli.files import Transcript, read_transcript
+from compacter.cli.terminal import check_writable, remarks, write_text
+from compacter.compacter import CompactionResult, Compacter
+from compacter.events import CompactionFailed, Event
+
+
+def run(
+    path: str,
+    output: str,
+    number: int | None,
+    *,
+    model: str | None,
+    budget: int | None,
+    force: bool,
+    options: dict[str, Any],
+) -> int:
+    """Compact one conversation and write it. The exit code is 1 where the budget was not reached.
+
+    Args:
+        path: The file.
+        output: The file to write, or ``-``.
+        number: Which conversation, from 1.
+        model: A litellm model that writes the summary; ``None``: sentences are quoted.
+        budget: Characters that the result may have.
+        force: Whether to write over a file.
+        options: Options of ``Compacter``; those that are ``None`` are left out.
+    """
+    check_writable(output, force=force)
+    file = read_transcript(path, number)
+    console = remarks()
+    result = _compacted(console, file, model, budget, options)
+    write_text(output, file.write(result.messages), force=force)
+    _tell(console, file, result, budget)
+    return 0 if result.fits else 1
+
+
+def _compacted(
+    console: Console, file: Transcript, model: str | None, budget: int | None, options: dict[str, Any]
+) -> CompactionResult:
+    given = {name: value for name, value in options.items() if value is not None}
+    status = Status("reading the conversation", console=console)
+    asked = 0
+
+    def summarizer(messages: list[dict[str, str]], **wanted: Any) -> object:
+        nonlocal asked
+        from compacter import models
+
+        asked += 1
+        size = sum(len(message["content"]) for message in messages)
+        status.update(f"request {asked} for a summary: {model} reads {size:,} characters")
+        return models.completion(**{**wanted, "model": model, "messages": messages})
+
+    def tell(event: Event) -> None:
+        if isinstance(event, CompactionFailed):
+            console.print(f"a summary was refused: {event.reason} {event.error}".rstrip(), style="yellow", markup=False)
+
+    compacter = Compacter(summarizer=summarizer if model else "extractive", memory=None, on_event=tell, **given)
+    with status:
+        return compacter.compact(file.messages, model=model, wire_format=file.wire_format, budget=budget)
+
+
+def _tell(console: Console, file: Transcript, result: CompactionResult, budget: int | None) -> None:
+    event = result.event
+    if event is None:
+        console.print(f"{file.name}: nothing was folded; it is written as it was", markup=False)
+        return
+    words = (
+        f"{event.messages_before:,} to {event.messages_after:,} messages, {event.original_data_size:,} to "
+        f"{event.compacted_data_size:,} characters, {event.strategy}{' (fallback)' if event.fallback else ''}, "
+        f"{event.duration:.1f} s"
+    )
+    if event.summarizer_calls:
+        cost = "" if event.cost is None else f", {event.cost:.4f} USD"
+        words += f"; the model read {event.input_tokens:,} and wrote {event.output_tokens:,} tokens{cost}"
+    console.print(words, markup=False)
+    if not result.fits and budget is not None:
+        words = f"{event.compacted_data_size:,} characters are more than the budget of {budget:,}: the rest must stay"
+        console.print(words, style="yellow")

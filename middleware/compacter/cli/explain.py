@@ -1,0 +1,213 @@
+"""``compacter explain``: is this error a token limit, what decided, and what would be done about it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from compacter.cli.terminal import STDIN, MistakeError, print_json, read_text, results
+from compacter.overflow import TokenLimit, explain
+from compacter.overflow.detect import Verdict
+
+MANUAL = "docs/detector.md"
+
+_CHAINED = re.compile(
+    r"\n\s*(?:The above exception was the direct cause of|During handling of the above exception,)[^\n]{0,80}\n"
+)
+_RAISED = re.compile(r"(?:^|\n)([A-Za-z_][\w.]{0,200}): ?(?=\S)")
+_FRAME = re.compile(r"\n[ \t]+[^\n]*")
+_LINKS = ("cause", "__cause__", "original_exception", "inner", "innerError", "lastError", "last_error")
+_SEVERAL = ("errors", "exceptions", "chain")
+
+
+def run(text: str | None, *, status: int | None, code: str | None, as_json: bool) -> int:
+    """Explain an error and return the exit code: 0 for a token limit, 1 for none.
+
+    Args:
+        text: The error's text, the name of a file that holds it, or ``-``; ``None`` for standard input.
+        status: The HTTP status, where it is known and the text does not say it.
+        code: The provider's error code, likewise.
+        as_json: Whether to print JSON in place of words.
+    """
+    given = _given(text)
+    if not given.strip():
+        raise MistakeError("there is no text to explain; pass it in quotes, name a file, or pipe it in")
+    verdict = judge(given, status=status, code=code)
+    if as_json:
+        print_json(_as_data(verdict))
+    else:
+        _show(results(), verdict)
+    return 0 if verdict.kind == "token limit" else 1
+
+
+def _given(text: str | None) -> str:
+    if text is None or text == STDIN:
+        return read_text(STDIN)
+    # A text that names a file is a file. One that cannot name one (too long, line breaks) is a text.
+    try:
+        is_file = "\n" not in text and Path(text).is_file()
+    except (OSError, ValueError):
+        is_file = False
+    return read_text(text) if is_file else text
+
+
+def judge(text: str, *, status: int | None = None, code: str | None = None) -> Verdict:
+    """The verdict on what was pasted: the words of an error, a JSON body, a serialised error, or a traceback."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    if isinstance(data, dict):
+        verdict = explain(_serialised(data, status, code))
+        if verdict.kind != "nothing" or isinstance(data.get("message"), str):
+            return verdict
+    if "Traceback (most recent call last)" in text or _CHAINED.search(text):
+        verdict = explain(_traceback(text, status, code))
+        if verdict.kind != "nothing":
+            return verdict
+    return explain(text, status=status, code=code)
+
+
+def _error(name: str, text: str, **attributes: object) -> Exception:
+    """An exception as an SDK would raise it: a class of that name, with what is known as attributes."""
+    module, _, bare = name.rpartition(".")
+    kind = type(bare or "ProviderError", (Exception,), {"__module__": module or "provider"})
+    error: Exception = kind(text)
+    for key, value in attributes.items():
+        if value is not None:
+            setattr(error, key, value)
+    return error
+
+
+def _serialised(data: dict[str, Any], status: int | None, code: str | None, depth: int = 0) -> Exception:
+    """An error that was written out as JSON, by a logger or another language, with those behind it."""
+    name = next((data[key] for key in ("exception", "name", "class") if isinstance(data.get(key), str)), "")
+    stated = next(
+        (data[key] for key in ("http_status", "status_code", "statusCode", "status") if isinstance(data.get(key), int)),
+        None,
+    )
+    message = data.get("message")
+    error = _error(
+        re.sub(r"[^\w.].*", "", name, flags=re.DOTALL),
+        message if isinstance(message, str) else "",
+        message=message,
+        status_code=status if status is not None else stated,
+        code=code or data.get("code"),
+        body=data.get("body", data if depth == 0 and not isinstance(message, str) else None),
+    )
+    if depth > 20:
+        return error
+    for key in _LINKS:
+        if isinstance(data.get(key), dict):
+            error.__cause__ = _serialised(data[key], None, None, depth + 1)
+    last = error
+    for key in _SEVERAL:
+        for link in data[key] if isinstance(data.get(key), list) else ():
+            if not isinstance(link, dict):
+                continue
+            found = _serialised(link, None, None, depth + 1)
+            # A collection tells by ``via`` how it came by a link; without that, what is listed was tried in turn.
+            via = str(link.get("via") or key)
+            if "errors" in via or "exceptions" in via:
+                listed = [*getattr(error, "errors", []), found]
+                error.errors = listed  # type: ignore[attr-defined]
+            else:
+                last.__cause__, last = found, found
+    return error
+
+
+def _traceback(text: str, status: int | None, code: str | None) -> Exception:
+    """A printed traceback: the exceptions that it shows, the newest first, each the cause of the one after it."""
+    newest: Exception | None = None
+    pieces = _CHAINED.split(text)
+    for index, piece in enumerate(pieces):
+        spoken = _FRAME.sub("", f"\n{piece}") if "Traceback (most" in piece else piece
+        raised = [found for found in _RAISED.finditer(spoken) if found[1] != "Traceback"]
+        start = raised[0] if raised else None
+        words = spoken[start.end() :] if start else spoken
+        last = index == len(pieces) - 1
+        error = _error(start[1] if start else "", words.strip(), status_code=status if last else None)
+        if last and code:
+            error.code = code  # type: ignore[attr-defined]
+        error.__cause__ = newest
+        newest = error
+    return newest if newest is not None else _error("", text)
+
+
+def _as_data(verdict: Verdict) -> dict[str, object]:
+    limit = verdict.limit or TokenLimit()
+    return {
+        "token_limit": verdict.kind == "token limit",
+        "verdict": verdict.kind,
+        "rule": verdict.rule,
+        "rows": list(verdict.rows),
+        "limit": limit.limit,
+        "requested": limit.requested,
+        "counts": limit.kind if verdict.limit else None,
+        "then": _then(verdict),
+        "manual": MANUAL,
+    }
+
+
+def _then(verdict: Verdict) -> str:
+    """What a wrapped call would do about it."""
+    if verdict.kind == "other error":
+        return "Nothing: the error is about something else and is raised as it is. Folding the history would not help."
+    limit = verdict.limit
+    if verdict.kind == "nothing" or limit is None:
+        return (
+            "Nothing: no rule knows this text, so the error is raised as it is. If it means that the request is too "
+            "long, pass detect= to Compacter, or add one row to the detector's table."
+        )
+    if limit.limit is None or limit.requested is None:
+        return "Fold the oldest share of the history (compact_ratio, 0.7 by default) into a summary, and call again."
+    over = limit.requested - limit.limit
+    if limit.kind == "input_plus_output":
+        return (
+            f"Lower the output limit where the input alone fits; else fold at least {over:,} tokens of the oldest "
+            "history into a summary. Then call again."
+        )
+    return (
+        f"Fold the oldest share of the history into a summary, at least the {over:,} tokens "
+        f"({over / max(1, limit.requested):.0%}) that are too much, and call again."
+    )
+
+
+_SAYS = {
+    "token limit": ("This is a token limit.", "bold green"),
+    "other error": ("This is no token limit: it is about something else.", "bold yellow"),
+    "nothing": ("Nothing here says that a request is too long.", "bold yellow"),
+}
+
+
+def _show(console: Console, verdict: Verdict) -> None:
+    words, style = _SAYS[verdict.kind]
+    console.print(Text(words, style))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    limit = verdict.limit
+    if limit is not None:
+        counts = "messages and answer together" if limit.kind == "input_plus_output" else "messages"
+        table.add_row("limit", f"{limit.limit:,} tokens" if limit.limit is not None else "not stated")
+        stated = f"{limit.requested:,} tokens ({counts})" if limit.requested is not None else "not stated"
+        table.add_row("requested", stated)
+    if verdict.rule:
+        table.add_row("decided by", Text(verdict.rule))
+    if verdict.rows:
+        table.add_row("rows", Text("\n".join(verdict.rows)))
+    if verdict.statement:
+        table.add_row("in", Text(_short(verdict.statement)))
+    table.add_row("compacter", Text(_then(verdict)))
+    table.add_row("manual", MANUAL)
+    console.print(table)
+
+
+def _short(text: str, size: int = 240) -> str:
+    return text if len(text) <= size else f"{text[: size - 1]}…"

@@ -1,0 +1,179 @@
+"""``compacter plan``: what a compaction would fold, as a table by role and a bar before and after."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from compacter import models
+from compacter.cli.files import Transcript, read_transcript
+from compacter.cli.terminal import bar, print_json, results
+from compacter.compacter import Compacter
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.plan import Calibration, Job, plan, target_characters
+from compacter.compaction.task import CompactionPlan
+from compacter.errors import ConfigurationError
+from compacter.messages.format import get_format
+from compacter.messages.parts import Kind
+from compacter.overflow import TokenLimit
+
+CHARS_PER_TOKEN = 4.0
+"""A file has no usage to learn from, so sizes in tokens are estimates."""
+
+_NAMES = {
+    Kind.SYSTEM: "system",
+    Kind.USER: "user",
+    Kind.ASSISTANT: "assistant",
+    Kind.RESULT: "tool results",
+    Kind.COMPACTED: "provider's compaction",
+}
+
+
+@dataclass(slots=True)
+class Row:
+    """Messages of one kind. Sizes are characters."""
+
+    messages: int = 0
+    size: int = 0
+    folded: int = 0
+    folded_size: int = 0
+
+
+def tokens(characters: int) -> int:
+    """An estimate of the tokens in so many characters."""
+    return round(characters / CHARS_PER_TOKEN)
+
+
+def planned(file: Transcript, *, window: int | None, ratio: float | None) -> CompactionPlan:
+    """The plan of a call that is refused with this window, in tokens; where all fits, that of a ``compact`` by hand."""
+    compacter = Compacter(memory=None, **({} if ratio is None else {"compact_ratio": ratio}))
+    by_hand = compacter.plan(file.messages, wire_format=file.wire_format)
+    if window is None or tokens(by_hand.original_data_size) <= window:
+        return by_hand
+    calibration = Calibration(chars_per_token=CHARS_PER_TOKEN, window=window)
+    target = target_characters(TokenLimit(limit=window), calibration, overhead=0, output_tokens=None)
+    conversation = Conversation.of(file.messages, get_format(file.format))
+    return plan(
+        compacter.options,
+        Job(conversation=conversation, trigger="token_limit", calibration=calibration, target=target),
+    )
+
+
+def rows(made: CompactionPlan) -> dict[str, Row]:
+    """The messages by role, in the order in which roles first appear."""
+    conversation, found, folded = made.conversation, defaultdict[str, Row](Row), set(made.folded)
+    if conversation is None:
+        return {}
+    for index, (kind, size) in enumerate(zip(conversation.kinds, conversation.sizes, strict=True)):
+        name = "summary" if index == made.prior else _NAMES.get(kind, "other")
+        row = found[name]
+        row.messages += 1
+        row.size += size
+        if index in folded:
+            row.folded += 1
+            row.folded_size += size
+    return dict(found)
+
+
+def run(
+    path: str,
+    number: int | None,
+    *,
+    window: int | None,
+    ratio: float | None,
+    model: str | None,
+    as_json: bool,
+) -> int:
+    """Print the plan; the exit code is 0.
+
+    Args:
+        path: The file.
+        number: Which conversation of it, from 1.
+        window: Context window in tokens; ``None``: that of ``model``, if it is known.
+        ratio: Share of the size to fold; ``None`` for the default.
+        model: A model's name.
+        as_json: Whether to print JSON.
+    """
+    if model is not None and window is None:
+        window = models.window(model)
+        if window is None:
+            raise ConfigurationError(f"the window of {model} is not known; pass --window")
+    file = read_transcript(path, number)
+    made = planned(file, window=window, ratio=ratio)
+    if as_json:
+        print_json(_as_data(file, made, window))
+    else:
+        _show(results(), file, made, window)
+    return 0
+
+
+def _as_data(file: Transcript, made: CompactionPlan, window: int | None) -> dict[str, object]:
+    return {
+        "file": file.name,
+        "kind": file.kind,
+        "wire_format": made.wire_format,
+        "window": window,
+        "fits": window is None or tokens(made.original_data_size) <= window,
+        "messages": len(made.messages),
+        "characters": made.original_data_size,
+        "tokens": tokens(made.original_data_size),
+        "cut": made.cut,
+        "ratio": round(made.ratio, 4),
+        "folded": list(made.folded),
+        "folded_characters": made.head_size,
+        "kept_characters": made.tail_size,
+        "roles": {
+            name: {
+                "messages": row.messages,
+                "characters": row.size,
+                "folded_messages": row.folded,
+                "folded_characters": row.folded_size,
+            }
+            for name, row in rows(made).items()
+        },
+    }
+
+
+def _show(console: Console, file: Transcript, made: CompactionPlan, window: int | None) -> None:
+    whole = made.original_data_size
+    console.print(
+        f"{len(made.messages):,} messages, {whole:,} characters, about {tokens(whole):,} tokens "
+        f"([dim]{file.kind if file.kind != 'messages' else made.wire_format}[/])"
+    )
+    if window is not None:
+        fits = tokens(whole) <= window
+        words = "fits: nothing would be folded yet. The first fold would be:" if fits else "does not fit."
+        console.print(f"A window of {window:,} tokens: the conversation {words}")
+    if not made.folded:
+        console.print("Nothing can be folded: the system prompt, pins and the last user message always stay.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("role")
+    for name in ("messages", "characters", "folded", "kept"):
+        table.add_column(name, justify="right")
+    for name, row in rows(made).items():
+        left = row.size - row.folded_size
+        table.add_row(name, f"{row.messages:,}", f"{row.size:,}", f"{row.folded_size:,}", f"{left:,}")
+    console.print(table)
+    console.print(_bars(made, window, max(10, min(60, console.width - 10))))
+    last = max(made.folded)
+    console.print(
+        f"Folded: {len(made.folded):,} messages up to number {last + 1}, {made.head_size:,} characters "
+        f"({made.ratio:.0%} of what may be folded). Kept verbatim: {made.tail_size:,}, and a summary."
+    )
+
+
+def _bars(made: CompactionPlan, window: int | None, width: int) -> str:
+    limit = 0 if window is None else int(window * CHARS_PER_TOKEN)
+    scale = max(made.original_data_size, limit)
+    before: Sequence[tuple[int, str, str]] = [(made.head_size, "█", "magenta"), (made.tail_size, "█", "green")]
+    after: Sequence[tuple[int, str, str]] = [(made.tail_size, "█", "green")]
+    lines = [f"before  {bar(list(before), scale, width)}", f"after   {bar(list(after), scale, width)}  + summary"]
+    if limit:
+        edge = round(width * limit / scale)
+        lines.append(f"window  {' ' * max(0, edge - 1)}▲")
+    return "\n".join([*lines, "        [magenta]█[/] folded  [green]█[/] kept"])

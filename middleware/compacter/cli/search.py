@@ -1,0 +1,39 @@
+"""``compacter search``: the passages of a conversation that bear on a question."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from rich.text import Text
+
+from compacter.cli.files import read_transcript
+from compacter.cli.terminal import MistakeError, print_json, results
+from compacter.compacter import Compacter
+
+
+def run(path: str, query: str, number: int | None, *, limit: int, as_json: bool) -> int:
+    """Print the passages, best first. The exit code is 1 where there are none.
+
+    Args:
+        path: The file.
+        query: Words, as a user would ask.
+        number: Which conversation, from 1.
+        limit: Passages at most.
+        as_json: Whether to print JSON.
+    """
+    if not query.strip():
+        raise MistakeError("QUERY is empty; say what to look for")
+    file = read_transcript(path, number)
+    found = Compacter(memory=None).search(file.messages, query, limit, wire_format=file.wire_format)
+    if as_json:
+        print_json([asdict(passage) for passage in found])
+        return 0 if found else 1
+    console = results()
+    for passage in found:
+        speaker = f"{passage.role} {passage.name}".rstrip()
+        console.print(Text(f"message {passage.index + 1}, {speaker}  ({passage.score:.2f})", "dim"))
+        console.print(Text(passage.text))
+        console.print()
+    if not found:
+        console.print("No passage bears on that.")
+    return 0 if found else 1

@@ -1,0 +1,455 @@
+"""Session files of coding agents: the messages that the model would see next, and the way back into a file.
+
+Claude Code  JSONL, a line a content block, linked by ``uuid`` and ``parentUuid``:
+             https://docs.claude.com/en/docs/claude-code/sdk/sdk-sessions
+Codex        JSONL ("rollout"), items of the Responses API: https://github.com/openai/codex (``codex-rs/protocol``)
+pi           JSONL, linked by ``id`` and ``parentId``:
+             https://github.com/badlogic/pi-mono/blob/main/packages/coding-agent/docs/session.md
+opencode     the JSON of ``opencode export``, or the folder of a session below ``storage/message``:
+             https://opencode.ai/docs/cli/#export
+
+What the agent itself has compacted already, and branches that were left, are no part of the messages. A file that is
+written keeps the lines of messages that stay as they are, and mends the links between them.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from compacter.messages.format import Message, get_format
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One session of an agent."""
+
+    agent: str
+    """Whose it is, such as ``Codex``."""
+    wire_format: str
+    messages: list[Message] = field(repr=False)
+    write: Callable[[Sequence[Message]], str] = field(repr=False)
+    """The session's file with these messages. Those that are identical objects keep their lines."""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How an agent's lines are made and linked."""
+
+    agent: str
+    wire_format: str
+    keeps: Callable[[Line], bool]
+    """Whether a line before the first message stays: a header, not an event of a turn that is gone."""
+    made: Callable[[Message, Line], Line]
+    """A new line for a message, and for what it has in common with the lines there are."""
+    key: str = ""
+    parent: str = ""
+    """The names of a line's own id and of its parent's; empty where lines are not linked."""
+
+
+def from_lines(values: Sequence[Any]) -> Session | None:
+    """The session in these lines, or ``None`` where they are of none of the agents."""
+    lines = [value for value in values if isinstance(value, dict)]
+    for line in lines[:20]:
+        if line.get("type") == "session" and "id" in line:
+            return _pi(lines)
+        if "payload" in line and line.get("type") in ("session_meta", "response_item", "turn_context", "event_msg"):
+            return _codex(lines)
+        if "sessionId" in line or ("parentUuid" in line and "uuid" in line):
+            return _claude_code(lines)
+    return None
+
+
+# -- Claude Code -------------------------------------------------------------------------------------------------
+
+
+def _claude_code(lines: list[Line]) -> Session:
+    left = _left_branches(lines)
+    start = max((index for index, line in enumerate(lines) if _claude_boundary(line)), default=-1)
+    messages: list[Message] = []
+    sources: list[list[int]] = []
+    answer = -1  # Where the assistant's message is whose blocks still come in, a line each.
+    for index, line in enumerate(lines):
+        message = line.get("message")
+        if index < start or not isinstance(message, dict) or index in left or line.get("isApiErrorMessage"):
+            continue
+        if line.get("isSidechain") or line.get("type") not in ("user", "assistant"):
+            continue
+        role = line["type"]
+        content = message.get("content")
+        if role == "assistant":
+            if answer >= 0 and message.get("id") and messages[answer].get("id") == message["id"]:
+                joined = [*_blocks(messages[answer]["content"]), *_blocks(content)]
+                messages[answer] = {**messages[answer], "content": joined}
+                sources[answer].append(index)
+                continue
+            answer = len(messages)
+            kept = {"role": role, "content": content}
+            messages.append(kept | ({"id": message["id"]} if message.get("id") else {}))
+        else:
+            if not _only_results(content):
+                answer = -1
+            messages.append({"role": role, "content": content})
+        sources.append([index])
+    form = _Form(
+        "Claude Code",
+        "anthropic",
+        keeps=lambda line: "uuid" not in line,
+        made=_claude_line,
+        key="uuid",
+        parent="parentUuid",
+    )
+    # The id only joins blocks; the API does not take it back.
+    plain = [{"role": each["role"], "content": each["content"]} for each in messages]
+    return _linked(form, lines, plain, sources, left)
+
+
+def _claude_boundary(line: Line) -> bool:
+    return line.get("subtype") == "compact_boundary" or bool(line.get("isCompactSummary"))
+
+
+def _blocks(content: object) -> list[Any]:
+    return list(content) if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _only_results(content: object) -> bool:
+    return isinstance(content, list) and all(
+        isinstance(block, dict) and block.get("type") == "tool_result" for block in content
+    )
+
+
+def _left_branches(lines: list[Line]) -> set[int]:
+    """Lines of a branch that was left: the user went back, and said something else after the same line."""
+    newest: dict[str, int] = {}
+    for index, line in enumerate(lines):
+        message = line.get("message")
+        if line.get("type") == "user" and isinstance(message, dict) and isinstance(line.get("parentUuid"), str):
+            if line.get("isSidechain") or _only_results(message.get("content")):
+                continue
+            newest[line["parentUuid"]] = index
+    left: set[int] = set()
+    gone: set[str] = set()
+    for index, line in enumerate(lines):
+        parent, message = line.get("parentUuid"), line.get("message")
+        said = line.get("type") == "user" and isinstance(message, dict) and not _only_results(message.get("content"))
+        again = said and not line.get("isSidechain") and isinstance(parent, str) and newest.get(parent, index) > index
+        if again or (isinstance(parent, str) and parent in gone):
+            left.add(index)
+            gone.add(str(line.get("uuid")))
+    return left
+
+
+def _claude_line(message: Message, like: Line) -> Line:
+    common = {key: like[key] for key in ("sessionId", "version", "cwd", "gitBranch", "userType") if key in like}
+    return {
+        "parentUuid": None,
+        "isSidechain": False,
+        **common,
+        "type": message["role"],
+        "message": message,
+        "uuid": str(uuid.uuid4()),
+        "timestamp": like.get("timestamp"),
+    }
+
+
+# -- Codex -------------------------------------------------------------------------------------------------------
+
+
+def _codex(lines: list[Line]) -> Session:
+    messages: list[Message] = []
+    sources: list[list[int]] = []
+    for index, line in enumerate(lines):
+        payload = line.get("payload")
+        if not isinstance(payload, dict):
+            continue
+        if line.get("type") == "response_item" and payload.get("type") not in ("ghost_snapshot", "other"):
+            messages.append(payload)
+            sources.append([index])
+        elif line.get("type") == "compacted":
+            replacement = payload.get("replacement_history")
+            if not isinstance(replacement, list):
+                said = [each for each in messages if each.get("role") == "user"]
+                replacement = [*said, get_format("responses").say("user", str(payload.get("message", "")))]
+            messages = list(replacement)
+            sources = [[] for _ in messages]
+    form = _Form(
+        "Codex",
+        "responses",
+        keeps=lambda line: line.get("type") in ("session_meta", "turn_context"),
+        made=lambda message, like: {
+            "timestamp": like.get("timestamp"),
+            "type": "response_item",
+            "payload": message if "type" in message else {"type": "message", **message},
+        },
+    )
+    dropped = {index for index, line in enumerate(lines) if line.get("type") == "compacted"}
+    return _linked(form, lines, messages, sources, dropped)
+
+
+# -- pi ----------------------------------------------------------------------------------------------------------
+
+
+def _pi(lines: list[Line]) -> Session:
+    path = _pi_path(lines)
+    compaction = next((at for at in reversed(path) if lines[at].get("type") == "compaction"), None)
+    if compaction is not None:
+        first = lines[compaction].get("firstKeptEntryId")
+        kept = next((place for place, at in enumerate(path) if lines[at].get("id") == first), path.index(compaction))
+        path = [compaction, *(at for at in path[kept:] if at != compaction)]
+    messages: list[Message] = []
+    sources: list[list[int]] = []
+    for index in path:
+        message = _pi_message(lines[index])
+        if message is not None:
+            messages.append(message)
+            sources.append([] if lines[index].get("type") == "compaction" else [index])
+    settings = ("session", "model_change", "thinking_level_change", "session_info")
+    form = _Form(
+        "pi",
+        "openai",
+        keeps=lambda line: line.get("type") in settings,
+        made=_pi_line,
+        key="id",
+        parent="parentId",
+    )
+    dropped = set(range(len(lines))) - set(path) - {at for at, line in enumerate(lines) if form.keeps(line)}
+    dropped |= {at for at, line in enumerate(lines) if line.get("type") == "compaction"}
+    return _linked(form, lines, messages, sources, dropped)
+
+
+def _pi_path(lines: list[Line]) -> list[int]:
+    """Indexes of the lines from the root to the newest entry; all of them where lines are not linked."""
+    entries = [at for at, line in enumerate(lines) if line.get("type") != "session"]
+    if not any("parentId" in lines[at] for at in entries):
+        return entries
+    places = {str(lines[at].get("id")): at for at in entries}
+    path: list[int] = []
+    at: int | None = entries[-1] if entries else None
+    while at is not None and at not in path[-1:]:
+        path.append(at)
+        parent = lines[at].get("parentId")
+        before = places.get(str(parent)) if parent is not None else None
+        at = before if before is not None and before < at else None
+    return path[::-1]
+
+
+def _pi_message(line: Line) -> Message | None:
+    kind = line.get("type")
+    if kind in ("compaction", "branch_summary"):
+        return {"role": "user", "content": str(line.get("summary", ""))}
+    if kind == "custom_message":
+        return {"role": "user", "content": _pi_text(line.get("content"))}
+    said = line.get("message")
+    if kind != "message" or not isinstance(said, dict):
+        return None
+    role, content = said.get("role"), said.get("content")
+    if role in ("user", "custom"):
+        return {"role": "user", "content": _pi_text(content)}
+    if role == "toolResult":
+        answer = {"role": "tool", "tool_call_id": said.get("toolCallId"), "content": _pi_text(content)}
+        return answer | ({"name": said["toolName"]} if said.get("toolName") else {})
+    if role == "bashExecution" and not said.get("excludeFromContext"):
+        return {"role": "user", "content": f"Ran `{said.get('command', '')}`\n{said.get('output', '')}"}
+    if role in ("branchSummary", "compactionSummary"):
+        return {"role": "user", "content": str(said.get("summary", ""))}
+    if role != "assistant":
+        return None
+    calls = [
+        {
+            "id": block.get("id"),
+            "type": "function",
+            "function": {"name": block.get("name"), "arguments": json.dumps(block.get("arguments") or {})},
+        }
+        for block in _blocks(content)
+        if isinstance(block, dict) and block.get("type") == "toolCall"
+    ]
+    text = _pi_text(content)
+    return {"role": "assistant", "content": text or None} | ({"tool_calls": calls} if calls else {})
+
+
+def _pi_text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    pieces = []
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "text":
+            pieces.append(str(block.get("text", "")))
+        elif isinstance(block, dict) and block.get("type") == "image":
+            pieces.append("[image]")
+    return "\n".join(pieces)
+
+
+def _pi_line(message: Message, like: Line) -> Line:
+    role, text = message["role"], message.get("content") or ""
+    blocks: list[Line] = [{"type": "text", "text": text}] if text else []
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        arguments = json.loads(function["arguments"])
+        blocks.append({"type": "toolCall", "id": call["id"], "name": function["name"], "arguments": arguments})
+    said: Line = {"role": role, "content": blocks}
+    if role == "tool":
+        said |= {"role": "toolResult", "toolCallId": message["tool_call_id"], "isError": False}
+        said["toolName"] = message.get("name", "")
+    entry = {"type": "message", "id": uuid.uuid4().hex[:8], "parentId": None, "timestamp": like.get("timestamp")}
+    return {**entry, "message": said}
+
+
+# -- what JSONL sessions have in common --------------------------------------------------------------------------
+
+
+def _linked(
+    form: _Form, lines: list[Line], messages: list[Message], sources: list[list[int]], left: Iterable[int]
+) -> Session:
+    gone = set(left)
+    taken = {index for several in sources for index in several}
+    where = {id(message): several for message, several in zip(messages, sources, strict=True)}
+    identity = next((str(line[key]) for line in lines for key in ("sessionId",) if line.get(key)), "")
+    if not identity:
+        headers = (line.get("payload") if "payload" in line else line for line in lines[:1])
+        identity = next((str(header.get("id", "")) for header in headers if isinstance(header, dict)), "")
+
+    def write(new: Sequence[Message]) -> str:
+        kept = [where.get(id(message), []) for message in new]
+        places = [index for several in kept for index in several]
+        # What is told about turns that are gone would have nothing to refer to.
+        begin = min(places, default=len(lines))
+        placed = [
+            (index, 1, line)
+            for index, line in enumerate(lines)
+            if index not in gone and index not in taken and (index > begin or form.keeps(line))
+        ]
+        placed += [(index, 1, lines[index]) for index in places]
+        like = lines[begin] if begin < len(lines) else lines[-1]
+        # A new message stands right before the next one that has a line of its own.
+        made: list[tuple[int, int, Line]] = []
+        following = len(lines)
+        for message, several in zip(reversed(new), reversed(kept), strict=True):
+            if several:
+                following = min(several)
+            else:
+                made.append((following, 0, form.made(message, like)))
+        ordered = sorted([*made[::-1], *placed], key=lambda each: each[:2])
+        return "".join(_jsonl(_relinked([line for _, _, line in ordered], form)))
+
+    return Session(form.agent, form.wire_format, messages, write, identity)
+
+
+def _relinked(lines: list[Line], form: _Form) -> list[Line]:
+    """The lines with a parent that is there: where it is gone, the line before."""
+    if not form.key:
+        return lines
+    known: set[str] = set()
+    before: str | None = None
+    mended: list[Line] = []
+    for line in lines:
+        key = line.get(form.key)
+        if key is None or form.parent not in line:
+            mended.append(line)
+            continue
+        parent = line[form.parent]
+        # The first new line has no parent; whatever followed a folded line now follows the one before it.
+        mended.append(line if parent in known else {**line, form.parent: before})
+        known.add(key)
+        before = key
+    return mended
+
+
+def _jsonl(lines: Iterable[Line]) -> Iterable[str]:
+    return (json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+
+
+# -- opencode ----------------------------------------------------------------------------------------------------
+
+
+def opencode(data: object) -> Session | None:
+    """The session in an ``opencode export``, or ``None`` where this is none."""
+    stored = data.get("messages") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(stored, list) or not stored:
+        return None
+    if not all(isinstance(each, dict) and {"info", "parts"} <= each.keys() for each in stored):
+        return None
+    start = _opencode_start(stored)
+    messages: list[Message] = []
+    where: dict[int, int] = {}
+    for index, each in enumerate(stored[start:], start):
+        for message in _opencode_messages(each):
+            messages.append(message)
+            where[id(message)] = index
+    info = data.get("info") if isinstance(data.get("info"), dict) else {}
+
+    def write(new: Sequence[Message]) -> str:
+        said: list[Any] = []
+        done: set[int] = set()
+        for message in new:
+            index = where.get(id(message))
+            if index is None:
+                said.append(_opencode_line(message, stored[-1]["info"]))
+            elif index not in done:
+                done.add(index)
+                said.append(stored[index])
+        return json.dumps({**data, "messages": said}, ensure_ascii=False, indent=2) + "\n"
+
+    return Session("opencode", "openai", messages, write, str(info.get("id", "")))
+
+
+def _opencode_start(stored: list[Line]) -> int:
+    """Where the model's context begins: at the newest request for a compaction that was answered by a summary."""
+    start = 0
+    for index, (asked, answer) in enumerate(pairwise(stored)):
+        if any(part.get("type") == "compaction" for part in asked["parts"]) and answer["info"].get("summary"):
+            start = index
+    return start
+
+
+def _opencode_messages(stored: Line) -> list[Message]:
+    """What the model is sent for one stored message: itself, and the results of the tools that it called."""
+    role, parts = stored["info"].get("role"), [part for part in stored["parts"] if isinstance(part, dict)]
+    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text" and not part.get("ignored")]
+    texts += [f"[file {part.get('filename', '')}]" for part in parts if part.get("type") == "file"]
+    if role == "user":
+        if any(part.get("type") == "compaction" for part in parts):
+            texts.append("What did we do so far?")
+        return [{"role": "user", "content": "\n".join(texts)}] if texts else []
+    calls, results = [], []
+    for part in parts:
+        if part.get("type") != "tool":
+            continue
+        state = part.get("state") if isinstance(part.get("state"), dict) else {}
+        function = {"name": part.get("tool"), "arguments": json.dumps(state.get("input") or {})}
+        calls.append({"id": part.get("callID"), "type": "function", "function": function})
+        output = state.get("output") if state.get("status") == "completed" else state.get("error") or "[interrupted]"
+        if (state.get("time") or {}).get("compacted"):
+            output = "[Old tool result content cleared]"
+        results.append(
+            {"role": "tool", "tool_call_id": part.get("callID"), "name": part.get("tool"), "content": str(output)}
+        )
+    if not texts and not calls:
+        return []
+    answer: Line = {"role": "assistant", "content": "\n".join(texts) or None}
+    return [answer | ({"tool_calls": calls} if calls else {}), *results]
+
+
+def _opencode_line(message: Message, like: Line) -> Line:
+    key = f"msg_{uuid.uuid4().hex[:24]}"
+    common = {"id": key, "sessionID": like.get("sessionID")}
+    text = {"id": f"prt_{key[4:]}", "sessionID": like.get("sessionID"), "messageID": key, "type": "text"}
+    info = {**common, "role": message["role"], "time": like.get("time")}
+    return {"info": info, "parts": [{**text, "text": message.get("content") or ""}]}
+
+
+def opencode_folder(folder: Path) -> Session | None:
+    """The session in a folder ``storage/message/<session>``, whose parts lie in ``storage/part/<message>``."""
+    stored = []
+    for file in sorted(folder.glob("msg_*.json")):
+        info = json.loads(file.read_text(encoding="utf-8"))
+        parts = sorted((folder.parent.parent / "part" / file.stem).glob("*.json"))
+        stored.append({"info": info, "parts": [json.loads(part.read_text(encoding="utf-8")) for part in parts]})
+    return opencode({"info": {"id": folder.name}, "messages": stored}) if stored else None

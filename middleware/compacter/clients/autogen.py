@@ -1,0 +1,137 @@
+"""AutoGen: any chat completion client (https://microsoft.github.io/autogen/stable/)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autogen_core import FunctionCall, Component, ComponentBase, ComponentModel
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionClient,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
+    SystemMessage,
+    UserMessage,
+)
+from pydantic import BaseModel
+
+from compacter.call.state import State
+from compacter.clients.own_types import Adapter, Mirror, Piece, completion, pieces_back, saved_options, unwrapped
+from compacter.compacter import Compacter
+
+
+def _read(messages: Sequence[Any]) -> list[Mirror]:
+    found: list[Mirror] = []
+    for message in messages:
+        if isinstance(message, FunctionExecutionResultMessage):
+            found += [
+                Mirror({"role": "tool", "tool_call_id": one.call_id, "name": one.name, "content": one.content},
+                       Piece(message, one))
+                for one in message.content
+            ]  # fmt: skip
+        elif isinstance(message, AssistantMessage):
+            found.append(Mirror(_assistant(message), message))
+        else:
+            role = "system" if isinstance(message, SystemMessage) else "user"
+            found.append(Mirror({"role": role, "content": _content(message.content)}, message))
+    return found
+
+
+def _assistant(message: AssistantMessage) -> dict[str, Any]:
+    if isinstance(message.content, str):
+        return {"role": "assistant", "content": message.content}
+    calls = [
+        {"type": "function", "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.content
+    ]
+    return {"role": "assistant", "content": message.thought, "tool_calls": calls}
+
+
+def _content(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image_url"} for part in content]
+
+
+def _made(message: Mapping[str, Any]) -> Any:
+    role, content = message["role"], message.get("content") or ""
+    if role == "system":
+        return SystemMessage(content=content)
+    if role == "user":
+        return UserMessage(content=content, source="user")
+    if role == "tool":
+        result = FunctionExecutionResult(
+            call_id=message["tool_call_id"], name=str(message.get("name")), content=content, is_error=False
+        )
+        return FunctionExecutionResultMessage(content=[result])
+    calls = [
+        FunctionCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
+        for call in message.get("tool_calls") or ()
+    ]
+    return AssistantMessage(content=calls or content, source="assistant")
+
+
+def _rebuilt(message: Any, parts: list[Any]) -> Any:
+    if len(parts) == len(message.content):
+        return message
+    return FunctionExecutionResultMessage(content=parts)
+
+
+def _answer(result: Any) -> Any:
+    usage = (result.usage.prompt_tokens, result.usage.completion_tokens)
+    return completion(result.content if isinstance(result.content, str) else "", usage)
+
+
+def _model(client: Any) -> str | None:
+    name = getattr(client, "_create_args", {}).get("model")
+    return name if isinstance(name, str) else None
+
+
+def _server(client: Any) -> str:
+    return str(getattr(getattr(client, "_client", None), "base_url", ""))
+
+
+class CompactedConfig(BaseModel):
+    """A wrapped client, saved."""
+
+    client: ComponentModel
+    options: dict[str, Any]
+
+
+class Compacted(ComponentBase[CompactedConfig], Component[CompactedConfig]):
+    """What stands for a wrapped client in a saved component. Loading it gives the client itself, wrapped."""
+
+    component_type = "model"
+    component_config_schema = CompactedConfig
+    component_provider_override = "compacter.clients.autogen.Compacted"
+
+    @classmethod
+    def _from_config(cls, config: CompactedConfig) -> Any:
+        return Compacter(**config.options).wrap(ChatCompletionClient.load_component(config.client))
+
+
+def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
+    def to_config(self: Any) -> CompactedConfig:
+        return CompactedConfig(client=unwrapped(self, kind).dump_component(), options=saved_options(state))
+
+    return {"_to_config": to_config, "component_provider_override": Compacted.component_provider_override}
+
+
+_ADAPTER = Adapter(
+    methods={"create": "create", "create_stream": "create"},
+    read=_read,
+    write=pieces_back(_made, _rebuilt),
+    answer=_answer,
+    model=_model,
+    server=_server,
+    left_out=frozenset({"json_output", "extra_create_args"}),
+    output_param=None,
+    quiet=lambda chunk: chunk == "",
+    saving=_saving,
+)
+
+
+def adapter_of(kind: type[Any]) -> Adapter:  # noqa: ARG001 - one for all
+    """The adapter for a client; agents and teams that get it compact."""
+    return _ADAPTER

@@ -1,0 +1,79 @@
+"""LlamaIndex: any LLM (https://developers.llamaindex.ai/python/framework/module_guides/models/llms/)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from compacter.call.request import usage_of
+from compacter.clients.own_types import Adapter, completion, each, each_back
+from compacter.messages.fields import plain
+
+
+def _read(message: Any) -> Mapping[str, Any]:
+    """A ``ChatMessage``, whose tool calls are blocks, or in its ``additional_kwargs`` as OpenAI has them."""
+    extra = message.additional_kwargs
+    found: dict[str, Any] = {"role": message.role.value, "content": message.content or ""}
+    calls = [
+        {
+            "type": "function",
+            "id": block.tool_call_id,
+            "function": {"name": block.tool_name, "arguments": _text(block.tool_kwargs)},
+        }
+        for block in message.blocks
+        if block.block_type == "tool_call"
+    ] or [plain(call) for call in extra.get("tool_calls") or ()]
+    media = [block for block in message.blocks if block.block_type in {"image", "audio", "video", "document"}]
+    if media:
+        found["content"] = [{"type": "text", "text": found["content"]}, *({"type": "image_url"} for _ in media)]
+    if calls:
+        found["tool_calls"] = calls
+    if extra.get("tool_call_id"):
+        found |= {"role": "tool", "tool_call_id": extra["tool_call_id"]}
+    return found
+
+
+def _text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
+
+
+def _write(message: Mapping[str, Any]) -> Any:
+    from llama_index.core.llms import ChatMessage
+
+    extra = {name: message[name] for name in ("tool_calls", "tool_call_id") if message.get(name)}
+    return ChatMessage(role=message["role"], content=message.get("content") or "", additional_kwargs=extra)
+
+
+def _answer(response: Any) -> Any:
+    return completion(response.message.content or "", usage_of(response.raw) if response.raw else (0, 0))
+
+
+def _quiet(response: Any) -> bool:
+    message = response.message
+    return not (response.delta or message.content or message.additional_kwargs or len(message.blocks) > 1)
+
+
+def _model(llm: Any) -> str | None:
+    name = getattr(llm, "model", None)
+    return name if isinstance(name, str) else None
+
+
+def _server(llm: Any) -> str:
+    return str(getattr(llm, "api_base", None) or getattr(llm, "base_url", ""))
+
+
+_ADAPTER = Adapter(
+    methods={"chat": "chat", "achat": "achat", "stream_chat": "chat", "astream_chat": "achat"},
+    read=each(_read),
+    write=each_back(_write),
+    answer=_answer,
+    model=_model,
+    server=_server,
+    quiet=_quiet,
+)
+
+
+def adapter_of(kind: type[Any]) -> Adapter:  # noqa: ARG001 - one for all
+    """The adapter for an LLM; agents, chat engines and query engines that get it compact."""
+    return _ADAPTER

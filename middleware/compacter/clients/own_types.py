@@ -1,0 +1,357 @@
+"""Models of frameworks, whose messages are objects of the framework's own types.
+
+Such a model is wrapped as a client is: a copy of the same type, whose methods compact. Between the two stands a
+translation: compacter reads each message as OpenAI would have it (a `Mirror`), and what is kept goes back as the very
+object that it was read from; only what compacter has written itself is made anew.
+
+The chapter: mirrors, the binding that translates a call's messages, and `wrap_model`, which the adapters of the
+frameworks (`compacter.clients.langchain`, ...) call with their `Adapter`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, overload
+
+from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt
+from compacter.call.state import State
+from compacter.call.wrap import wrap_function
+from compacter.clients.copying import is_awaited, with_special_methods
+from compacter.memory import InProcessMemory
+from compacter.messages.format import Message, MessageFormat
+from compacter.options import validated
+
+T = TypeVar("T")
+Function = Callable[..., Any]
+
+
+class Mirror(dict[str, Any]):
+    """A message as OpenAI has it, and the framework's object it was read from."""
+
+    __slots__ = ("original",)
+
+    def __init__(self, message: Mapping[str, Any], original: Any) -> None:
+        super().__init__(message)
+        self.original = original
+
+
+class Mirrors(Sequence[Message]):
+    """A list of a framework's messages, read when somebody looks: a call on which nothing happens does not."""
+
+    def __init__(self, own: Sequence[Any], read: Callable[[Sequence[Any]], list[Mirror]]) -> None:
+        self._own = own
+        self._read = read
+        self._mirrors: list[Mirror] | None = None
+
+    @property
+    def _messages(self) -> list[Mirror]:
+        if self._mirrors is None:
+            self._mirrors = self._read(self._own)
+        return self._mirrors
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        """The messages, as OpenAI has them."""
+        return self._messages[index]
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+
+def each(read: Callable[[Any], Mapping[str, Any]]) -> Callable[[Sequence[Any]], list[Mirror]]:
+    """Reads a list whose messages are read one by one."""
+
+    def mirrors(own: Sequence[Any]) -> list[Mirror]:
+        return [Mirror(read(message), message) for message in own]
+
+    return mirrors
+
+
+def each_back(write: Callable[[Mapping[str, Any]], Any]) -> Callable[[Iterable[Any]], list[Any]]:
+    """Writes such a list: what was read is the object it was read from, anything else is made."""
+
+    def own(messages: Iterable[Any]) -> list[Any]:
+        return [message.original if isinstance(message, Mirror) else write(message) for message in messages]
+
+    return own
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A part of a framework's message that holds several of OpenAI's."""
+
+    message: Any
+    part: Any
+
+
+def pieces_back(
+    made: Callable[[Mapping[str, Any]], Any], rebuilt: Callable[[Any, list[Any]], Any]
+) -> Callable[[Iterable[Any]], list[Any]]:
+    """As ``each_back``, where a mirror may be of a `Piece`: pieces that stay go back into their message.
+
+    ``rebuilt`` makes a message with these of its parts, or gives the message itself where all are there.
+    """
+
+    def own(messages: Iterable[Any]) -> list[Any]:
+        found: list[Any] = []
+        source, parts = None, list[Any]()
+        for message in (*messages, None):
+            piece = message.original if isinstance(message, Mirror) else None
+            if parts and not (isinstance(piece, Piece) and piece.message is source):
+                found.append(rebuilt(source, parts))
+                parts = []
+            if isinstance(piece, Piece):
+                source = piece.message
+                parts.append(piece.part)
+            elif message is not None:
+                found.append(made(message) if piece is None else piece)
+        return found
+
+    return own
+
+
+def completion(text: str, usage: tuple[int, int] = (0, 0), finish: str = "stop") -> dict[str, Any]:
+    """An answer as OpenAI has it; ``usage`` is the tokens that were read and written."""
+    read, written = usage
+    return {
+        "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": finish}],
+        "usage": {"prompt_tokens": read, "completion_tokens": written},
+    }
+
+
+def _nothing(_: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """What there is to know of a framework's model."""
+
+    methods: Mapping[str, str]
+    """Method that sends messages -> the method that summaries are asked of: itself, or what does not stream."""
+    read: Callable[[Sequence[Any]], list[Mirror]]
+    """The framework's messages, as OpenAI has them."""
+    write: Callable[[Iterable[Any]], list[Any]]
+    """The way back."""
+    answer: Callable[[Any], Any]
+    """What a method returns, as `completion`, or text."""
+    model: Callable[[Any], str | None]
+    """The name of an object's model."""
+    server: Callable[[Any], str] = _nothing
+    """The address that an object sends to."""
+    positional: tuple[str, ...] = ("self", "messages")
+    """Names of the arguments that are passed by position, in order."""
+    messages_param: str = "messages"
+    left_out: frozenset[str] = frozenset()
+    """Arguments that a request for a summary leaves out, beside those that every such request leaves out."""
+    output_param: str | None = "max_tokens"
+    """The argument that limits the answer; ``None`` where there is none."""
+    quiet: Callable[[Any], bool] | None = None
+    """Whether a chunk of a stream holds nothing that a user would see."""
+    bare: Callable[[Any], Any] | None = None
+    """The object that summaries are asked of, where the model itself would show them to somebody."""
+    saving: Callable[[type[Any], State], Mapping[str, Any]] | None = None
+    """Members by which the framework saves an object so that it is wrapped again when it is loaded."""
+
+
+AdapterOf = Callable[[type[Any]], Adapter]
+"""The adapter for a type of models."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTypes(Binding):
+    """Reads and changes the messages of a call by way of their mirrors."""
+
+    adapter: Adapter = field(kw_only=True)
+
+    def messages(self, args: Args, kwargs: Options) -> Any:
+        """The messages, to be read as OpenAI has them."""
+        own = self._given(self.messages_param, args, kwargs)
+        return Mirrors(own, self.adapter.read) if isinstance(own, Sequence) and not isinstance(own, str) else own
+
+    def model(self, args: Args, kwargs: Options) -> str | None:
+        """The name that the call says, or that the model's object has."""
+        found = kwargs.get("model")
+        return found if isinstance(found, str) else self.adapter.model(args[0])
+
+    def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
+        """The same call with other messages, which are the framework's again."""
+        return Binding.replace(self, args, kwargs, self.adapter.write(messages), options)
+
+    def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
+        """A request without callbacks and the like."""
+        kept = {name: value for name, value in kwargs.items() if name not in self.adapter.left_out}
+        return Binding.summary_call(self, args, kept, wire, prompt, limit)
+
+
+def wrap_model(state: State, model: T, adapter_of: AdapterOf) -> T:
+    """A copy of a framework's model whose methods compact; of the same type, also after copying and pickling.
+
+    ``adapter_of`` is a function of a module, so that a pickle can name it.
+    """
+    return _patched(_Shared(state, adapter_of), copy.copy(model))
+
+
+def _patched(shared: _Shared, model: T) -> T:
+    """The model itself, with methods that compact."""
+    state, kind = shared.state, type(model)
+    adapter = shared.adapter_of(kind)
+    methods: dict[str, Function] = {}
+    for name, asks in adapter.methods.items():
+        function = getattr(kind, name, None)
+        if function is None or getattr(function, "__isabstractmethod__", False):
+            continue
+        if name != asks and adapter.quiet is not None:
+            function = _held_back(function, adapter.quiet)
+        limit = adapter.output_param
+        binding = OwnTypes(
+            wire_format="openai",
+            positional=adapter.positional,
+            messages_param=adapter.messages_param,
+            accepts=frozenset({limit} if limit else ()),
+            output_param=limit or "max_tokens",
+            asks=_answering(getattr(kind, asks), adapter),
+            server=functools.partial(_server, adapter, model),
+            adapter=adapter,
+        )
+        methods[name] = wrap_function(state, function, binding, asynchronous=is_awaited(function))
+
+    def reduced(self: Any, protocol: Any) -> Any:
+        made, (_, *rest), *more = kind.__reduce_ex__(self, protocol)
+        return (_again, (shared, made, (kind, *rest)), *more)
+
+    saving = adapter.saving(kind, state) if adapter.saving is not None else {}
+    return with_special_methods(model, {**methods, **saving, "__reduce_ex__": reduced})
+
+
+def _server(adapter: Adapter, model: Any) -> str:
+    return f"{type(model).__module__}.{type(model).__qualname__} {adapter.server(model)}"
+
+
+def _answering(function: Function, adapter: Adapter) -> Function:
+    """The method, returning an answer that compacter can read."""
+    bare = adapter.bare or (lambda model: model)
+    if is_awaited(function):
+
+        async def ask(model: Any, *args: Any, **kwargs: Any) -> Any:
+            return adapter.answer(await function(bare(model), *args, **kwargs))
+
+        return ask
+
+    def ask_now(model: Any, *args: Any, **kwargs: Any) -> Any:
+        return adapter.answer(function(bare(model), *args, **kwargs))
+
+    return ask_now
+
+
+def _held_back(function: Function, quiet: Callable[[Any], bool]) -> Function:
+    """A streaming method whose first chunk has content: what says "too long" can come after chunks that have none."""
+    if inspect.isasyncgenfunction(function):
+
+        @functools.wraps(function)
+        async def generate(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            async with contextlib.aclosing(_afrom_content(function(*args, **kwargs), quiet)) as stream:
+                async for chunk in stream:
+                    yield chunk
+
+        return generate
+    if is_awaited(function):
+
+        @functools.wraps(function)
+        async def aopen(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            return _afrom_content(await function(*args, **kwargs), quiet)
+
+        return aopen
+
+    @functools.wraps(function)
+    def opened(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        return _from_content(function(*args, **kwargs), quiet)
+
+    return opened
+
+
+def _from_content(chunks: Iterable[Any], quiet: Callable[[Any], bool]) -> Iterator[Any]:
+    stream, held = iter(chunks), []
+    for chunk in stream:
+        held.append(chunk)
+        if not quiet(chunk):
+            break
+    yield from held
+    yield from stream
+
+
+async def _afrom_content(chunks: AsyncGenerator[Any], quiet: Callable[[Any], bool]) -> AsyncGenerator[Any]:
+    held = []
+    async with contextlib.aclosing(chunks) as stream:
+        async for chunk in stream:
+            held.append(chunk)
+            if not quiet(chunk):
+                break
+        for chunk in held:
+            yield chunk
+        async for chunk in stream:
+            yield chunk
+
+
+def unwrapped(model: Any, kind: type[Any]) -> Any:
+    """A copy of a wrapped model that is of its first class, and does not compact."""
+    plain = object.__new__(kind)
+    plain.__dict__.update(vars(model))
+    return plain
+
+
+def saved_options(state: State) -> dict[str, Any]:
+    """The options that were given, as JSON has them.
+
+    Raises ``TypeError`` that names those which cannot be written down.
+    """
+    given = _given(state)
+    kept = {name: value for name, value in given.items() if isinstance(value, (str, int, float, bool, list, tuple))}
+    odd = sorted(name for name in given if name not in kept and given[name] is not None)
+    if odd:
+        raise TypeError(f"compacter cannot save these options, which are objects: {', '.join(odd)}")
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
+
+def _given(state: State) -> dict[str, Any]:
+    options = state.options
+    given = {name: getattr(options, name) for name in options.model_fields_set}
+    if isinstance(options.memory, InProcessMemory):
+        given.pop("memory", None)
+    return given
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+class _Shared:
+    """What the copies of a wrapped model share. A pickle has the options alone: in-process memory begins anew."""
+
+    def __init__(self, state: State, adapter_of: AdapterOf) -> None:
+        self.state = state
+        self.adapter_of = adapter_of
+
+    def __deepcopy__(self, memo: object) -> _Shared:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (_given(self.state), self.adapter_of)
+
+
+def _unpickled(options: dict[str, Any], adapter_of: AdapterOf) -> _Shared:
+    return _Shared(State(validated(options)), adapter_of)
+
+
+def _again(shared: _Shared, made: Function, args: tuple[Any, ...]) -> Any:
+    return _patched(shared, made(*args))

@@ -1,0 +1,185 @@
+"""Pydantic AI: a model around a model (https://ai.pydantic.dev/api/models/wrapper/).
+
+Where the model takes a client of its vendor's SDK, ``OpenAIProvider(openai_client=compacter.wrap(AsyncOpenAI()))`` is
+enough. `CompactingModel` is for all others, and for a model that is given by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    RetryPromptPart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+
+from compacter.call.wrap import wrap_function
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back
+from compacter.compacter import Compacter
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+#
+# A request holds several parts, each of them a message of OpenAI's; the parts that stay go back into their request.
+
+
+def _read(messages: Sequence[Any]) -> list[Mirror]:
+    found: list[Mirror] = []
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            found.append(Mirror(_response(message), message))
+        else:
+            found += [Mirror(_part(part), Piece(message, part)) for part in message.parts]
+    return found
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if isinstance(part, UserPromptPart):
+        return {"role": "user", "content": _content(part.content)}
+    if isinstance(part, ToolReturnPart):
+        content = part.model_response_str()
+        return {"role": "tool", "tool_call_id": part.tool_call_id, "name": part.tool_name, "content": content}
+    if isinstance(part, RetryPromptPart):
+        if part.tool_name is None:
+            return {"role": "user", "content": part.model_response()}
+        return {
+            "role": "tool", "tool_call_id": part.tool_call_id, "name": part.tool_name, "content": part.model_response(),
+        }  # fmt: skip
+    # System prompts and instructions; also parts of later versions, which nobody folds then.
+    return {"role": "system", "content": str(getattr(part, "content", ""))}
+
+
+def _content(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    return [{"type": "text", "text": item} if isinstance(item, str) else {"type": "image_url"} for item in content]
+
+
+def _response(message: ModelResponse) -> dict[str, Any]:
+    texts = [
+        part.content
+        for part in message.parts
+        if isinstance(getattr(part, "content", None), str) and not isinstance(part, ThinkingPart)
+    ]
+    found: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts)}
+    calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+    if calls:
+        found["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.tool_call_id,
+                "function": {"name": call.tool_name, "arguments": call.args_as_json_str()},
+            }
+            for call in calls
+        ]
+    return found
+
+
+def _made(message: Mapping[str, Any]) -> ModelMessage:
+    """A message of compacter's own, or one that it has shortened."""
+    role, content = message["role"], message.get("content") or ""
+    if role == "assistant":
+        calls = [
+            ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
+            for call in message.get("tool_calls") or ()
+        ]
+        return ModelResponse([*([TextPart(content)] if content or not calls else []), *calls])
+    if role == "tool":
+        return ModelRequest([ToolReturnPart(str(message.get("name")), content, message["tool_call_id"])])
+    return ModelRequest([SystemPromptPart(content) if role == "system" else UserPromptPart(content)])
+
+
+def _rebuilt(message: Any, parts: list[Any]) -> Any:
+    return message if len(parts) == len(message.parts) else replace(message, parts=parts)
+
+
+_write = pieces_back(_made, _rebuilt)
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+async def _request(model: Model, messages: list[ModelMessage], settings: Any, parameters: Any) -> ModelResponse:
+    return await model.request(messages, settings, parameters)
+
+
+async def _open(
+    model: Model, messages: list[ModelMessage], settings: Any, parameters: Any, context: Any, stack: AsyncExitStack
+) -> StreamedResponse:
+    return await stack.enter_async_context(model.request_stream(messages, settings, parameters, context))
+
+
+async def _ask(
+    model: Model, messages: list[ModelMessage], settings: Any, *_: Any, max_tokens: int | None = None, **__: Any
+) -> Any:
+    """A request for a summary: without tools and output types, and none of its settings that concern them."""
+    kept = {name: value for name, value in (settings or {}).items() if name not in {"tool_choice", "stop_sequences"}}
+    limited: Any = {**kept, "max_tokens": max_tokens} if max_tokens else kept
+    response = await model.request(messages, limited, ModelRequestParameters())
+    texts = [part.content for part in response.parts if isinstance(part, TextPart)]
+    return completion("\n".join(texts), (response.usage.input_tokens, response.usage.output_tokens))
+
+
+_ADAPTER = Adapter(
+    methods={},
+    read=_read,
+    write=_write,
+    answer=lambda response: response,
+    model=lambda model: model.model_name,
+)
+
+
+class CompactingModel(WrapperModel):
+    """A model that compacts the messages of a request that its provider refuses as too long.
+
+    Args:
+        wrapped: A model, or its name, such as ``openai:gpt-4o``.
+        compacter: The compacter; one for a whole program is best.
+    """
+
+    def __init__(self, wrapped: Model | str, compacter: Compacter) -> None:
+        super().__init__(wrapped)
+        binding = OwnTypes(
+            wire_format="openai",
+            positional=("self", "messages", "settings", "parameters", "context", "stack"),
+            accepts=frozenset({"max_tokens"}),
+            asks=_ask,
+            server=lambda: f"{type(self.wrapped).__qualname__} {self.wrapped.base_url}",
+            adapter=_ADAPTER,
+        )
+        self._requested = wrap_function(compacter._state, _request, binding)
+        self._opened = wrap_function(compacter._state, _open, binding)
+
+    async def request(
+        self, messages: list[ModelMessage], model_settings: Any, model_request_parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        """As the wrapped model's."""
+        response: ModelResponse = await self._requested(
+            self.wrapped, messages, model_settings, model_request_parameters
+        )
+        return response
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: Any,
+        model_request_parameters: ModelRequestParameters,
+        run_context: Any = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """As the wrapped model's. What says "too long" after the stream was opened is raised."""
+        async with AsyncExitStack() as stack:
+            yield await self._opened(
+                self.wrapped, messages, model_settings, model_request_parameters, run_context, stack
+            )

@@ -1,0 +1,90 @@
+"""smolagents: any model (https://huggingface.co/docs/smolagents/reference/models)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compacter.clients.own_types import Adapter, Mirror, completion, each_back
+from compacter.messages.fields import field
+
+
+def _read(messages: Sequence[Any]) -> list[Mirror]:
+    """An agent's memory tells calls and results by role, without ids: a result belongs to the call before it."""
+    found: list[Mirror] = []
+    call = ""
+    for number, message in enumerate(messages):
+        role = str(getattr(field(message, "role"), "value", field(message, "role")))
+        content = field(message, "content") or ""
+        read: dict[str, Any] = {"role": role, "content": content}
+        if role == "tool-call":
+            call = f"call_{number}"
+            function = {"name": "tool", "arguments": _text(content)}
+            read = {
+                "role": "assistant", "content": None, "tool_calls": [{"type": "function", "id": call, "function": function}],
+            }  # fmt: skip
+        elif role == "tool-response" and call:
+            read, call = {"role": "tool", "tool_call_id": call, "content": content}, ""
+        elif role == "tool-response":
+            read["role"] = "user"
+        found.append(Mirror(read, message))
+    return found
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(field(part, "text") or "") for part in content)
+
+
+def _write(messages: Iterable[Any]) -> list[Any]:
+    """smolagents joins neighbours of one role, and the second one's content must be a list then."""
+    found = _own(messages)
+    for number in range(1, len(found)):
+        content = field(found[number], "content")
+        if isinstance(content, str) and field(found[number], "role") == field(found[number - 1], "role"):
+            parts = [{"type": "text", "text": content}]
+            message = found[number]
+            found[number] = {**message, "content": parts} if isinstance(message, dict) else replace(message, content=parts)
+    return found
+
+
+def _made(message: Mapping[str, Any]) -> Any:
+    from smolagents.models import ChatMessage, MessageRole
+
+    roles = {"tool": MessageRole.TOOL_RESPONSE}
+    content = message.get("content") or ""
+    if message.get("tool_calls"):
+        role, content = MessageRole.TOOL_CALL, message["tool_calls"][0]["function"]["arguments"]
+    else:
+        role = roles.get(message["role"]) or MessageRole(message["role"])
+    return ChatMessage(role, [{"type": "text", "text": content}] if isinstance(content, str) else content)
+
+
+_own = each_back(_made)
+
+
+def _answer(message: Any) -> Any:
+    usage = message.token_usage
+    content = message.content
+    text = content if isinstance(content, str) or content is None else _text(content)
+    return completion(text or "", (usage.input_tokens, usage.output_tokens) if usage else (0, 0))
+
+
+_ADAPTER = Adapter(
+    methods={"generate": "generate", "generate_stream": "generate"},
+    read=_read,
+    write=_write,
+    answer=_answer,
+    model=lambda model: model.model_id,
+    server=lambda model: str(getattr(model, "api_base", None) or (getattr(model, "client_kwargs", None) or {}).get("base_url", "")),
+    positional=("self", "messages", "stop_sequences"),
+    left_out=frozenset({"tools_to_call_from"}),
+    quiet=lambda delta: not (delta.content or delta.tool_calls),
+)
+
+
+def adapter_of(kind: type[Any]) -> Adapter:  # noqa: ARG001 - one for all
+    """The adapter for a model; agents that get it compact."""
+    return _ADAPTER

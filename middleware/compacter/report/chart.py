@@ -1,0 +1,105 @@
+"""The sawtooth of a conversation as SVG: how large its requests grew, and how small each fold made them.
+
+Lines stretch with the page, so that no text is inside the SVG: labels are HTML beside it, readable on any screen.
+Events tell sizes at folds only; between two of them the line is straight.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from compacter.report.figures import Fold, Story
+
+WIDTH, HEIGHT = 1000, 240
+_MOST_TEETH = 250
+"""More cannot be told apart on a screen: then each tooth stands for several folds, the largest size of them."""
+
+
+def sawtooth(story: Story, key: str) -> str:
+    """A figure with the chart of one conversation; empty where it has no folds.
+
+    Args:
+        story: The conversation.
+        key: An id that is unique in the page.
+    """
+    teeth = _thinned(story.folds)
+    if not teeth:
+        return ""
+    top = _round_up(max([*(before for before, _ in teeth), story.window or 0]))
+    step = WIDTH / len(teeth)
+
+    def y(tokens: float) -> str:
+        return f"{HEIGHT * (1 - tokens / top):.1f}"
+
+    points, drops, dots = [f"0,{HEIGHT}"], [], []
+    for place, (before, after) in enumerate(teeth, 1):
+        x = f"{place * step - step / 4:.1f}"
+        points += [f"{x},{y(before)}", f"{x},{y(after)}"]
+        drops.append(f"M{x},{y(before)}V{y(after)}")
+        dots.append(f"M{x},{y(before)}h0")
+    points.append(f"{WIDTH},{y(teeth[-1][1])}")
+    line = " ".join(points)
+    last = points[-1].partition(",")[0]
+    title = f"{len(story.folds):,} folds, requests of up to {story.largest:,} tokens"
+    window = f'<path class="limit" d="M0,{y(story.window)}H{WIDTH}"/>' if story.window else ""
+    return f"""<figure class="chart">
+<div class="scale" aria-hidden="true">{_scale(story, top)}</div>
+<div class="plot"><svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" \
+aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
+<path class="grid" d="M0,{HEIGHT / 2}H{WIDTH}M0,0H{WIDTH}"/><path class="axis" d="M0,{HEIGHT}H{WIDTH}"/>
+<polygon class="area" points="{line} {last},{HEIGHT}"/>{window}
+<polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/>\
+<path class="dot" d="{"".join(dots)}"/></svg></div>
+<figcaption><span class="key size">size of the request, tokens</span><span class="key drop">fold</span>\
+{_window_key(story)}<span class="note">sizes are known at folds; between them the line is straight</span></figcaption>
+</figure>
+"""
+
+
+def _scale(story: Story, top: int) -> str:
+    """Numbers beside the chart. Heights in percent are classes: the page allows no style attributes."""
+    height = round(100 * (story.window or 0) / top)
+    shown = [f'<span class="at{at}">{_short(top * at / 100)}</span>' for at in (0, 50, 100) if abs(at - height) > 8]
+    if story.window:
+        shown.append(f'<span class="at{height} limit-label">{_short(story.window)}</span>')
+    return "".join(shown)
+
+
+def _window_key(story: Story) -> str:
+    if not story.window:
+        return ""
+    source = "" if story.window_stated else ", by the price table"
+    return f'<span class="key limit">window of {story.window:,} tokens{source}</span>'
+
+
+def share_bar(fold: Fold) -> str:
+    """One bar for a fold: what stayed, what stands for the rest, and what is gone, as shares of what there was."""
+    whole = max(1, fold.before)
+    kept = min(100.0, 100 * fold.kept / whole)
+    summary = min(100.0 - kept, 100 * fold.summary / whole)
+    title = f"kept {fold.kept:,}, summary {fold.summary:,}, of {fold.before:,} tokens"
+    return (
+        f'<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{title}">'
+        f'<rect class="gone" width="100" height="10"/><rect class="kept" width="{kept:.1f}" height="10"/>'
+        f'<rect class="sum" x="{kept:.1f}" width="{summary:.1f}" height="10"/></svg>'
+    )
+
+
+def _thinned(folds: list[Fold]) -> list[tuple[int, int]]:
+    """Sizes before and after, at most as many as can be told apart."""
+    each = -(-len(folds) // _MOST_TEETH) or 1
+    groups = (folds[start : start + each] for start in range(0, len(folds), each))
+    return [(max(fold.before for fold in group), min(fold.after for fold in group)) for group in groups]
+
+
+def _round_up(tokens: int) -> int:
+    """The next number that makes a good scale."""
+    power = 10 ** max(0, len(str(tokens)) - 2)
+    return max(2, -(-int(tokens * 1.05) // power) * power)
+
+
+def _short(tokens: float) -> str:
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if tokens >= size:
+            return f"{tokens / size:.1f}".removesuffix(".0") + unit
+    return f"{tokens:.0f}"

@@ -1,0 +1,322 @@
+"""The report as one HTML page that needs nothing besides itself: no network, no fonts, no library."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from compacter.report.chart import sawtooth, share_bar
+from compacter.report.events import Record
+from compacter.report.figures import Fold, Story
+
+_PAGE = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '$style_hash'; \
+script-src '$script_hash'; base-uri 'none'; form-action 'none'">
+<meta name="generator" content="compacter">
+<title>$title</title>
+<style>$style</style>
+</head>
+<body>
+<header>
+<h1>$title</h1>
+<p class="soft">$span</p>
+<dl class="cards">$cards</dl>
+</header>
+<main>
+$overview
+$stories
+</main>
+<footer>$foot</footer>
+<script>$script</script>
+</body>
+</html>
+""")
+
+_OPEN = 3
+"""Conversations that are shown open from the start, where there are no more than this."""
+_SHOWN = 100
+"""Folds of one conversation that are shown at once, the newest."""
+
+
+def page(stories: Sequence[Story], *, title: str = "Context report", with_text: bool = True, unread: int = 0) -> str:
+    """The HTML of the report.
+
+    Args:
+        stories: The conversations; the page keeps their order.
+        title: Its title.
+        with_text: Whether the text of summaries is part of it.
+        unread: Lines that could not be read, which the page tells.
+    """
+    resources = files("compacter.report")
+    heights = "".join(f".at{percent} {{ bottom: {percent}% }}\n" for percent in range(101))
+    style = (resources / "page.css").read_text(encoding="utf-8") + heights
+    script = (resources / "page.js").read_text(encoding="utf-8")
+    several = len(stories) > 1
+    notes = [
+        "Sizes in tokens are estimates, calibrated by what the provider said; the window is the provider's number "
+        "where it stated one.",
+        "“Pays after” counts the calls until a fold has saved what it cost: the summarizer, and reading the new "
+        "beginning once without the prompt cache. Without a known price, a cached token counts a tenth and a written "
+        "one five times a token that is read.",
+    ]
+    if unread:
+        notes.append(f"{unread:,} lines could not be read and are left out.")
+    return _PAGE.substitute(
+        title=escape(title),
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        span=_span(stories),
+        cards=_cards(stories),
+        overview=_overview(stories) if several else "",
+        stories="".join(
+            _story(story, index, with_text=with_text, is_open=len(stories) <= _OPEN)
+            for index, story in enumerate(stories, 1)
+        ),
+        foot="".join(f"<p>{note}</p>" for note in notes),
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+# -- words for numbers -------------------------------------------------------------------------------------------
+
+
+def _when(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _usd(cost: float | None) -> str:
+    if cost is None:
+        return "–"
+    return f"${cost:,.2f}" if cost >= 1 or not cost else f"${cost:.4f}".rstrip("0")
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _cell(shown: str, number: float | None = None) -> str:
+    """A table cell; ``number`` is what it is sorted by."""
+    return f"<td>{shown}</td>" if number is None else f'<td data-n="{number:.10g}">{shown}</td>'
+
+
+def _name(story: Story, index: int) -> str:
+    return story.key[:12] if story.key else f"conversation {index}"
+
+
+# -- the head ----------------------------------------------------------------------------------------------------
+
+
+def _span(stories: Sequence[Story]) -> str:
+    begins = [story.begin for story in stories if story.begin is not None]
+    ends = [story.end for story in stories if story.end is not None]
+    counted = sum(len(story.records) for story in stories)
+    words = f"{_plural(counted, 'event')} of {_plural(len(stories), 'conversation')}"
+    if begins and ends:
+        words += f", {_when(min(begins))} to {_when(max(ends))} UTC"
+    return words
+
+
+def _cards(stories: Sequence[Story]) -> str:
+    folds = [fold for story in stories for fold in story.folds]
+    saved = sum(fold.saved for fold in folds)
+    costs = [fold.cost for fold in folds]
+    known = [cost for cost in costs if cost is not None]
+    read = sum(fold.record.count("input_tokens") for fold in folds)
+    written = sum(fold.record.count("output_tokens") for fold in folds)
+    failed = sum(len(story.of("CompactionFailed")) for story in stories)
+    given_up = sum(len(story.of("RetriesExhausted")) for story in stories)
+    recalled = [record for story in stories for record in story.of("PassagesRecalled")]
+    reused = sum(len(story.of("CompactionReused")) for story in stories)
+    shares = [fold.saved / fold.before for fold in folds if fold.before]
+    pays = sorted(fold.pays_after for fold in folds if fold.pays_after is not None)
+    unpriced = len(costs) - len(known)
+    saves = sum(fold.saves for fold in folds if fold.saves is not None)
+    less = f"; {_usd(saves)} less a call, cached" if saves else ""
+    cards = [
+        ("Folds", f"{len(folds):,}", f"{_plural(reused, 'call')} reused one" if reused else ""),
+        ("Taken out of requests", f"{saved:,}", "tokens, once for each fold" + less),
+        ("Smaller by", f"{sum(shares) / len(shares):.0%}" if shares else "–", "in the mean"),
+        ("Summarizer", f"{read + written:,}", f"tokens: {read:,} read, {written:,} written"),
+        ("Spent", _usd(sum(known)) if known or not costs else "–", f"{unpriced:,} without a price" if unpriced else ""),
+        ("Pays after", _plural(pays[len(pays) // 2], "call") if pays else "–", "the median fold"),
+        ("Quoted", f"{sum(record.count('passages') for record in recalled):,}", f"passages in {len(recalled):,} calls"),
+        ("Failures", f"{failed:,}", f"{_plural(given_up, 'call')} given up" if given_up else ""),
+    ]
+    return "".join(
+        f"<div><dt>{name}</dt><dd>{value}{f'<small>{small}</small>' if small else ''}</dd></div>"
+        for name, value, small in cards
+    )
+
+
+def _head(names: Iterable[tuple[str, bool]], *, sortable: bool) -> str:
+    cells = "".join(
+        f'<th scope="col"{"" if number else " class=l"}>{f"<button>{name}</button>" if sortable else name}</th>'
+        for name, number in names
+    )
+    return f"<thead><tr>{cells}</tr></thead>"
+
+
+def _table(label: str, head: str, rows: Iterable[str], *, sortable: bool = False) -> str:
+    kind = ' class="sortable"' if sortable else ""
+    return (
+        f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">'
+        f"<table{kind}>{head}<tbody>{''.join(rows)}</tbody></table></div>\n"
+    )
+
+
+def _overview(stories: Sequence[Story]) -> str:
+    names = [
+        ("Conversation", False),
+        ("Model", False),
+        *((name, True) for name in ("Folds", "Largest", "Window", "Taken out", "Summarizer", "Spent", "Failures")),
+        ("Last event", True),
+    ]
+    rows = (
+        f'<tr><th scope="row" class="l"><a href="#c{index}">{escape(_name(story, index))}</a></th>'
+        f'<td class="l">{escape(story.model) or "–"}</td>'
+        + _cell(f"{len(story.folds):,}", len(story.folds))
+        + _cell(f"{story.largest:,}", story.largest)
+        + _cell(f"{story.window:,}" if story.window else "–", story.window or 0)
+        + _cell(f"{story.saved:,}", story.saved)
+        + _cell(f"{story.summarizer_tokens:,}", story.summarizer_tokens)
+        + _cell(_usd(story.cost), -1 if story.cost is None else story.cost)
+        + _cell(f'<span class="bad">{story.failures:,}</span>' if story.failures else "0", story.failures)
+        + _cell(_when(story.end) or "–", story.end or 0)
+        + "</tr>\n"
+        for index, story in enumerate(stories, 1)
+    )
+    head = _head(names, sortable=True)
+    return f"<h2>Conversations</h2>\n{_table('Conversations', head, rows, sortable=True)}"
+
+
+# -- one conversation --------------------------------------------------------------------------------------------
+
+
+def _story(story: Story, index: int, *, with_text: bool, is_open: bool) -> str:
+    facts = [story.model] if story.model else []
+    facts += [_plural(len(story.folds), "fold"), f"{story.saved:,} tokens taken out"]
+    if story.failures:
+        facts.append(_plural(story.failures, "failure"))
+    name = escape(_name(story, index))
+    place = f"conversation {index}"
+    body = sawtooth(story, f"c{index}") + _folds(story, place) + _others(story, place)
+    if with_text:
+        body += _texts(story)
+    return (
+        f'<details class="story" id="c{index}"{" open" if is_open else ""}><summary><h2>{name}</h2>'
+        f"<span>{escape(', '.join(facts))}</span></summary><div>{body}</div></details>\n"
+    )
+
+
+def _folds(story: Story, name: str) -> str:
+    if not story.folds:
+        return ""
+    names = [("Fold", True), ("By", False), ("Share kept", False)]
+    names += [(each, True) for each in ("Before", "Kept", "Summary", "Quoted", "Messages", "Summarizer")]
+    names += [(each, True) for each in ("Spent", "Seconds", "Pays after")]
+    head = _head(names, sortable=False)
+    rows = [_fold_row(fold, number) for number, fold in enumerate(story.folds, 1)]
+    older, newer = rows[:-_SHOWN], rows[-_SHOWN:]
+    table = _table(f"Folds of {name}", head, newer)
+    if older:
+        table = _earlier("folds", len(older), _table(f"Earlier folds of {name}", head, older)) + table
+    keys = '<p class="keys"><span class="key kept">kept</span><span class="key sum">summary</span>'
+    keys += '<span class="key gone">taken out</span></p>'
+    return f"<h3>Folds</h3>{table}{keys}"
+
+
+def _earlier(what: str, count: int, html: str) -> str:
+    """Something long, closed: a browser lays it out when it is opened."""
+    return f'<details class="text"><summary>{count:,} earlier {what}</summary>{html}</details>\n'
+
+
+def _fold_row(fold: Fold, number: int) -> str:
+    record = fold.record
+    notes = [record.text("trigger").replace("_", " ")] if record.text("trigger") != "token_limit" else []
+    by = escape(record.text("strategy")) + "".join(f" <small>{escape(note)}</small>" for note in notes)
+    by += ' <small class="bad">fallback</small>' if record.fields.get("fallback") else ""
+    tokens = record.count("input_tokens") + record.count("output_tokens")
+    pays = "never" if fold.pays_after is None else _plural(fold.pays_after, "call")
+    cells = [
+        f"{fold.before:,}",
+        f"{fold.kept:,}",
+        f"{fold.summary:,}",
+        f"{fold.quoted:,}",
+        f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
+        f"{tokens:,}",
+        _usd(fold.cost),
+        f"{record.number('duration'):.1f}",
+        pays,
+    ]
+    return (
+        f'<tr><th scope="row">{number}</th><td class="l">{by}</td><td class="l">{share_bar(fold)}</td>'
+        f"{''.join(map(_cell, cells))}</tr>\n"
+    )
+
+
+_WORDS = {
+    "CompactionFailed": "failed",
+    "CompactionSkipped": "skipped",
+    "SilentTruncation": "cut by the server",
+    "RetriesExhausted": "given up",
+    "MaxTokensAdjusted": "output limit lowered",
+}
+
+
+def _others(story: Story, name: str) -> str:
+    shown = [record for record in story.records if record.kind in _WORDS]
+    if not shown:
+        return ""
+    grouped: dict[tuple[str, str], list[Record]] = {}
+    for record in shown:
+        grouped.setdefault((record.kind, _reason(record)), []).append(record)
+    rows = (
+        f'<tr><th scope="row" class="l">{_WORDS[kind]}</th><td class="l wide">{escape(reason)}</td>'
+        f"<td>{len(records):,}</td><td>{_when(records[-1].time) or '–'}</td></tr>\n"
+        for (kind, reason), records in grouped.items()
+    )
+    head = _head([("What", False), ("Why", False), ("Times", True), ("Last", True)], sortable=False)
+    return f"<h3>What went otherwise</h3>{_table(f'Failures of {name}', head, rows)}"
+
+
+def _reason(record: Record) -> str:
+    if record.kind == "SilentTruncation":
+        return f"about {record.count('expected_tokens'):,} tokens were sent, {record.count('prompt_tokens'):,} read"
+    if record.kind == "MaxTokensAdjusted":
+        return f"from {record.count('before'):,} to {record.count('after'):,} tokens"
+    error = record.text("error")
+    return record.text("reason").replace("_", " ") + (f" ({error})" if error else "")
+
+
+def _texts(story: Story) -> str:
+    found: list[str] = []
+    for number, fold in enumerate(story.folds, 1):
+        text = "\n\n".join(filter(None, (fold.record.text("summary"), fold.record.text("ledger"))))
+        if text:
+            found.append(
+                f'<details class="text"><summary>Fold {number}, {len(text):,} characters</summary>'
+                f"<pre>{escape(text)}</pre></details>\n"
+            )
+    older, newer = found[:-_SHOWN], "".join(found[-_SHOWN:])
+    if older:
+        newer = _earlier("texts", len(older), "".join(older)) + newer
+    return f"<h3>What stands for the folded messages</h3>{newer}" if found else ""

@@ -1,0 +1,30 @@
+"""A pass-through on this machine that compacts: for programs in any language, and for tools that cannot be changed.
+
+``compacter serve --upstream https://api.openai.com/v1``, or ``python -m compacter.serve``: set a program's base URL to
+it and nothing else. Needs the extra ``serve``. The manual's page is ``docs/serve.md``.
+
+``upstream`` says where requests go, ``exchange`` carries out one call, ``gateway`` is the ASGI application, ``board``
+what it tells of itself, and ``command`` starts it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compacter.serve.command import main, run
+    from compacter.serve.gateway import create_app
+
+__all__ = ["create_app", "main", "run"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from compacter.serve import command, gateway
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("compacter"):
+            raise
+        raise ImportError('compacter serve needs: pip install "llm-compacter[serve]"') from error
+    return getattr(gateway if name == "create_app" else command, name)

@@ -1,0 +1,182 @@
+"""Starting the server: ``python -m compacter.serve``, and what ``compacter serve`` calls."""
+
+from __future__ import annotations
+
+import getopt
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from compacter.errors import CompacterError, ConfigurationError
+from compacter.memory import Memory, RedisMemory, SQLiteMemory
+from compacter.serve.board import Board
+from compacter.serve.gateway import create_app
+from compacter.serve.upstream import is_loopback, parse_upstreams
+
+N = TypeVar("N", int, float)
+PORT = 8484
+RATIO = 0.7
+
+USAGE = f"""usage: python -m compacter.serve --upstream URL [options]
+
+A pass-through for the OpenAI (chat completions, responses) and Anthropic (messages) protocols. Where the upstream says
+that a request is too long, the oldest part of its history is folded into a summary, and it is sent again.
+
+  --upstream URL      where requests go, such as https://api.openai.com/v1; several, each NAME=URL, are reached
+                      under /NAME
+  --host ADDRESS      where to listen (127.0.0.1)
+  --port NUMBER       the port ({PORT}); 0 takes a free one
+  --summarizer MODEL  a model of the same upstream that writes summaries, or "extractive" for no model
+                      (the model that is called)
+  --ratio SHARE       share of the history that is folded ({RATIO})
+  --memory PLACE      sqlite:PATH or redis://HOST:PORT/DB, where compactions outlive the server (this process)
+  --dry-run           change nothing, only tell what would be folded
+
+  python -m compacter.serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db
+"""
+
+
+def run(
+    *,
+    upstream: str | Iterable[str],
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    summarizer: str | Callable[..., object] | None = None,
+    ratio: float = RATIO,
+    memory: str | Memory | None = None,
+    dry_run: bool = False,
+    **options: Any,
+) -> None:
+    """Serve until a signal ends it.
+
+    Args:
+        upstream: Base URL of the server that requests go to, such as ``https://api.openai.com/v1``; or several, each as
+            ``NAME=URL``.
+        host: Address to listen at. Whoever reaches it can use the upstreams, each with a key of their own.
+        port: Port to listen at; 0 for a free one, which is told.
+        summarizer: Who writes summaries: ``None`` for the model that is called, another model's name at the same
+            upstream, ``"extractive"`` for no model, or a function as the option ``summarizer`` takes it.
+        ratio: The option ``compact_ratio``.
+        memory: Where compactions are remembered: ``sqlite:PATH``, ``redis://...``, ``rediss://...``, ``unix://...``, or
+            a memory; ``None`` for this process alone.
+        dry_run: Whether only to tell what would be folded.
+        **options: Further options of ``Compacter``.
+
+    Raises:
+        ConfigurationError: An argument is unusable, or the address cannot be listened at.
+    """
+    if memory is not None:
+        options["memory"] = open_memory(memory)
+    board = Board(say=_say)
+    targets = parse_upstreams(upstream)
+    local = is_loopback(host)
+    # Elsewhere the names of this machine are not known.
+    hosts = is_loopback if local else lambda _: True
+    app = create_app(
+        upstream, summarizer=summarizer, dry_run=dry_run, board=board, hosts=hosts, compact_ratio=ratio, **options
+    )
+    listener = _listener(host, port)
+    address, bound = listener.getsockname()[:2]
+    origin = f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
+    for target in targets:
+        _say(f"{origin}/{target.name} -> {target.base_url}" + (" (dry run)" if dry_run else ""))
+    _say(f"counts at {origin}/compacter")
+    if not local:
+        _say("whoever reaches this address can use it, each with a key of their own; nothing here asks who they are")
+    with listener:
+        server(app).run(sockets=[listener])
+
+
+def server(app: ASGIApp) -> uvicorn.Server:
+    """A server for the application, which adds nothing to an answer and keeps no record of addresses."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http="h11",  # Others drop the host of an absolute URL before anybody could refuse it.
+            ws="none",
+            lifespan="on",
+            log_level="warning",
+            access_log=False,  # Some APIs take keys in the query.
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=5,
+        )
+    )
+
+
+def main(argv: Sequence[str]) -> int:
+    """Start the server with the arguments of a command line; 0 when it was ended, 2 for a mistake in them."""
+    try:
+        found, rest = getopt.getopt(list(argv), "h", [*_TEXTS, *_NUMBERS, "dry-run", "help"])
+        if rest:
+            raise ConfigurationError(f"{rest[0]!r} is no option")
+        names = [name.removeprefix("--") for name, _ in found]
+        if {"h", "-h", "help"} & set(names):
+            sys.stdout.write(USAGE)
+            return 0
+        upstreams = [value for name, value in found if name == "--upstream"]
+        if not upstreams:
+            raise ConfigurationError("--upstream is missing; it takes a URL such as https://api.openai.com/v1")
+        given = {name.removeprefix("--").rstrip("="): value for name, value in found if name != "--upstream"}
+        run(
+            upstream=upstreams,
+            host=given.get("host", "127.0.0.1"),
+            port=_number("port", given.get("port", str(PORT)), int),
+            summarizer=given.get("summarizer"),
+            ratio=_number("ratio", given.get("ratio", str(RATIO)), float),
+            memory=given.get("memory"),
+            dry_run="dry-run" in given,
+        )
+    except (getopt.GetoptError, CompacterError, ImportError) as error:
+        sys.stderr.write(f"compacter serve: {error}\nTry --help.\n")
+        return 2
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+_TEXTS = ("upstream=", "host=", "summarizer=", "memory=")
+_NUMBERS = ("port=", "ratio=")
+
+
+def open_memory(place: str | Memory) -> Memory:
+    """A memory from ``sqlite:PATH`` or a Redis URL. Raises ``ConfigurationError``."""
+    if not isinstance(place, str):
+        return place
+    if place.startswith("sqlite:"):
+        return SQLiteMemory(place.removeprefix("sqlite:"))
+    if place.startswith(("redis://", "rediss://", "unix://")):
+        return RedisMemory(place)
+    raise ConfigurationError("memory takes sqlite:PATH, redis://HOST:PORT/DB, rediss://... or unix:///SOCKET")
+
+
+def _number(name: str, text: str, kind: Callable[[str], N]) -> N:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ConfigurationError(f"--{name} takes a number, not {text!r}") from None
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65_535:
+        raise ConfigurationError(f"port takes a number from 0 to 65535, not {port!r}")
+    host = host.strip("[]")
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+        raise ConfigurationError(
+            f"cannot listen at {host!r}, port {port}: {reason}; --host and --port choose"
+        ) from None
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+    sys.stderr.flush()

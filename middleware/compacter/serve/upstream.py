@@ -1,0 +1,125 @@
+"""Where requests go: the upstreams that were named, and no other server.
+
+A program talks to ``http://127.0.0.1:PORT`` as it would to the upstream, and its paths are the upstream's: with
+``https://api.openai.com/v1`` both ``/v1/models`` and ``/models`` mean ``https://api.openai.com/v1/models``. What a
+request says of a host (its ``Host`` header, a URL in place of a path) never decides where it goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from ipaddress import ip_address
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import httpx
+
+from compacter.errors import ConfigurationError
+
+Headers = Sequence[tuple[bytes, bytes]]
+"""Names in lower case, and values."""
+
+_NAMED = re.compile(r"([a-z0-9][a-z0-9-]{0,30})=(?=https?://)", re.IGNORECASE)
+_VERSION = re.compile(r"/v\d{1,3}")
+_HOP_BY_HOP = frozenset({
+    b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
+    b"trailer", b"transfer-encoding", b"upgrade",
+})  # fmt: skip
+"""Headers of one connection: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1."""
+_CREDENTIALS = frozenset({
+    b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key", b"cookie", b"openai-organization",
+    b"openai-project", b"anthropic-workspace-id",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """One server that requests may go to."""
+
+    base_url: str
+    """Without a slash at the end."""
+    name: str = ""
+    """The first segment of the paths that go there; empty where all do."""
+
+    @classmethod
+    def parse(cls, text: object) -> Upstream:
+        """An upstream from ``URL`` or ``NAME=URL``. Raises ``ConfigurationError``."""
+        if not isinstance(text, str):
+            raise ConfigurationError(f"upstream takes a URL such as https://api.openai.com/v1, not {text!r}")
+        named = _NAMED.match(text)
+        url = (text[named.end() :] if named else text).rstrip("/")
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+        except ValueError:
+            usable, parts = False, urlsplit("")
+        # The URL is not repeated where it may hold a password.
+        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+            raise ConfigurationError("upstream takes a URL without a user, a query or a fragment; keys go in headers")
+        if not usable:
+            raise ConfigurationError(f"upstream takes a URL such as https://api.openai.com/v1, not {text!r}")
+        return cls(url, named[1].lower() if named else "")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is on this machine."""
+        return is_loopback(urlsplit(self.base_url).hostname or "")
+
+    def tail(self, path: str) -> str:
+        """The part of a request's path that follows the upstream's own."""
+        own = urlsplit(self.base_url).path
+        version = _VERSION.search(own[own.rfind("/") :]) if own else None
+        for start in (own, version[0] if version else ""):
+            if start and (path == start or path.startswith(f"{start}/")):
+                return path[len(start) :]
+        return path
+
+    def url(self, tail: str, query: str = "") -> httpx.URL:
+        """The URL behind a tail. Its host and port are the upstream's, whatever the tail says."""
+        base = httpx.URL(self.base_url)
+        path = f"{urlsplit(self.base_url).path}{tail}" or "/"
+        return base.copy_with(raw_path=(f"{path}?{query}" if query else path).encode("ascii"))
+
+
+def parse_upstreams(given: str | Iterable[str]) -> tuple[Upstream, ...]:
+    """The upstreams of one server, the named ones first. Raises ``ConfigurationError``."""
+    found = [Upstream.parse(one) for one in ([given] if isinstance(given, str) else given)]
+    if not found:
+        raise ConfigurationError("upstream takes at least one URL, such as https://api.openai.com/v1")
+    names = [one.name for one in found]
+    if len(set(names)) < len(names):
+        raise ConfigurationError("several upstreams need a name each: openai=https://api.openai.com/v1, and so on")
+    return tuple(sorted(found, key=lambda one: not one.name))
+
+
+def climbs(path: str) -> bool:
+    """Whether a path has a segment that leads upwards, or that another server may read as one."""
+    return any(unquote_to_bytes(part) in (b".", b"..") for part in re.split(r"/|\\|%2f|%5c", path, flags=re.IGNORECASE))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address means this machine."""
+    host = host.strip("[]").lower()
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def end_to_end(headers: Iterable[tuple[bytes, bytes]], *dropped: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers that are not of one connection alone, without those that are to be dropped."""
+    found = [(name.lower(), value) for name, value in headers]
+    named = {part.strip().lower() for name, value in found if name == b"connection" for part in value.split(b",")}
+    gone = _HOP_BY_HOP | named | set(dropped)
+    return [(name, value) for name, value in found if name not in gone]
+
+
+def caller(headers: Headers) -> str:
+    """A digest of who calls: their key, account and project. Two callers never share a summary."""
+    held = sorted((name, value) for name, value in headers if name in _CREDENTIALS)
+    digest = blake2b(digest_size=16, person=b"compacter caller")
+    for name, value in held:
+        digest.update(b"%d %d " % (len(name), len(value)) + name + value)
+    return digest.hexdigest()

@@ -1,0 +1,282 @@
+"""``plan``, ``compact`` and ``search``, on files of every API's shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import models
+from compacter.cli.files import read_transcripts
+from compacter.messages.format import get_format
+from compacter.messages.parts import Kind
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Line, Run
+
+    Write = Callable[[str, Any], Path]
+
+
+def anthropic(chat: list[Line]) -> dict[str, Any]:
+    """Anthropic's shape, with one call and its result."""
+    talk = [{"role": each["role"], "content": [{"type": "text", "text": each["content"]}]} for each in chat[1:-1]]
+    call = {"type": "tool_use", "id": "t1", "name": "depth", "input": {"harbour": 3}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "7 metres " * 40}
+    asked: Line = {"role": "user", "content": "Look harbour 3 up."}
+    return {
+        "model": "claude",
+        "system": chat[0]["content"],
+        "messages": [
+            asked,
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+            {"role": "assistant", "content": "Seven metres."},
+            *talk,
+            {"role": "user", "content": chat[-1]["content"]},
+        ],
+    }
+
+
+def responses(chat: list[Line]) -> dict[str, Any]:
+    def item(each: Line) -> Line:
+        kind = "output_text" if each["role"] == "assistant" else "input_text"
+        return {"type": "message", "role": each["role"], "content": [{"type": kind, "text": each["content"]}]}
+
+    return {"input": list(map(item, chat)), "model": "gpt"}
+
+
+def gemini(chat: list[Line]) -> dict[str, Any]:
+    roles = {"user": "user", "assistant": "model"}
+    return {"contents": [{"role": roles[each["role"]], "parts": [{"text": each["content"]}]} for each in chat[1:]]}
+
+
+def bedrock(chat: list[Line]) -> dict[str, Any]:
+    return {"messages": [{"role": each["role"], "content": [{"text": each["content"]}]} for each in chat[1:]]}
+
+
+SHAPES: dict[str, Callable[[list[Line]], Any]] = {
+    "openai": lambda chat: {"messages": chat, "model": "gpt"},
+    "anthropic": anthropic,
+    "responses": responses,
+    "gemini": gemini,
+    "bedrock": bedrock,
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_compact_writes_the_format_that_it_read(run: Run, write: Write, chat: list[Line], name: str) -> None:
+    before = SHAPES[name](chat)
+    write("in.json", before)
+
+    told = run("compact", "in.json", "-o", "out.json", "--extractive", "--budget", "2500")
+
+    assert told.code == 0, told.err
+    after = json.loads(Path("out.json").read_text())
+    param = next(key for key in ("messages", "input", "contents") if key in before)
+    assert {key: value for key, value in after.items() if key != param} == {
+        key: value for key, value in before.items() if key != param
+    }
+    assert len(after[param]) < len(before[param])
+    assert after[param][-1] == before[param][-1]
+    read = get_format(name).outline(after[param])
+    assert Kind.UNKNOWN not in read.kinds
+    assert read.broken == ()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_plan_and_search_read_it(run: Run, write: Write, chat: list[Line], name: str) -> None:
+    write("in.json", SHAPES[name](chat))
+    planned = run("plan", "in.json", "--json", "--window", "800")
+    found = run("search", "in.json", "how deep is harbour 7", "--json")
+    assert planned.data["wire_format"] == name
+    assert planned.data["folded_characters"] + planned.data["kept_characters"] == planned.data["characters"]
+    assert not planned.data["fits"]
+    assert any("Harbour 7 has 11 metres" in passage["text"] for passage in found.data)
+
+
+def test_a_list_a_line_a_message_and_a_line_a_conversation_are_read(run: Run, write: Write, chat: list[Line]) -> None:
+    write("list.json", chat)
+    write("messages.jsonl", chat)
+    write("several.jsonl", [{"id": "a", "messages": chat}, {"request": {"messages": chat[:5]}}])
+    assert [len(each.messages) for each in read_transcripts("list.json")] == [26]
+    assert [len(each.messages) for each in read_transcripts("messages.jsonl")] == [26]
+    assert [(each.id, len(each.messages)) for each in read_transcripts("several.jsonl")] == [("a", 26), ("", 5)]
+    assert run("plan", "several.jsonl", "--conversation", "2", "--json").data["messages"] == 5
+
+
+def test_json_lines_come_out_as_json_lines(run: Run, write: Write, chat: list[Line]) -> None:
+    write("in.jsonl", chat)
+    told = run("compact", "in.jsonl")
+    kept = [json.loads(line) for line in told.out.splitlines()]
+    assert kept[0] == chat[0]
+    assert kept[-1] == chat[-1]
+    assert len(kept) < len(chat)
+
+
+def test_a_file_of_several_asks_which(run: Run, write: Write, chat: list[Line]) -> None:
+    write("several.jsonl", [chat, chat])
+    told = run("plan", "several.jsonl")
+    assert told.code == 2
+    assert "--conversation 1 to 2" in told.err
+    assert "holds 2" in run("plan", "several.jsonl", "--conversation", "3").err
+
+
+def test_plan_shows_roles_and_a_bar(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", chat)
+    told = run("plan", "chat.json", "--window", "900")
+    assert told.code == 0
+    for words in ("system", "assistant", "before", "after", "window", "does not fit"):
+        assert words in told.out
+    assert "fits: nothing would be folded yet" in run("plan", "chat.json", "--window", "90000").out
+
+
+def test_plan_looks_up_the_window_of_a_model(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", chat)
+    assert run("plan", "chat.json", "--model", "gpt-4o", "--json").data["window"] == models.window("gpt-4o")
+    told = run("plan", "chat.json", "--model", "nobody/nothing-7")
+    assert told.code == 2
+    assert "--window" in told.err
+
+
+def test_a_ratio_is_obeyed_and_a_wrong_one_named(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", chat)
+    small = run("plan", "chat.json", "--ratio", "0.2", "--json").data["folded_characters"]
+    large = run("plan", "chat.json", "--ratio", "0.9", "--json").data["folded_characters"]
+    assert small < large
+    told = run("plan", "chat.json", "--ratio", "7")
+    assert told.code == 2
+    assert "compact_ratio" in told.err
+
+
+def test_nothing_is_written_over_without_force(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", chat)
+    out = write("out.json", "mine")
+    told = run("compact", "chat.json", "-o", "out.json")
+    assert (told.code, out.read_text()) == (2, "mine")
+    assert "--force" in told.err
+    assert run("compact", "chat.json", "-o", "out.json", "--force").code == 0
+    assert json.loads(out.read_text())
+    assert [path.name for path in out.parent.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_even_the_file_itself_needs_force(run: Run, write: Write, chat: list[Line]) -> None:
+    path = write("chat.json", chat)
+    before = path.read_text()
+    assert run("compact", "chat.json", "-o", str(path)).code == 2
+    assert path.read_text() == before
+
+
+def test_a_budget_that_cannot_be_reached_is_told(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", [*chat, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "why? " * 2_000}])
+    told = run("compact", "chat.json", "-o", "out.json", "--budget", "900")
+    assert told.code == 1
+    assert "budget of 900" in told.err
+    assert Path("out.json").exists()
+
+
+def test_a_model_writes_the_summary(
+    run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def completion(**options: Any) -> dict[str, Any]:
+        asked.append(options)
+        said = {"role": "assistant", "content": "They went through the harbours one by one; the deepest is not named."}
+        usage = {"prompt_tokens": 900, "completion_tokens": 20}
+        return {"choices": [{"message": said, "finish_reason": "stop"}], "usage": usage}
+
+    monkeypatch.setattr(models, "completion", completion)
+    write("chat.json", chat)
+    told = run("compact", "chat.json", "--model", "gpt-4o")
+    assert told.code == 0, told.err
+    assert asked[0]["model"] == "gpt-4o"
+    assert "one by one" in told.out
+    assert "read 900" in told.err
+
+
+def test_a_model_that_fails_leaves_a_result_and_says_why(
+    run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def completion(**_: Any) -> None:
+        raise OSError("no route")
+
+    monkeypatch.setattr(models, "completion", completion)
+    write("chat.json", chat)
+    told = run("compact", "chat.json", "--model", "gpt-4o")
+    assert told.code == 0
+    assert "OSError" in told.err
+    assert "(fallback)" in told.err
+    assert json.loads(told.out)
+
+
+def test_model_and_extractive_exclude_each_other(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", chat)
+    assert run("compact", "chat.json", "--model", "m", "--extractive").code == 2
+
+
+def test_declared_rules_stand_in_the_summary(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", chat)
+    assert "Answer in metres." in run("compact", "chat.json", "--rule", "Answer in metres.").out
+
+
+def test_search_tells_where_and_fails_where_nothing_is(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", chat)
+    told = run("search", "chat.json", "berth B-9", "--limit", "1")
+    assert told.code == 0
+    assert "message 21, assistant" in told.out
+    assert run("search", "chat.json", "zeppelin").code == 1
+    assert run("search", "chat.json", " ").code == 2
+
+
+def test_standard_input_is_read(run: Run, chat: list[Line]) -> None:
+    assert run("plan", "-", "--json", stdin=json.dumps(chat)).data["messages"] == 26
+
+
+BAD = {
+    "missing.json": (None, "no such file"),
+    "empty.json": ("", "is empty"),
+    "words.txt": ("hello there", "neither JSON nor JSONL"),
+    "broken.jsonl": ('{"role": "user", "content": "a"}\n{oops\n{}\n', "line 2"),
+    "other.json": ('{"name": "x", "version": 3}', "holds no conversation"),
+    "numbers.json": ("[1, 2, 3]", "holds no conversation"),
+    "odd.json": ('[{"role": "captain", "content": "ahoy"}]', "role 'captain'"),
+    "mixed.jsonl": ('{"messages": [{"role": "user", "content": "a"}]}\n{"x": 1}\n', "conversation 2"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("command", ["plan", "compact"])
+def test_a_file_that_is_none_gets_one_line_and_no_traceback(run: Run, folder: Path, name: str, command: str) -> None:
+    text, words = BAD[name]
+    if text is not None:
+        (folder / name).write_text(text)
+    told = run(command, name)
+    assert told.code == 2
+    assert words in told.err
+    assert told.err.startswith("compacter: ")
+    assert told.err.count("\n") == 1
+
+
+def test_bytes_that_are_no_text_are_named(run: Run, folder: Path) -> None:
+    (folder / "image.json").write_bytes(b"\x89PNG\x00\xff\xfe\xfa")
+    assert "UTF-8" in run("plan", "image.json").err
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_files_of_windows_programs_are_read(run: Run, folder: Path, chat: list[Line], encoding: str) -> None:
+    (folder / "chat.json").write_text(json.dumps(chat), encoding=encoding)
+    assert run("plan", "chat.json", "--json").data["messages"] == 26
+
+
+def test_a_directory_is_no_file(run: Run, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    assert "is a directory" in run("plan", "sub").err
+
+
+def test_a_last_line_that_is_still_being_written_is_left_out(folder: Path, chat: list[Line]) -> None:
+    text = "".join(json.dumps(each) + "\n" for each in chat) + '{"role": "us'
+    (folder / "chat.jsonl").write_text(text)
+    assert [len(each.messages) for each in read_transcripts("chat.jsonl")] == [26]

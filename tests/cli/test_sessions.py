@@ -1,0 +1,288 @@
+"""Session files of agents: what the model would see next, and the way back into a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter.cli.files import Transcript, read_transcript
+from compacter.messages.format import get_format
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Line, Run
+
+    Write = Callable[[str, Any], Path]
+
+STEPS = 8
+
+
+def told(step: int) -> str:
+    return f"The lamp of buoy {step} was replaced, it now shines {step + 2} miles far. " * 4
+
+
+# -- Claude Code -------------------------------------------------------------------------------------------------
+
+
+def claude(kind: str, key: str, parent: str | None, content: Any, **more: Any) -> Line:
+    message = {"role": kind, "content": content, **({"id": more.pop("answer")} if "answer" in more else {})}
+    ids = {"uuid": key, "parentUuid": parent, "sessionId": "s-1", "isSidechain": False}
+    return {"type": kind, "message": message, "timestamp": "2026-01-01T00:00:00Z", **ids, **more}
+
+
+def claude_session() -> list[Line]:
+    """Steps with two calls at a time, whose blocks and results come in a line each, between one another."""
+    lines: list[Line] = [{"type": "summary", "summary": "Buoys", "leafUuid": "x"}]
+    before: str | None = None
+    for step in range(STEPS):
+        lines.append(claude("user", f"q{step}", before, f"Check buoy {step}, please."))
+        answer = f"msg_{step}"
+        uses = [{"type": "tool_use", "id": f"t{step}{part}", "name": "look", "input": {"part": part}} for part in "ab"]
+        for part, use in zip("ab", uses, strict=True):
+            lines.append(claude("assistant", f"u{step}{part}", f"q{step}", [use], answer=answer))
+            result = {"type": "tool_result", "tool_use_id": use["id"], "content": told(step)}
+            lines.append(claude("user", f"r{step}{part}", f"u{step}{part}", [result]))
+        before = f"a{step}"
+        text = [{"type": "text", "text": f"Buoy {step} is fine."}]
+        lines.append(claude("assistant", before, f"r{step}b", text, answer=f"end_{step}"))
+    return [*lines, claude("user", "last", before, "Which buoy shines the farthest?")]
+
+
+def test_claude_code_joins_the_blocks_of_one_answer(write: Write) -> None:
+    write("s.jsonl", claude_session())
+    read = read_transcript("s.jsonl")
+    assert (read.kind, read.wire_format, read.id) == ("Claude Code", "anthropic", "s-1")
+    assert len(read.messages) == STEPS * 5 + 1
+    calls = read.messages[1]["content"]
+    assert [block["id"] for block in calls] == ["t0a", "t0b"]
+    assert get_format("anthropic").outline(read.messages).broken == ()
+
+
+def test_claude_code_begins_at_its_own_compaction(write: Write) -> None:
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None, "sessionId": "s-1"}
+    summary = claude("user", "sum", "b", "This session is continued: all buoys were checked.", isCompactSummary=True)
+    write("s.jsonl", [*claude_session(), boundary, summary, claude("assistant", "z", "sum", "Understood.")])
+    read = read_transcript("s.jsonl")
+    assert [each["content"] for each in read.messages] == [summary["message"]["content"], "Understood."]
+
+
+def test_claude_code_leaves_out_sidechains_errors_and_branches_that_were_left(write: Write) -> None:
+    lines = [
+        claude("user", "1", None, "Look at the mast."),
+        claude("assistant", "2", "1", "It is straight."),
+        claude("user", "3", "2", "Paint it red."),
+        claude("assistant", "4", "3", "It is red."),
+        claude("user", "side", "1", "search the stores", isSidechain=True),
+        claude("assistant", "fail", "2", "API Error: 529", isApiErrorMessage=True),
+        claude("user", "5", "2", "Paint it blue."),
+        claude("assistant", "6", "5", "It is blue."),
+    ]
+    write("s.jsonl", lines)
+    said = [each["content"] for each in read_transcript("s.jsonl").messages]
+    assert said == ["Look at the mast.", "It is straight.", "Paint it blue.", "It is blue."]
+
+
+# -- Codex -------------------------------------------------------------------------------------------------------
+
+
+def item(payload: Line) -> Line:
+    return {"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "payload": payload}
+
+
+def spoken(role: str, text: str) -> Line:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+
+def codex_session() -> list[Line]:
+    meta = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "c-1", "cwd": "/work"}}
+    lines: list[Line] = [meta, {"type": "turn_context", "payload": {"model": "gpt"}}]
+    for step in range(STEPS):
+        lines.append(item(spoken("user", f"Check buoy {step}, please.")))
+        lines.append({"type": "event_msg", "payload": {"type": "user_message", "message": f"Check buoy {step}"}})
+        call = {"type": "function_call", "call_id": f"c{step}", "name": "look", "arguments": "{}"}
+        lines += [item(call), item({"type": "function_call_output", "call_id": f"c{step}", "output": told(step)})]
+        lines.append(item(spoken("assistant", f"Buoy {step} is fine.")))
+    return [*lines, item(spoken("user", "Which buoy shines the farthest?"))]
+
+
+def test_codex_is_read_as_items_of_the_responses_api(write: Write) -> None:
+    write("rollout.jsonl", codex_session())
+    read = read_transcript("rollout.jsonl")
+    assert (read.kind, read.wire_format, read.id) == ("Codex", "responses", "c-1")
+    assert len(read.messages) == STEPS * 4 + 1
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_codex_begins_at_its_own_compaction(write: Write, replaced: bool) -> None:
+    history = [spoken("user", "All buoys were checked.")]
+    payload = {"message": "All buoys were checked."} | ({"replacement_history": history} if replaced else {})
+    write("rollout.jsonl", [*codex_session(), {"type": "compacted", "payload": payload}, item(spoken("user", "And?"))])
+    read = read_transcript("rollout.jsonl")
+    assert read.messages[-1] == spoken("user", "And?")
+    assert "All buoys were checked." in json.dumps(read.messages[-2])
+    assert not any(each.get("type") == "function_call" for each in read.messages)
+
+
+# -- pi ----------------------------------------------------------------------------------------------------------
+
+
+def entry(key: str, parent: str | None, message: Line) -> Line:
+    return {"type": "message", "id": key, "parentId": parent, "timestamp": "2026-01-01T00:00:00Z", "message": message}
+
+
+def pi_session() -> list[Line]:
+    lines: list[Line] = [{"type": "session", "version": 3, "id": "p-1", "timestamp": "t", "cwd": "/work"}]
+    before: str | None = None
+    for step in range(STEPS):
+        lines.append(entry(f"q{step}", before, {"role": "user", "content": f"Check buoy {step}, please."}))
+        call = {"type": "toolCall", "id": f"c{step}", "name": "look", "arguments": {"buoy": step}}
+        lines.append(entry(f"u{step}", f"q{step}", {"role": "assistant", "content": [call], "model": "m"}))
+        result = {"role": "toolResult", "toolCallId": f"c{step}", "toolName": "look"}
+        lines.append(entry(f"r{step}", f"u{step}", {**result, "content": [{"type": "text", "text": told(step)}]}))
+        before = f"a{step}"
+        text = {"role": "assistant", "content": [{"type": "text", "text": f"Buoy {step} is fine."}]}
+        lines.append(entry(before, f"r{step}", text))
+    return [*lines, entry("last", before, {"role": "user", "content": "Which buoy shines the farthest?"})]
+
+
+def test_pi_is_read_as_chat_messages(write: Write) -> None:
+    write("s.jsonl", pi_session())
+    read = read_transcript("s.jsonl")
+    assert (read.kind, read.wire_format, read.id) == ("pi", "openai", "p-1")
+    assert len(read.messages) == STEPS * 4 + 1
+    assert read.messages[1]["tool_calls"][0]["function"]["arguments"] == '{"buoy": 0}'
+    assert get_format("openai").outline(read.messages).broken == ()
+
+
+def test_pi_follows_the_newest_branch_and_its_own_compaction(write: Write) -> None:
+    lines = [
+        *pi_session(),
+        {"type": "compaction", "id": "k", "parentId": "a7", "summary": "Seven buoys.", "firstKeptEntryId": "q7"},
+        entry("new", "k", {"role": "user", "content": "Go on."}),
+    ]
+    write("s.jsonl", lines)
+    said = [each["content"] for each in read_transcript("s.jsonl").messages]
+    assert said == ["Seven buoys.", "Check buoy 7, please.", None, told(7), "Buoy 7 is fine.", "Go on."]
+
+
+# -- opencode ----------------------------------------------------------------------------------------------------
+
+
+def stored(key: str, role: str, *parts: Line, **more: Any) -> Line:
+    info = {"id": key, "sessionID": "ses_1", "role": role, "time": {"created": 1}, **more}
+    return {"info": info, "parts": list(parts)}
+
+
+def text_part(text: str) -> Line:
+    return {"type": "text", "text": text}
+
+
+def opencode_session() -> Line:
+    messages: list[Line] = []
+    for step in range(STEPS):
+        state = {"status": "completed", "input": {"buoy": step}, "output": told(step)}
+        call = {"type": "tool", "tool": "look", "callID": f"c{step}", "state": state}
+        messages.append(stored(f"msg_{step}1", "user", text_part(f"Check buoy {step}, please.")))
+        messages.append(stored(f"msg_{step}2", "assistant", {"type": "step-start"}, call))
+        messages.append(stored(f"msg_{step}3", "assistant", text_part(f"Buoy {step} is fine.")))
+    messages.append(stored("msg_99", "user", text_part("Which buoy shines the farthest?")))
+    return {"info": {"id": "ses_1", "title": "Buoys"}, "messages": messages}
+
+
+def test_opencode_is_read_with_the_results_of_its_tools(write: Write) -> None:
+    write("s.json", opencode_session())
+    read = read_transcript("s.json")
+    assert (read.kind, read.wire_format, read.id) == ("opencode", "openai", "ses_1")
+    assert len(read.messages) == STEPS * 4 + 1
+    assert get_format("openai").outline(read.messages).broken == ()
+
+
+def test_opencode_begins_at_its_own_compaction(write: Write) -> None:
+    session = opencode_session()
+    session["messages"] += [
+        stored("msg_a", "user", {"type": "compaction", "auto": True}),
+        stored("msg_b", "assistant", text_part("All buoys were checked."), summary=True),
+    ]
+    write("s.json", session)
+    said = [each["content"] for each in read_transcript("s.json").messages]
+    assert said == ["What did we do so far?", "All buoys were checked."]
+
+
+def test_opencode_is_read_from_its_storage(folder: Path) -> None:
+    for each in opencode_session()["messages"]:
+        key = each["info"]["id"]
+        for place, value in (("message/ses_1", each["info"]), *((f"part/{key}", part) for part in each["parts"])):
+            target = folder / "storage" / place
+            target.mkdir(parents=True, exist_ok=True)
+            name = f"{key}.json" if place.startswith("message") else f"prt_{len(list(target.iterdir()))}.json"
+            (target / name).write_text(json.dumps(value))
+    assert len(read_transcript("storage/message/ses_1").messages) == STEPS * 4 + 1
+
+
+# -- all of them -------------------------------------------------------------------------------------------------
+
+SESSIONS = {
+    "claude.jsonl": claude_session,
+    "codex.jsonl": codex_session,
+    "pi.jsonl": pi_session,
+    "opencode.json": opencode_session,
+}
+
+
+def shown(read: Transcript) -> list[str]:
+    """The words of each message, whatever shape a new one has."""
+    wire = get_format(read.format)
+    return [" ".join(part.text for part in wire.parts(message, 0)) for message in read.messages]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_compacted_session_is_a_session_of_the_same_agent(run: Run, write: Write, name: str) -> None:
+    before = SESSIONS[name]()
+    write(name, before)
+    read = read_transcript(name)
+
+    told = run("compact", name, "-o", f"new-{name}", "--budget", "2000")
+
+    assert told.code == 0, told.err
+    again = read_transcript(f"new-{name}")
+    assert (again.kind, again.id) == (read.kind, read.id)
+    assert len(again.messages) < len(read.messages)
+    kept = [message for message in again.messages if message in read.messages]
+    assert len(kept) == len(again.messages) - 1  # All but the summary.
+    assert shown(again)[-1] == shown(read)[-1]
+    assert any("shines" in text and "compacter" in text for text in shown(again)[:2])
+    assert get_format(again.format).outline(again.messages).broken == ()
+
+
+@pytest.mark.parametrize(("name", "key", "parent"), [("claude.jsonl", "uuid", "parentUuid"), ("pi.jsonl", "id", "parentId")])
+def test_the_links_of_a_compacted_session_are_whole(run: Run, write: Write, name: str, key: str, parent: str) -> None:
+    write(name, SESSIONS[name]())
+    run("compact", name, "-o", "new.jsonl", "--budget", "2000")
+    lines = [json.loads(line) for line in Path("new.jsonl").read_text().splitlines()]
+    known: set[Any] = {None}
+    for line in lines:
+        if parent in line:
+            assert line[parent] in known
+            known.add(line[key])
+    assert sum(1 for line in lines if parent in line and line[parent] is None) == 1
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_can_be_compacted_again(run: Run, write: Write, name: str) -> None:
+    write(name, SESSIONS[name]())
+    run("compact", name, "-o", f"one-{name}", "--budget", "3500")
+    told = run("compact", f"one-{name}", "-o", f"two-{name}", "--budget", "1500")
+    assert told.code == 0, told.err
+    summaries = [text for text in shown(read_transcript(f"two-{name}")) if "compacter" in text]
+    assert len(summaries) == 1
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_plan_and_search_read_a_session(run: Run, write: Write, name: str) -> None:
+    write(name, SESSIONS[name]())
+    assert run("plan", name, "--json").data["folded_characters"] > 0
+    assert "7 miles" in run("search", name, "how far does the lamp of buoy 5 shine").out

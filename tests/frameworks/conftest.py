@@ -1,0 +1,108 @@
+"""What the frameworks' tests share: a provider, a history that is too long for it, and the manual's snippets.
+
+Each file runs in an environment of its own (``make frameworks``), and is skipped where its framework is not installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import Compacter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.frameworks import provider
+else:
+    # By path: test folders are no packages.
+    _spec = importlib.util.spec_from_file_location("provider", Path(__file__).with_name("provider.py"))
+    provider = importlib.util.module_from_spec(_spec)
+    sys.modules[_spec.name] = provider
+    _spec.loader.exec_module(provider)
+
+PAGES = Path(__file__).parents[2] / "docs" / "frameworks"
+
+
+class Served:
+    """A provider, and what a test asks of it."""
+
+    def __init__(self, server: provider.Provider) -> None:
+        self.server = server
+        self.url = server.url
+
+    def recovered(self) -> bool:
+        """Whether something was refused, nothing was broken, and the last request was answered."""
+        assert self.server.invalid == []
+        return self.server.refused > 0 and len(self.server.accepted) > 0
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Served]]:
+    """Start a provider; clients find it by the environment."""
+    running = []
+
+    def start(**options: Any) -> Served:
+        context = provider.serving(**options)
+        server = context.__enter__()
+        running.append(context)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        return Served(server)
+
+    yield start
+    for context in running:
+        context.__exit__(None, None, None)
+
+
+@pytest.fixture(params=[False, True], ids=["status", "in-stream"])
+def in_stream(request: pytest.FixtureRequest) -> bool:
+    """Where a stream is refused: by its status, or as its first event."""
+    return bool(request.param)
+
+
+@pytest.fixture
+def words() -> str:
+    return provider.WORDS
+
+
+@pytest.fixture
+def compacter() -> Compacter:
+    return Compacter()
+
+
+@pytest.fixture
+def talk() -> list[tuple[str, str]]:
+    """A conversation that is too long: a role and a text each, the user's first and last."""
+    said = [
+        (role, f"{'Question' if role == 'user' else 'Answer'} {number}: {'ships came into the harbour. ' * 8}")
+        for number in range(20)
+        for role in ("user", "assistant")
+    ]
+    return [*said, ("user", "What colour is the harbour?")]
+
+
+@pytest.fixture
+def report() -> str:
+    """A tool's result, of which four are too long."""
+    return "a ship came in, and its cargo was written down. " * 40
+
+
+@pytest.fixture
+def run_page(serve: Callable[..., Served]) -> Callable[[str], dict[str, Any]]:
+    """Run the snippets of a page of the manual; what they have defined."""
+
+    def run(name: str) -> dict[str, Any]:
+        text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+        names: dict[str, Any] = {"__name__": "__main__"}
+        for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            exec(compile(block, f"{name}.md", "exec"), names)  # noqa: S102 - the manual's own
+        return names
+
+    return run

@@ -1,0 +1,107 @@
+"""AutoGen, whose agents and teams go on when the history is too long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("autogen_agentchat")
+
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.conditions import MaxMessageTermination
+from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_core.model_context import UnboundedChatCompletionContext
+from autogen_core.models import AssistantMessage, ChatCompletionClient, UserMessage
+from autogen_ext.models.openai import OpenAIChatCompletionClient
+from pydantic import BaseModel
+
+from compacter import Compacter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def history(talk: list[tuple[str, str]]) -> list[Any]:
+    return [
+        UserMessage(content=text, source="user") if role == "user" else AssistantMessage(content=text, source="agent")
+        for role, text in talk
+    ]
+
+
+def client(compacter: Compacter) -> Any:
+    return compacter.wrap(OpenAIChatCompletionClient(model="gpt-4o", max_retries=0))
+
+
+async def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
+    served = serve()
+    assert (await client(compacter).create(history)).content == words
+    assert served.recovered()
+
+
+async def test_stream(serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool) -> None:
+    served = serve(in_stream=in_stream)
+    *chunks, result = [chunk async for chunk in client(compacter).create_stream(history)]
+    assert "".join(chunks) == result.content == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_agent_with_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, streamed: bool
+) -> None:
+    async def look_up(name: str) -> str:
+        """Look something up."""
+        return report
+
+    served = serve(tool_calls=8)
+    agent = AssistantAgent(
+        "agent", client(compacter), tools=[look_up], max_tool_iterations=9, model_client_stream=streamed
+    )
+    result = await agent.run(task="What colour is the harbour?")
+    assert result.messages[-1].content == words
+    assert served.recovered()
+
+
+async def test_agent_with_a_history(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
+    served = serve()
+    context = UnboundedChatCompletionContext(initial_messages=history[:-1])
+    agent = AssistantAgent("agent", client(compacter), model_context=context)
+    assert (await agent.run(task="What colour is the harbour?")).messages[-1].content == words
+    assert served.recovered()
+
+
+async def test_output_type(serve: Callable, compacter: Compacter, history: list[Any]) -> None:
+    class Colour(BaseModel):
+        colour: str
+
+    served = serve()
+    assert (await client(compacter).create(history, json_output=Colour)).content == '{"colour": "blue"}'
+    assert served.recovered()
+
+
+async def test_team(serve: Callable, compacter: Compacter, words: str) -> None:
+    served = serve(window=800)
+    agents = [AssistantAgent(name, client(compacter)) for name in ("one", "two")]
+    team = RoundRobinGroupChat(agents, termination_condition=MaxMessageTermination(60))
+    result = await team.run(task="What colour is the harbour? " * 20)
+    assert result.messages[-1].content == words
+    assert served.recovered()
+
+
+async def test_a_saved_client_compacts_when_it_is_loaded(serve: Callable, history: list[Any], words: str) -> None:
+    served = serve()
+    saved = client(Compacter(compact_ratio=0.5)).dump_component().model_dump_json()
+    loaded = ChatCompletionClient.load_component(__import__("json").loads(saved))
+    assert (await loaded.create(history)).content == words
+    assert served.recovered()
+
+
+async def test_a_saved_agent_compacts_when_it_is_loaded(serve: Callable, compacter: Compacter, words: str) -> None:
+    served = serve(window=600)
+    agent = AssistantAgent.load_component(AssistantAgent("agent", client(compacter)).dump_component())
+    for _ in range(20):
+        result = await agent.run(task="What colour is the harbour? " * 5)
+    assert result.messages[-1].content == words
+    assert served.recovered()

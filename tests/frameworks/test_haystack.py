@@ -1,0 +1,115 @@
+"""Haystack, whose generators, pipelines and agents go on when the history is too long."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("haystack")
+
+from haystack import Pipeline
+from haystack.components.agents import Agent
+from haystack.components.generators.chat import OpenAIChatGenerator, OpenAIResponsesChatGenerator
+from haystack.core.errors import DeserializationError
+from haystack.dataclasses import ChatMessage
+from haystack.tools import tool
+
+from compacter import Compacter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KINDS = [OpenAIChatGenerator, OpenAIResponsesChatGenerator]
+
+
+@pytest.fixture
+def history(talk: list[tuple[str, str]]) -> list[Any]:
+    return [ChatMessage.from_user(text) if role == "user" else ChatMessage.from_assistant(text) for role, text in talk]
+
+
+def generator(kind: Any, compacter: Compacter, **options: Any) -> Any:
+    return compacter.wrap(kind(model="gpt-4o", max_retries=0, **options))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any) -> None:
+    served = serve()
+    assert generator(kind, compacter).run(history)["replies"][0].text == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_async(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any) -> None:
+    served = serve()
+    assert (await generator(kind, compacter).run_async(history))["replies"][0].text == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stream(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any, in_stream: bool
+) -> None:
+    served = serve(in_stream=in_stream)
+    heard: list[str] = []
+    one = generator(kind, compacter, streaming_callback=lambda chunk: heard.append(chunk.content))
+    if in_stream and kind is OpenAIResponsesChatGenerator:  # It drops the event that says so, as the manual tells.
+        one.warm_up()
+        one.client = compacter.wrap(one.client)
+    one.run(history)
+    assert "".join(heard) == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_agent_with_tools(serve: Callable, compacter: Compacter, report: str, words: str, kind: Any) -> None:
+    @tool
+    def look_up(name: str) -> str:
+        """Look something up."""
+        return report
+
+    served = serve(tool_calls=8)
+    agent = Agent(chat_generator=generator(kind, compacter), tools=[look_up])
+    result = agent.run([ChatMessage.from_user("What colour is the harbour?")])
+    assert result["messages"][-1].text == words
+    assert served.recovered()
+
+
+def test_pipeline(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
+    served = serve()
+    pipeline = Pipeline()
+    pipeline.add_component("model", generator(OpenAIChatGenerator, compacter))
+    assert pipeline.run({"model": {"messages": history}})["model"]["replies"][0].text == words
+    assert served.recovered()
+
+
+def test_a_saved_pipeline_compacts_when_it_is_loaded(serve: Callable, history: list[Any], words: str) -> None:
+    served = serve()
+    pipeline = Pipeline()
+    pipeline.add_component("model", generator(OpenAIChatGenerator, Compacter(compact_ratio=0.5)))
+    loaded = Pipeline.loads(pipeline.dumps(), allowed_modules=["compacter.clients.haystack"])
+    assert loaded.run({"model": {"messages": history}})["model"]["replies"][0].text == words
+    assert served.recovered()
+
+
+def test_an_option_that_cannot_be_saved_is_named(serve: Callable) -> None:
+    serve()
+    with pytest.raises(TypeError, match="redact"):
+        generator(OpenAIChatGenerator, Compacter(redact=str.lower)).to_dict()
+
+
+def test_a_saved_pipeline_cannot_name_a_class_of_another_package() -> None:
+    from compacter.clients.haystack import Compacted
+
+    saved = {"generator": {"type": "subprocess.Popen", "init_parameters": {}}, "options": {}}
+    with pytest.raises(DeserializationError, match="Popen"):
+        Compacted.from_dict({"init_parameters": saved})
+
+
+@pytest.mark.parametrize("how", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable) -> None:
+    served = serve()
+    assert how(generator(OpenAIChatGenerator, compacter)).run(history)["replies"][0].text == words
+    assert served.recovered()

@@ -1,0 +1,115 @@
+"""LlamaIndex, whose LLMs, chat engines and agents go on when the history is too long."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("llama_index.core")
+
+import openai
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.llms import ChatMessage
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.llms.litellm import LiteLLM
+from llama_index.llms.openai import OpenAI, OpenAIResponses
+from llama_index.llms.openai_like import OpenAILike
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compacter import Compacter
+
+KINDS = ["chat", "fresh clients", "like", "responses", "litellm"]
+
+
+@pytest.fixture
+def history(talk: list[tuple[str, str]]) -> list[Any]:
+    return [ChatMessage(role=role, content=text) for role, text in talk]
+
+
+def llm(kind: str, url: str, compacter: Compacter | None = None) -> Any:
+    options: dict[str, Any] = {"api_base": url, "api_key": "sk-test", "max_retries": 0}
+    match kind:
+        case "fresh clients":
+            return OpenAI(model="gpt-4o", reuse_client=False, **options)
+        case "like":
+            return OpenAILike(model="local", is_chat_model=True, is_function_calling_model=True, **options)
+        case "responses" if compacter is not None:
+            # It drops the event that says "too long" inside a stream, as the manual tells: its clients do not.
+            clients = {"openai_client": openai.OpenAI(), "async_openai_client": openai.AsyncOpenAI()}
+            return OpenAIResponses(model="gpt-4o", **{name: compacter.wrap(one) for name, one in clients.items()})
+        case "responses":
+            return OpenAIResponses(model="gpt-4o", **options)
+        case "litellm":
+            return LiteLLM(model="openai/gpt-4o", **options)
+    return OpenAI(model="gpt-4o", **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str) -> None:
+    served = serve()
+    assert compacter.wrap(llm(kind, served.url)).chat(history).message.content == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_async(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str) -> None:
+    served = serve()
+    assert (await compacter.wrap(llm(kind, served.url)).achat(history)).message.content == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stream(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str, in_stream: bool
+) -> None:
+    served = serve(in_stream=in_stream)
+    chunks = list(compacter.wrap(llm(kind, served.url, compacter if in_stream else None)).stream_chat(history))
+    assert "".join(chunk.delta or "" for chunk in chunks) == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_async_stream(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str, in_stream: bool
+) -> None:
+    served = serve(in_stream=in_stream)
+    wrapped = compacter.wrap(llm(kind, served.url, compacter if in_stream else None))
+    chunks = [chunk async for chunk in await wrapped.astream_chat(history)]
+    assert "".join(chunk.delta or "" for chunk in chunks) == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_agent_with_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, kind: str, streaming: bool
+) -> None:
+    def look_up(name: str) -> str:
+        """Look something up."""
+        return report
+
+    served = serve(tool_calls=8)
+    agent = FunctionAgent(llm=compacter.wrap(llm(kind, served.url)), tools=[look_up], streaming=streaming)
+    assert str(await agent.run("What colour is the harbour?")) == words
+    assert served.recovered()
+
+
+def test_chat_engine(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
+    served = serve()
+    memory = ChatMemoryBuffer.from_defaults(chat_history=history[:-1], token_limit=1_000_000, tokenizer_fn=str.split)
+    engine = SimpleChatEngine(compacter.wrap(llm("chat", served.url)), memory, prefix_messages=[])
+    assert str(engine.chat("What colour is the harbour?")) == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301
+def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable) -> None:
+    served = serve()
+    assert how(compacter.wrap(llm("chat", served.url))).chat(history).message.content == words
+    assert served.recovered()

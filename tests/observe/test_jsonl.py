@@ -1,0 +1,146 @@
+"""Events as lines of JSON: what a line holds, how files rotate, and several writers at once."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import Compacter
+from compacter.errors import ConfigurationError
+from compacter.events import CompactionEvent, CompactionSkipped
+from compacter.observe import JsonLines
+from compacter.testing import ScriptedModel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TALK = [{"role": "user", "content": f"Harbour {n} takes ships of {n} metres."} for n in range(60)]
+SKIPPED = CompactionSkipped(trigger="threshold", reason="cool_down", conversation="c" * 16)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def write_many(path: Path, name: str) -> None:
+    sink = JsonLines(path, max_bytes=4_000, backups=1_000)
+    for number in range(100):
+        sink(SKIPPED.model_copy(update={"conversation": name, "attempt": number}))
+
+
+class TestALine:
+    def test_names_the_event_and_the_time_and_has_its_fields(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl"
+        compacter = Compacter(summarizer="extractive", on_event=JsonLines(path))
+
+        compacter.wrap(ScriptedModel(window=300).completion)("gpt-4o", TALK)
+
+        started, compacted = lines(path)
+        assert (started["event"], compacted["event"]) == ("CompactionStarted", "CompactionEvent")
+        assert 1_700_000_000 < started["time"] <= compacted["time"]
+        assert compacted["messages_before"] == 60
+        assert compacted["model"] == "gpt-4o"
+
+    def test_holds_no_text_of_a_message_unless_asked(self, tmp_path: Path) -> None:
+        quiet, full = tmp_path / "quiet.jsonl", tmp_path / "full.jsonl"
+        compacter = Compacter(summarizer="extractive", on_event=[JsonLines(quiet), JsonLines(full, texts=True)])
+
+        compacter.compact(TALK)
+
+        assert "metres" not in quiet.read_text()
+        assert "metres" in lines(full)[-1]["summary"] + lines(full)[-1]["ledger"]
+
+    def test_is_the_event_again_when_it_is_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl"
+        event = Compacter(summarizer="extractive").compact(TALK).event
+        assert event is not None
+
+        JsonLines(path, texts=True)(event)
+
+        fields = {key: value for key, value in lines(path)[0].items() if key not in {"event", "time"}}
+        assert CompactionEvent.model_validate(fields) == event.model_copy(update={"discarded": ()})
+
+    def test_is_one_line_whatever_the_text_is(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl"
+        event = Compacter().compact(TALK, summary="One.\nTwo.\r\u2028Three. \ud83d").event
+        assert event is not None
+        JsonLines(path, texts=True)(event)
+        assert len(path.read_bytes().splitlines()) == 1
+        assert lines(path)[0]["summary"].startswith("One.\nTwo.")
+
+
+class TestFiles:
+    def test_a_full_file_is_renamed_and_the_oldest_one_goes(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl"
+        sink = JsonLines(path, max_bytes=200, backups=2)
+
+        for number in range(10):
+            sink(SKIPPED.model_copy(update={"attempt": number}))
+
+        names = sorted(file.name for file in tmp_path.iterdir() if not file.name.endswith(".lock"))
+        assert names == ["events.jsonl", "events.jsonl.1", "events.jsonl.2"]
+        kept = [line["attempt"] for name in reversed(names) for line in lines(tmp_path / name)]
+        assert kept == list(range(10))[-len(kept) :]
+        assert all(file.stat().st_size <= 200 for file in tmp_path.iterdir())
+
+    def test_without_backups_it_begins_anew(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl"
+        sink = JsonLines(path, max_bytes=1, backups=0)
+        for number in range(3):
+            sink(SKIPPED.model_copy(update={"attempt": number}))
+        assert [line["attempt"] for line in lines(path)] == [2]
+
+    def test_only_its_owner_can_read_it(self, tmp_path: Path) -> None:
+        JsonLines(tmp_path / "events.jsonl")(SKIPPED)
+        assert (tmp_path / "events.jsonl").stat().st_mode & 0o077 == 0
+
+    def test_threads_lose_no_line(self, tmp_path: Path) -> None:
+        sink = JsonLines(tmp_path / "events.jsonl")
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda n: sink(SKIPPED.model_copy(update={"attempt": n})), range(200)))
+        assert sorted(line["attempt"] for line in lines(tmp_path / "events.jsonl")) == list(range(200))
+
+    def test_processes_that_rotate_the_same_file_lose_no_line(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl"
+        context = multiprocessing.get_context("fork")
+        writers = [context.Process(target=write_many, args=(path, f"writer {n}")) for n in range(4)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join(60)
+
+        files = [file for file in tmp_path.iterdir() if not file.name.endswith(".lock")]
+        found = sorted((line["conversation"], line["attempt"]) for file in files for line in lines(file))
+        assert len(files) > 5
+        assert found == sorted((f"writer {n}", number) for n in range(4) for number in range(100))
+
+    def test_it_can_be_pickled(self, tmp_path: Path) -> None:
+        sink = pickle.loads(pickle.dumps(JsonLines(tmp_path / "events.jsonl", backups=7)))  # noqa: S301 - its own
+        sink(SKIPPED)
+        assert sink.backups == 7
+        assert len(lines(tmp_path / "events.jsonl")) == 1
+
+    @pytest.mark.parametrize("options", [{"max_bytes": 0}, {"max_bytes": True}, {"backups": -1}])
+    def test_unusable_arguments_are_named(self, tmp_path: Path, options: dict[str, Any]) -> None:
+        with pytest.raises(ConfigurationError, match=next(iter(options))):
+            JsonLines(tmp_path / "events.jsonl", **options)
+
+    def test_a_file_that_cannot_be_written_is_named_at_once(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="missing"):
+            JsonLines(tmp_path / "missing" / "events.jsonl")
+
+    def test_a_disk_that_fails_breaks_no_call(self, tmp_path: Path) -> None:
+        folder = tmp_path / "gone"
+        folder.mkdir()
+        sink = JsonLines(folder / "events.jsonl")
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+        model = ScriptedModel(window=300)
+        reply = Compacter(summarizer="extractive", on_event=sink).wrap(model.completion)("m", TALK)
+        assert reply["choices"]

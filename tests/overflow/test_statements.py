@@ -1,0 +1,119 @@
+"""What a message states beside the phrase that gives it away: statuses, advice, other numbers, lists of reasons."""
+
+from __future__ import annotations
+
+import pytest
+
+from compacter.overflow import detect_text, detect_token_limit, explain
+
+CLEAR = "The prompt exceeds the context window"
+LIKELY = "The prompt is too long"
+
+
+class Carrier(Exception):
+    """An error with a cause that carries another exception as well."""
+
+    def __init__(self, cause: Exception, carried: Exception) -> None:
+        super().__init__("no reply")
+        self.__cause__ = cause
+        self.original_exception = carried
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 502, 503, 504, 529])
+class TestABusyServer:
+    def test_is_believed_unless_both_numbers_are_stated(self, status: int) -> None:
+        assert explain(f"{CLEAR} of 8192 tokens.", status=status).kind == "other error"
+
+    def test_may_pass_a_token_limit_on(self, status: int) -> None:
+        found = detect_text("The prompt is too long: 9000 tokens > 8192 maximum", status=status)
+
+        assert found is not None
+        assert (found.limit, found.requested) == (8192, 9000)
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 407])
+def test_a_status_of_another_kind_decides_whatever_the_text_says(status: int) -> None:
+    assert explain(f"{CLEAR}: 9000 tokens of at most 8192 tokens.", status=status).kind == "other error"
+
+
+@pytest.mark.parametrize("status", [200, 400, 406, 410, 413, 422, 428, 430, 500, 501, 505, 528, 530])
+def test_any_other_status_leaves_it_to_the_text(status: int) -> None:
+    assert explain(f"{CLEAR}.", status=status).kind == "token limit"
+
+
+def test_advice_about_the_output_does_not_hide_what_was_said_of_the_prompt() -> None:
+    assert explain(f"{LIKELY}. The max_tokens limit is 4096.").kind == "token limit"
+
+
+def test_the_first_piece_of_advice_is_the_statement() -> None:
+    assert explain("Please shorten the prompt. Then, please reduce the messages.").statement == (
+        "please shorten the prompt."
+    )
+
+
+def test_the_numbers_beside_the_first_piece_of_advice_come_first() -> None:
+    found = detect_text(
+        "The limit is 8192. Please shorten the prompt. We mean it. Really. Do it. Please reduce the messages. "
+        "The limit is 4096."
+    )
+
+    assert found is not None
+    assert found.limit == 8192
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("The messages and the completion tokens exceed 8192 tokens.", "input_plus_output"),
+        ("The messages exceed 8192 tokens.", "input"),
+        ("The prompt is too long. Reduce the messages or the completion tokens.", "input"),
+        (
+            "The prompt is too long. The context window holds the messages and the completion tokens.",
+            "input_plus_output",
+        ),
+    ],
+)
+def test_whether_the_room_for_the_answer_is_counted_in(text: str, kind: str) -> None:
+    found = detect_text(text)
+
+    assert found is not None
+    assert found.kind == kind
+
+
+def test_two_bare_numbers_in_brackets_are_sizes_even_where_one_looks_like_a_status() -> None:
+    found = detect_text("The context window is exceeded (256 and 512).")
+
+    assert found is not None
+    assert (found.limit, found.requested) == (256, 512)
+
+
+@pytest.mark.parametrize("term", ["3.5", "12:30"])
+def test_a_sum_with_a_term_that_is_no_count_leaves_the_other_numbers_readable(term: str) -> None:
+    found = detect_text(f"{CLEAR}: 9000 tokens + {term} > 8192.")
+
+    assert found is not None
+    assert found.limit == 8192
+
+
+def test_the_names_of_a_sum_are_the_nearest_ones_before_it() -> None:
+    aside = "The caller left max_tokens at its default, and the reader of this long message may wonder what that is. "
+    found = detect_text(f"{aside * 2}The prompt and the completion exceed the context window: 7000 + 2000 > 8192.")
+
+    assert found is not None
+    assert (found.input_tokens, found.output_tokens) == (7000, 2000)
+
+
+def test_a_reason_that_says_nothing_does_not_hide_the_next_one() -> None:
+    error = Carrier(KeyError("choices"), RuntimeError("prompt is too long: 9000 tokens > 8192 maximum"))
+
+    found = detect_token_limit(error)
+
+    assert found is not None
+    assert (found.limit, found.requested) == (8192, 9000)
+
+
+def test_the_first_reason_that_says_something_decides() -> None:
+    refused = RuntimeError("prompt is too long: 9000 tokens > 8192 maximum")
+    error = Carrier(RuntimeError("Rate limit exceeded"), refused)
+
+    assert detect_token_limit(error) is None

@@ -1,0 +1,146 @@
+"""The page in a real browser: both themes, a phone and a desk, accessible, quick, and usable on paper."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from compacter.report import page, read_lines, stories
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+    from tests.report.conftest import Lines
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine; on Debian: apt-get install chromium"),
+    pytest.mark.xdist_group("browser"),
+]
+
+PHONE, DESK = (390, 844), (1280, 900)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with playwright.sync_playwright() as started:
+        # As root in a container the sandbox of Chromium does not start; the page is our own.
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        yield found
+        found.close()
+
+
+def opened(
+    browser: Browser,
+    path: Path,
+    size: tuple[int, int] = DESK,
+    theme: Literal["light", "dark"] = "light",
+    **options: Any,
+) -> Page:
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=theme, **options)
+    shown = context.new_page()
+    shown.set_default_timeout(60_000)
+    shown.goto(path.as_uri())
+    return shown
+
+
+@pytest.fixture
+def report(tmp_path: Path, lines: Lines) -> Path:
+    path = tmp_path / "report.html"
+    path.write_text(page(stories(read_lines(lines())[0])), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_axe_finds_no_violation(
+    browser: Browser, report: Path, size: tuple[int, int], theme: Literal["light", "dark"]
+) -> None:
+    shown = opened(browser, report, size, theme, bypass_csp=True)  # The page's own policy keeps axe out as well.
+    shown.locator("details.text summary").first.click()
+    found = axe.Axe().run(shown)
+    assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.parametrize("size", [(320, 600), PHONE, DESK], ids=["narrow", "phone", "desk"])
+def test_the_page_never_scrolls_sideways(browser: Browser, report: Path, size: tuple[int, int]) -> None:
+    shown = opened(browser, report, size)
+    assert shown.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+def test_nothing_is_fetched_and_nothing_is_complained_of(browser: Browser, report: Path) -> None:
+    context = browser.new_context()
+    shown = context.new_page()
+    asked: list[str] = []
+    said: list[str] = []
+    shown.on("request", lambda request: asked.append(request.url))
+    shown.on("console", lambda message: said.append(message.text))
+    shown.on("pageerror", lambda error: said.append(str(error)))
+    shown.goto(report.as_uri())
+    assert asked == [report.as_uri()]
+    assert said == []
+
+
+def test_a_click_on_a_column_sorts_and_another_one_turns_it_round(browser: Browser, report: Path) -> None:
+    shown = opened(browser, report)
+    first = shown.locator("table.sortable tbody tr th").first
+    head = shown.locator("table.sortable thead th", has_text="Failures")
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert first.inner_text() == "000000000000"
+    head.locator("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert shown.locator("table.sortable tbody tr").first.locator("td").nth(7).inner_text() == "2"
+
+
+def test_a_link_opens_its_conversation(browser: Browser, tmp_path: Path, lines: Lines) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page(stories(read_lines(lines(conversations=5))[0])), encoding="utf-8")
+    shown = opened(browser, path)
+    assert shown.locator("details.story[open]").count() == 0
+    shown.locator('a[href="#c4"]').click()
+    shown.locator("#c4[open]").wait_for()
+    assert shown.locator("#c4 svg").first.is_visible()
+
+
+def test_paper_shows_every_conversation(browser: Browser, tmp_path: Path, lines: Lines) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page(stories(read_lines(lines(conversations=5))[0])), encoding="utf-8")
+    shown = opened(browser, path)
+    shown.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert shown.locator("details.story[open]").count() == 5
+    shown.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert shown.locator("details.story[open]").count() == 0
+    assert shown.pdf(prefer_css_page_size=True).startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("conversations", [1, 500])
+def test_ten_thousand_events_open_in_two_seconds(
+    browser: Browser, tmp_path: Path, lines: Lines, conversations: int
+) -> None:
+    many = lines(conversations=conversations, folds=-(-10_000 * 3 // 7 // conversations))
+    records, _ = read_lines(many)
+    assert len(records) >= 10_000
+    path = tmp_path / "report.html"
+    path.write_text(page(stories(records)), encoding="utf-8")
+
+    def seconds() -> float:
+        begin = time.perf_counter()
+        shown = opened(browser, path)
+        shown.wait_for_load_state("load")
+        shown.evaluate("document.body.getBoundingClientRect().height")
+        took = time.perf_counter() - begin
+        shown.context.close()
+        return took
+
+    # The best of a few: a busy machine says nothing about the page.
+    assert min(seconds() for _ in range(4)) < 2

@@ -1,0 +1,124 @@
+"""Lines become events, and events figures."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compacter import CompactionEvent, models
+from compacter.events import (
+    CompactionFailed,
+    CompactionReused,
+    CompactionSkipped,
+    CompactionStarted,
+    Event,
+    MaxTokensAdjusted,
+    PassagesRecalled,
+    RetriesExhausted,
+    SilentTruncation,
+)
+from compacter.report import read_lines, stories
+from compacter.report.figures import Prices
+
+if TYPE_CHECKING:
+    from tests.report.conftest import Lines
+
+FOLD = CompactionEvent(
+    original_data_size=40_000,
+    compacted_data_size=10_000,
+    trigger="manual",
+    strategy="summarize",
+    ratio=0.7,
+    messages_before=9,
+    messages_after=3,
+    original_tokens=10_000,
+    compacted_tokens=2_500,
+    input_tokens=1_000,
+    output_tokens=100,
+    summary="s" * 2_000,
+)
+ALL: tuple[Event, ...] = (
+    FOLD,
+    CompactionStarted(trigger="manual", original_data_size=9, head_size=3),
+    CompactionFailed(trigger="manual", reason="no answer"),
+    CompactionSkipped(trigger="manual", reason="vetoed"),
+    CompactionReused(messages_before=9, messages_after=3),
+    PassagesRecalled(passages=1, characters=2, tokens=3),
+    MaxTokensAdjusted(before=2, after=1),
+    SilentTruncation(expected_tokens=2, prompt_tokens=1),
+    RetriesExhausted(rounds=3, reason="no progress"),
+)
+
+
+@pytest.mark.parametrize("event", ALL, ids=lambda event: type(event).__name__)
+def test_a_line_by_hand_is_known_by_its_fields(event: Event) -> None:
+    (record,), strange = read_lines([event.model_dump_json()])
+    assert (record.kind, record.time, strange) == (type(event).__name__, None, 0)
+
+
+def test_a_line_of_the_sink_tells_its_type_and_time() -> None:
+    (record,), _ = read_lines([json.dumps({"event": "SomethingNew", "time": 12.5, "conversation": "k"})])
+    assert (record.kind, record.time, record.text("conversation")) == ("SomethingNew", 12.5, "k")
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", "3", '{"x": 1}', "[" * 100_000, '{"event": 7}'])
+def test_a_line_that_is_no_event_is_counted_and_left_out(line: str) -> None:
+    found, strange = read_lines([line, "", FOLD.model_dump_json()])
+    assert (len(found), strange) == (1, 1)
+
+
+@pytest.mark.parametrize("value", [None, "x", True, [], 1e400, float("nan")])
+def test_a_field_that_is_no_number_counts_as_nothing(value: object) -> None:
+    (record,), _ = read_lines([json.dumps({"event": "CompactionEvent", "limit": value, "compacted_tokens": value})])
+    assert (record.count("limit"), record.known("compacted_tokens")) == (0, None)
+    assert stories([record])[0].folds[0].after == 0
+
+
+def test_conversations_are_kept_apart_and_in_order(lines: Lines) -> None:
+    found = stories(read_lines(lines(conversations=3, folds=4))[0])
+    assert [story.key[-1] for story in found] == ["0", "1", "2"]
+    assert [len(story.folds) for story in found] == [4, 4, 4]
+    assert [story.failures for story in found] == [2, 1, 1]
+    assert found[0].largest == 8_400
+
+
+def test_what_was_kept_folded_and_quoted(lines: Lines) -> None:
+    fold = stories(read_lines(lines(1, 1))[0])[0].folds[0]
+    assert (fold.before, fold.after, fold.quoted) == (8_050, 3_250, 225)
+    assert fold.kept + fold.summary == fold.after
+    assert 0 < fold.summary < 100
+    assert fold.saved == 8_050 - 3_250
+
+
+def test_the_window_is_the_providers_where_it_stated_one(lines: Lines) -> None:
+    stated = stories(read_lines(lines(1, 1))[0])[0]
+    looked_up = stories(read_lines([FOLD.model_copy(update={"model": "gpt-4o"}).model_dump_json()])[0])[0]
+    assert (stated.window, stated.window_stated) == (8_000, True)
+    assert (looked_up.window, looked_up.window_stated) == (models.window("gpt-4o"), False)
+
+
+def test_a_fold_has_paid_when_what_each_call_saves_is_what_it_cost() -> None:
+    records, _ = read_lines([FOLD.model_dump_json()])
+
+    def price(_: str | None) -> Prices:
+        return Prices(read=10.0, cached=1.0, written=40.0, in_usd=True)
+
+    (fold,) = stories(records, price=price)[0].folds
+    spent = 1_000 * 10 + 100 * 40 + 2_500 * (10 - 1)
+    assert fold.cost == 1_000 * 10 + 100 * 40
+    assert fold.saves == 7_500
+    assert fold.pays_after == -(-spent // 7_500)
+
+
+def test_without_a_price_the_cost_is_not_known_and_the_usual_shares_count() -> None:
+    (fold,) = stories(read_lines([FOLD.model_dump_json()])[0])[0].folds
+    assert (fold.cost, fold.saves) == (None, None)
+    assert fold.pays_after == 5  # (1000 + 100 * 5 + 2500 * 0.9) / (7500 * 0.1), rounded up
+
+
+def test_a_fold_that_saves_nothing_never_pays() -> None:
+    same = FOLD.model_copy(update={"compacted_tokens": 10_000})
+    (fold,) = stories(read_lines([same.model_dump_json()])[0])[0].folds
+    assert (fold.pays_after, fold.saved) == (None, 0)

@@ -1,0 +1,117 @@
+"""The page: what it says, what it never says, and that it needs nothing besides itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compacter.report import page, read_lines, stories
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.report.conftest import Lines
+
+
+def made(lines: Sequence[str], *, with_text: bool = True) -> str:
+    records, strange = read_lines(lines)
+    return page(stories(records), with_text=with_text, unread=strange)
+
+
+class Tags(HTMLParser):
+    """Which elements are open, and that each is closed in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_html_is_well_formed_and_its_ids_are_its_own(lines: Lines) -> None:
+    tags = Tags()
+    tags.feed(made(lines()))
+    assert tags.open == []
+    assert len(tags.ids) == len(set(tags.ids))
+
+
+def test_it_asks_for_nothing_from_elsewhere(lines: Lines) -> None:
+    text = made(lines())
+    assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?!#)[^"'\s)>]+""", text) == []
+    assert "http:" not in text
+    assert "https:" not in text
+    assert "default-src 'none'" in text
+
+
+def test_the_summary_is_there_unless_it_is_left_out(lines: Lines) -> None:
+    assert "register of lighthouses" in made(lines())
+    without = made(lines(), with_text=False)
+    assert "register of lighthouses" not in without
+    assert "Answer in French" not in without
+    assert "summarize" in without
+
+
+def test_what_went_otherwise_is_told_with_its_reason(lines: Lines) -> None:
+    text = made(lines())
+    for words in ("no answer (OSError)", "cool down", "from 4,000 to 1,200 tokens", "no progress", "8,000 read"):
+        assert words in text
+
+
+def test_text_from_events_is_never_markup() -> None:
+    hostile = "</pre></title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
+    event = {
+        "event": "CompactionEvent",
+        **dict.fromkeys(("model", "conversation", "summary", "ledger", "strategy", "trigger"), hostile),
+        "compacted_data_size": 10,
+        "original_tokens": 100,
+        "compacted_tokens": 10,
+    }
+    failed = {"event": "CompactionFailed", "conversation": hostile, "reason": hostile, "error": hostile}
+    text = made([json.dumps(event), json.dumps(failed)])
+    assert text.count("<script") == 1
+    assert text.count("<style") == 1
+    assert "<img" not in text
+    tags = Tags()
+    tags.feed(text)
+    assert tags.open == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "CompactionEvent"},
+        {"event": "CompactionEvent", "original_tokens": 1, "compacted_tokens": -5, "limit": 3},
+        {"event": "CompactionEvent", "original_tokens": 5, "compacted_tokens": 900_000, "summary": "x" * 99},
+        {"event": "CompactionEvent", "original_tokens": 10**14, "limit": 10**14, "time": 1e14},
+        {"event": "SomethingNew", "time": -1e14},
+        {"event": "CompactionFailed"},
+    ],
+)
+def test_odd_numbers_make_a_page_all_the_same(event: dict[str, object]) -> None:
+    text = made([json.dumps(event)])
+    assert "nan" not in re.sub(r"<style.*?</style>|<script.*?</script>", "", text, flags=re.DOTALL).lower()
+    assert "</html>" in text
+
+
+def test_the_same_events_make_the_same_page(lines: Lines) -> None:
+    assert made(lines()) == made(lines())
+
+
+def test_one_conversation_needs_no_table_of_conversations(lines: Lines) -> None:
+    assert "<h2>Conversations</h2>" not in made(lines(1))
+    assert "<h2>Conversations</h2>" in made(lines(2))
+
+
+def test_lines_that_could_not_be_read_are_told(lines: Lines) -> None:
+    assert "1 lines could not be read" in made([*lines(), "{broken"])

@@ -1,0 +1,134 @@
+"""A pass-through on a free port for each test that asks for one, and upstreams that it leads to."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import socket
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra serve is not installed")
+
+from compacter.serve.board import Board
+from compacter.serve.command import server
+from compacter.serve.gateway import create_app
+
+HERE = Path(__file__).parent
+
+if TYPE_CHECKING:
+    from tests.clients import loopback
+    from tests.serve import scripted
+else:
+
+    def _by_path(name: str, file: Path) -> Any:
+        # Test folders are no packages.
+        spec = importlib.util.spec_from_file_location(name, file)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    loopback = _by_path("serve_loopback", HERE.parent / "clients" / "loopback.py")
+    scripted = _by_path("serve_scripted", HERE / "scripted.py")
+
+
+class Serving:
+    """A pass-through that runs in this process."""
+
+    def __init__(self, url: str, board: Board, lines: list[str]) -> None:
+        self.url = url
+        self.port = int(url.rpartition(":")[2])
+        self.board = board
+        self.lines = lines
+
+    def send(self, head: str, body: bytes = b"") -> socket.socket:
+        """A connection over which these bytes were sent; ``HOST`` stands for the header that is right."""
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        head = head.replace("\nHOST\n", f"\nHost: 127.0.0.1:{self.port}\n").replace("\n", "\r\n")
+        connection.sendall(head.encode() + body)
+        return connection
+
+    def ask(self, head: str, body: bytes = b"") -> bytes:
+        """All that comes back over a connection of its own."""
+        with self.send(head, body) as connection, connection.makefile("rb") as read:
+            return read.read()
+
+
+@contextlib.contextmanager
+def running(upstream: object, **options: Any) -> Generator[Serving]:
+    """A pass-through to the upstream, while the context lasts."""
+    lines: list[str] = []
+    board = Board(say=lines.append)
+    running = server(create_app(upstream, board=board, **options))  # type: ignore[arg-type]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=running.run, args=([listener],), daemon=True)
+        thread.start()
+        try:
+            yield Serving(f"http://127.0.0.1:{listener.getsockname()[1]}", board, lines)
+        finally:
+            running.should_exit = True
+            thread.join(30)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Serving]]:
+    """Starts pass-throughs that end with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda upstream, **options: stack.enter_context(running(upstream, **options))
+
+
+@pytest.fixture
+def upstream() -> Iterator[Callable[..., Any]]:
+    """Starts scripted upstreams that end with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda answer: stack.enter_context(scripted.scripted(answer))
+
+
+@pytest.fixture
+def wire() -> Any:
+    """How the bytes of an answer are written."""
+    return scripted
+
+
+@pytest.fixture
+def openai_server() -> Iterator[loopback.Provider]:
+    with loopback.serving(loopback.openai) as server:
+        yield server
+
+
+@pytest.fixture
+def anthropic_server() -> Iterator[loopback.Provider]:
+    with loopback.serving(loopback.anthropic) as server:
+        yield server
+
+
+@pytest.fixture(params=["status", "event"])
+def refusing(request: pytest.FixtureRequest) -> str:
+    """Where a stream is refused: by HTTP status, or inside HTTP 200."""
+    return str(request.param)
+
+
+@pytest.fixture
+def words() -> str:
+    """What the providers answer."""
+    return loopback.WORDS
+
+
+@pytest.fixture
+def talk() -> Callable[..., list[dict[str, Any]]]:
+    """A conversation of so many turns, and a question; twenty are too long for the providers."""
+
+    def make(turns: int = 20, about: str = "piers") -> list[dict[str, Any]]:
+        history = []
+        for number in range(turns):
+            history.append({"role": "user", "content": f"What is known of {about}, part {number}? " * 8})
+            history.append({"role": "assistant", "content": f"Part {number} of {about} was built of oak. " * 8})
+        return [*history, {"role": "user", "content": f"Which part of {about} came first?"}]
+
+    return make

@@ -1,0 +1,135 @@
+"""The command line, and what outlives the server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from compacter import SQLiteMemory
+from compacter.errors import ConfigurationError
+from compacter.memory import RedisMemory
+from compacter.serve import main, run
+from compacter.serve.command import USAGE, open_memory
+
+Talk = Callable[..., Any]
+UPSTREAM = "http://127.0.0.1:9/v1"
+
+
+@contextlib.contextmanager
+def program(root: Path, *arguments: str) -> Generator[tuple[str, subprocess.Popen[str]]]:
+    """The server as a program: its URL, and the process."""
+    environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
+    command = [sys.executable, "-m", "compacter.serve", "--port", "0", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stderr is not None
+            found = re.search(r"(http://\S+?)/ -> ", process.stderr.readline())
+            assert found is not None
+            process.stderr.readline()
+            yield found[1], process
+        finally:
+            process.kill()
+
+
+def ask(url: str, history: Any) -> None:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=9) as client:
+        client.chat.completions.create(model="m", messages=history)
+
+
+def test_a_server_that_was_killed_goes_on_with_its_summaries(
+    root: Path, openai_server: Any, talk: Talk, tmp_path: Path
+) -> None:
+    arguments = ("--upstream", f"{openai_server.url}/v1", "--memory", f"sqlite:{tmp_path / 'memory.db'}")
+    with program(root, *arguments) as (url, process):
+        ask(url, talk())
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+    before = len(openai_server.bodies)
+    with program(root, *arguments) as (url, process):
+        ask(url, talk())
+        process.terminate()
+        assert process.wait(30) in (0, -signal.SIGTERM)
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert len(openai_server.bodies) == before + 1
+
+
+def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk: Talk) -> None:
+    arguments = (f"--upstream=one={openai_server.url}/v1", "--summarizer", "extractive", "--ratio=0.9", "--dry-run")
+    environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
+    command = [sys.executable, "-m", "compacter.serve", "--port=0", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r"(http://\S+) -> .* \(dry run\)", line)
+        assert found is not None
+        with pytest.raises(openai.BadRequestError):
+            ask(found[1], talk())
+        assert "counts at" in process.stderr.readline()
+        assert "would fold" in process.stderr.readline()
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([], "--upstream"),
+        (["--upstream", "nowhere"], "upstream"),
+        (["--upstream", UPSTREAM, "--port", "many"], "--port"),
+        (["--upstream", UPSTREAM, "--port", "70000"], "port"),
+        (["--upstream", UPSTREAM, "--ratio", "2"], "compact_ratio"),
+        (["--upstream", UPSTREAM, "--ratio", "x"], "--ratio"),
+        (["--upstream", UPSTREAM, "--memory", "postgres://x"], "memory"),
+        (["--upstream", UPSTREAM, "--memory", "sqlite:/no/such/folder/x.db"], "/no/such/folder/x.db"),
+        (["--upstream", UPSTREAM, "--summarizer", " "], "summarizer"),
+        (["--upstream", UPSTREAM, "--host", "no such host"], "--host"),
+        (["--upstream", UPSTREAM, "--colour"], "colour"),
+        (["--upstream", UPSTREAM, "--upstream", UPSTREAM], "name"),
+        (["--upstream", UPSTREAM, "please"], "please"),
+        (["--upstream"], "upstream"),
+    ],
+)
+def test_a_mistake_is_told_by_name(arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert named in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_is_given(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([flag]) == 0
+    assert capsys.readouterr().out == USAGE
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigurationError, match="--port"):
+        run(upstream=UPSTREAM, port=taken.getsockname()[1])
+
+
+def test_memories_are_named_by_their_place(tmp_path: Path) -> None:
+    assert isinstance(open_memory(f"sqlite:{tmp_path / 'm.db'}"), SQLiteMemory)
+    assert isinstance(open_memory("redis://127.0.0.1:1/0"), RedisMemory)
+    own = SQLiteMemory(":memory:")
+    assert open_memory(own) is own
+
+
+def test_without_the_extra_the_remedy_is_told(root: Path) -> None:
+    program = (
+        "import sys; sys.modules['uvicorn'] = None\n"
+        "import compacter.serve\n"
+        "try: compacter.serve.main\n"
+        "except ImportError as error: print(error)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
+    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert 'pip install "llm-compacter[serve]"' in told.stdout

@@ -1,0 +1,138 @@
+"""Requests go to the upstreams that were named, whatever they say of themselves."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compacter.errors import ConfigurationError
+from compacter.serve.upstream import Upstream, climbs, is_loopback, parse_upstreams
+
+Serve = Callable[..., Any]
+
+
+def code(got: bytes) -> str:
+    found: str = json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["GET http://169.254.169.254/latest", "GET https://example.com/", "CONNECT example.com:443", "OPTIONS *",
+     "GET file:///etc/passwd"],
+)  # fmt: skip
+def test_a_request_for_another_server_is_refused(serve: Serve, upstream: Any, wire: Any, line: str) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    got = serve(server.url).ask(f"{line} HTTP/1.1\nHOST\nConnection: close\n\n")
+    assert got.startswith(b"HTTP/1.1 400 ")
+    assert code(got) == "not_a_proxy"
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "169.254.169.254", "localhost.example.com", "127.0.0.1.nip.io", "", "[::"]
+)
+def test_a_host_that_is_not_this_machine_is_refused(serve: Serve, upstream: Any, wire: Any, host: str) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    for path in ("/v1/models", "/compacter", "/healthz"):
+        got = serve(server.url).ask(f"GET {path} HTTP/1.1\nHost: {host}\nConnection: close\n\n")
+        assert code(got) == "not_a_proxy"
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:8484", "[::1]:8484", "[::1]"])
+def test_a_host_that_is_this_machine_will_do(serve: Serve, upstream: Any, wire: Any, host: str) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    got = serve(server.url).ask(f"GET /v1/models HTTP/1.1\nHost: {host}\nConnection: close\n\n")
+    assert got.endswith(b"{}")
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/../admin", "/v1/%2e%2e/admin", "/v1/..%2fadmin", "/v1/.%2E/", "/..", "/v1/a%5c..%5cb", "/."]
+)
+def test_a_path_that_leads_upwards_is_refused(serve: Serve, upstream: Any, wire: Any, path: str) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    got = serve(f"{server.url}/v1").ask(f"GET {path} HTTP/1.1\nHOST\nConnection: close\n\n")
+    assert code(got) == "not_a_proxy"
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("path", ["//example.com/x", "/@example.com/", "/\\example.com", "/http://example.com/"])
+def test_a_path_that_looks_like_a_host_is_a_path(serve: Serve, upstream: Any, wire: Any, path: str) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    serve(f"{server.url}/v1").ask(f"GET {path} HTTP/1.1\nHOST\nConnection: close\n\n")
+    assert [asked.header("host") for asked in server.asked] == [[server.url.removeprefix("http://")]]
+    assert server.asked[0].target.startswith("/v1/")
+
+
+def test_a_redirect_is_the_callers_to_follow(serve: Serve, upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"", "307 Elsewhere", more="Location: http://x/\r\n")))
+    body = b'{"messages": [{"role": "user", "content": "Hello"}]}'
+    serving = serve(server.url)
+    for path in ("/v1/messages", "/v1/models"):
+        got = serving.ask(f"POST {path} HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n", body)
+        assert b"location: http://x/" in got.lower()
+    assert len(server.asked) == 2
+
+
+def test_several_upstreams_are_reached_by_name_alone(serve: Serve, upstream: Any, wire: Any) -> None:
+    one = upstream(lambda asked, write: write(wire.plain(b"1")))
+    two = upstream(lambda asked, write: write(wire.plain(b"2")))
+    serving = serve([f"one={one.url}/v1", f"two={two.url}"])
+    for path, answer in (("/one/v1/models", b"1"), ("/two/v1/models", b"2"), ("/one/models", b"1")):
+        assert serving.ask(f"GET {path} HTTP/1.1\nHOST\nConnection: close\n\n").endswith(answer)
+    assert [asked.target for asked in (*one.asked, *two.asked)] == ["/v1/models", "/v1/models", "/v1/models"]
+    got = serving.ask("GET /three/v1/models HTTP/1.1\nHOST\nConnection: close\n\n")
+    assert (code(got), b"/one, /two" in got) == ("unknown_upstream", True)
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "found"),
+    [
+        ("https://api.openai.com/v1", "/v1/chat/completions", "https://api.openai.com/v1/chat/completions"),
+        ("https://api.openai.com/v1/", "/chat/completions", "https://api.openai.com/v1/chat/completions"),
+        ("https://openrouter.ai/api/v1", "/v1/models", "https://openrouter.ai/api/v1/models"),
+        ("https://openrouter.ai/api/v1", "/api/v1/models", "https://openrouter.ai/api/v1/models"),
+        ("https://api.anthropic.com", "/v1/messages", "https://api.anthropic.com/v1/messages"),
+        ("https://api.anthropic.com", "/", "https://api.anthropic.com/"),
+        ("https://h/v1", "/v1", "https://h/v1"),
+        ("https://h/v1", "/v10/x", "https://h/v1/v10/x"),
+        ("http://[::1]:9/v1", "/v1/x", "http://[::1]:9/v1/x"),
+    ],
+)
+def test_paths_are_the_upstreams(base: str, path: str, found: str) -> None:
+    upstream = Upstream.parse(base)
+    assert str(upstream.url(upstream.tail(path))) == found
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "api.openai.com/v1", "ftp://host/", "https://", "https://host:port/", "https://user:pass@host/",
+     "https://host/?key=1", "https://host/#x", 7, None, [], ["https://a", "https://b"], ["a=https://a", "A=https://b"]],
+)  # fmt: skip
+def test_an_upstream_that_is_none_is_refused_by_name(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match="upstream") as caught:
+        parse_upstreams([given] if isinstance(given, int) or given is None else given)  # type: ignore[list-item]
+    assert "pass@" not in str(caught.value)
+
+
+def test_what_looks_upwards_is_seen_and_nothing_else() -> None:
+    assert not any(map(climbs, ("/v1/a..b", "/...", "/v1/%2e%2e%2e", "/.well-known/x", "/")))
+
+
+def test_this_machine_is_known_by_its_names() -> None:
+    assert all(map(is_loopback, ("localhost", "127.9.9.9", "[::1]", "::1")))
+    assert not any(map(is_loopback, ("", "example.com", "10.0.0.1", "0.0.0.0", "::", "127.1")))  # noqa: S104
+
+
+def test_an_environments_proxy_does_not_stand_before_this_machine(
+    serve: Serve, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+        assert serve(server.url).ask("GET /v1/models HTTP/1.1\nHOST\nConnection: close\n\n").endswith(b"{}")

@@ -1,0 +1,206 @@
+"""Bytes go through as they are, as they come, and no longer than somebody reads them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Serve = Callable[..., Any]
+CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
+
+
+def post(path: str, body: bytes, more: str = "") -> tuple[str, bytes]:
+    return f"POST {path} HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n{more}\n", body
+
+
+def event(text: str) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"delta": {"content": text}}]}).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "POST"])
+def test_any_method_goes_through_with_its_path_query_and_body(
+    serve: Serve, upstream: Any, wire: Any, method: str
+) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"\0\xff", "207 Odd", "application/x-odd")))
+    body = b"" if method == "GET" else b"\0 bytes \xff"
+    target = "/v1/files/a%2Fb%20c;v=1?key=%20x&key=y&z"
+    length = f"Content-Length: {len(body)}\n" * bool(body)
+    got = serve(server.url).ask(f"{method} {target} HTTP/1.1\nHOST\n{length}Connection: close\n\n", body)
+    (asked,) = server.asked
+    assert (asked.method, asked.target, asked.body) == (method, target, body)
+    assert got.startswith(b"HTTP/1.1 207 ")
+    assert got.endswith(b"\0\xff")
+
+
+def test_headers_of_one_connection_stay_there(serve: Serve, upstream: Any, wire: Any) -> None:
+    theirs = "Keep-Alive: timeout=5\r\nX-Kept: yes\r\nX-Kept: twice\r\nSet-Cookie: a=1\r\nX-Hop: 1\r\nTrailer: t\r\n"
+    server = upstream(lambda asked, write: write(wire.plain(b"{}", more=theirs).replace(b"close", b"close, X-Hop")))
+    mine = "Connection: close, X-Mine\nX-Mine: 1\nTE: trailers\nProxy-Authorization: x\nX-Kept: no\nUser-Agent: odd\n"
+    got = serve(server.url).ask(f"GET /v1/models HTTP/1.1\nHOST\n{mine}\n").lower()
+    (asked,) = server.asked
+    assert sorted(name.lower() for name, _ in asked.headers) == ["host", "user-agent", "x-kept"]
+    assert asked.header("host") == [server.url.removeprefix("http://")]
+    assert got.count(b"x-kept:") == 2
+    assert b"set-cookie: a=1" in got
+    assert not any(name in got for name in (b"x-hop", b"keep-alive", b"trailer", b"server:", b"date:"))
+
+
+def test_a_cookie_of_one_caller_is_not_sent_for_another(serve: Serve, upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}", more="Set-Cookie: session=1; Path=/\r\n")))
+    serving = serve(server.url)
+    for _ in range(2):
+        serving.ask("GET /v1/models HTTP/1.1\nHOST\nConnection: close\n\n")
+    assert [asked.header("cookie") for asked in server.asked] == [[], []]
+
+
+def test_a_head_request_has_no_body(serve: Serve, upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"", more="X-Size: 7\r\n").replace(b"h: 0", b"h: 7")))
+    got = serve(server.url).ask("HEAD /v1/files/1 HTTP/1.1\nHOST\nConnection: close\n\n").lower()
+    assert b"content-length: 7" in got
+    assert got.endswith(b"\r\n\r\n")
+
+
+def test_an_upload_of_unknown_length_goes_through(serve: Serve, upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    body = wire.chunk(b"first ") + wire.chunk(b"second") + wire.chunk(b"")
+    serve(server.url).ask("POST /v1/files HTTP/1.1\nHOST\nTransfer-Encoding: chunked\nConnection: close\n\n", body)
+    assert server.asked[0].body == b"first second"
+
+
+def test_a_packed_answer_stays_packed(serve: Serve, upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"\x1f\x8b odd", more="Content-Encoding: br\r\n")))
+    serving = serve(server.url)
+    for path in ("/v1/models", "/v1/chat/completions"):
+        got = serving.ask(*post(path, json.dumps(CHAT).encode(), "Accept-Encoding: br\n"))
+        assert got.endswith(b"\r\n\r\n\x1f\x8b odd")
+    assert [asked.header("accept-encoding") for asked in server.asked] == [["br"], ["identity"]]
+
+
+def test_a_body_that_is_too_large_to_look_into_goes_through(
+    serve: Serve, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compacter.serve.gateway._LARGEST_BODY", 100_000)
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    body = json.dumps({**CHAT, "user": "x" * 300_000}).encode()
+    serving = serve(server.url)
+    serving.ask(*post("/v1/chat/completions", body))
+    assert server.asked[0].body == body
+    assert serving.board.passed == 1
+
+
+def test_each_piece_of_a_stream_is_passed_on_when_it_comes(serve: Serve, upstream: Any, wire: Any) -> None:
+    seen = threading.Semaphore(0)
+
+    def answer(asked: Any, write: Callable[[bytes], object]) -> None:
+        write(wire.STREAM)
+        for number in range(3):
+            write(wire.chunk(event(f"piece {number}")))
+            assert seen.acquire(timeout=30)  # Goes on when the caller has it.
+        write(wire.chunk(b""))
+
+    serving = serve(upstream(answer).url)
+    with serving.send(*post("/v1/chat/completions", json.dumps(CHAT).encode())) as connection:
+        got = b""
+        for number in range(3):
+            while f"piece {number}".encode() not in got:
+                got += connection.recv(65_536)
+            seen.release()
+        while data := connection.recv(65_536):
+            got += data
+    assert got.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/audio/speech"])
+def test_nothing_is_read_faster_than_the_caller_takes_it(serve: Serve, upstream: Any, wire: Any, path: str) -> None:
+    size, written, stuck = 1 << 20, [0], threading.Event()
+
+    def answer(asked: Any, write: Callable[[bytes], object]) -> None:
+        write(wire.STREAM + wire.chunk(event("begin")))
+        for _ in range(64):
+            write(wire.chunk(b": " + b"x" * size + b"\n\n"))
+            written[0] += 1
+        stuck.set()
+
+    serving = serve(upstream(answer).url)
+    with serving.send(*post(path, json.dumps(CHAT).encode())) as connection:
+        connection.recv(10)
+        assert not stuck.wait(1.5)  # Buffers take some megabytes; the rest waits for a reader.
+        assert written[0] < 40
+        while not stuck.is_set():
+            connection.recv(size)
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/audio/speech"])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_caller_that_goes_away_is_seen_upstream(
+    serve: Serve, upstream: Any, wire: Any, path: str, *, begun: bool
+) -> None:
+    reached = threading.Event()
+
+    def answer(asked: Any, write: Callable[[bytes], object]) -> None:
+        if begun:
+            write(wire.STREAM + wire.chunk(event("begin")))
+        reached.set()
+        server.closed.wait(30)
+
+    server = upstream(answer)
+    with serve(server.url).send(*post(path, json.dumps(CHAT).encode())) as connection:
+        assert reached.wait(30)
+        if begun:
+            assert b"begin" in connection.recv(65_536) + connection.recv(65_536)
+        connection.shutdown(socket.SHUT_RDWR)
+    assert server.closed.wait(30)
+
+
+def test_a_caller_that_goes_away_ends_the_summary(serve: Serve, upstream: Any, wire: Any) -> None:
+    reached, refusal = threading.Event(), {"error": {"code": "context_length_exceeded", "message": "too long"}}
+
+    def answer(asked: Any, write: Callable[[bytes], object]) -> None:
+        if len(server.asked) == 1:
+            write(wire.plain(json.dumps(refusal).encode(), "400 Bad Request"))
+        else:
+            server.closed.clear()
+            reached.set()
+            server.closed.wait(30)
+
+    server = upstream(answer)
+    words = [{"role": "user", "content": f"Question {number}. " * 40} for number in range(9)]
+    body = json.dumps({"model": "m", "messages": words}).encode()
+    with serve(server.url).send(*post("/v1/chat/completions", body)) as connection:
+        assert reached.wait(30)
+        connection.shutdown(socket.SHUT_RDWR)
+    assert server.closed.wait(30)
+    assert len(server.asked) == 2
+
+
+def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(serve: Serve, upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.STREAM + wire.chunk(event("begin"))))
+    serving = serve(server.url)
+    for path in ("/v1/chat/completions", "/v1/audio/speech"):
+        got = serving.ask(*post(path, json.dumps(CHAT).encode()))
+        assert b"begin" in got
+        assert not got.endswith(b"0\r\n\r\n")
+    assert serving.board.unreachable == 2
+
+
+def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    serving = serve(url)
+    for path in ("/v1/chat/completions", "/v1/models"):
+        got = serving.ask(*post(path, json.dumps(CHAT).encode()))
+        assert got.startswith(b"HTTP/1.1 502 ")
+        assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "upstream_unreachable"
+
+
+def test_an_upgrade_is_passed_on_as_a_plain_request(serve: Serve, upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}", "426 Upgrade Required")))
+    mine = f"Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: {'A' * 22}==\n"
+    with serve(server.url).send(f"GET /v1/responses HTTP/1.1\nHOST\n{mine}\n") as connection:
+        assert connection.recv(100).startswith(b"HTTP/1.1 426")
+    assert server.asked[0].header("upgrade") == []

@@ -1,0 +1,111 @@
+"""What was made for one caller is never served to another one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from compacter.memory import SQLiteMemory
+from compacter.serve.upstream import caller
+
+Serve = Callable[..., Any]
+Talk = Callable[..., Any]
+
+
+def ask(url: str, history: Any, key: str = "sk-one", **headers: str) -> None:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) as client:
+        client.chat.completions.create(model="m", messages=history, extra_headers=headers)
+
+
+@pytest.mark.parametrize(
+    "other", [{"key": "sk-two"}, {"openai-project": "p2"}, {"api-key": "k2"}, {"cookie": "session=2"}]
+)
+def test_another_caller_with_the_same_conversation_gets_its_own_summary(
+    serve: Serve, openai_server: Any, talk: Talk, tmp_path: Path, other: dict[str, Any]
+) -> None:
+    serving = serve(f"{openai_server.url}/v1", memory=SQLiteMemory(tmp_path / "memory.db"))
+    ask(serving.url, talk())
+    before = len(openai_server.bodies)
+    ask(serving.url, talk(), **other)
+    assert len(openai_server.bodies) - before == before
+    assert serving.board.numbers()["rounds"] == 2
+
+
+def test_the_same_caller_gets_the_same_summary(serve: Serve, openai_server: Any, talk: Talk) -> None:
+    serving = serve(f"{openai_server.url}/v1")
+    ask(serving.url, talk())
+    before = len(openai_server.bodies)
+    ask(serving.url, talk(), **{"x-request-id": "another"})
+    assert len(openai_server.bodies) - before == 1
+
+
+def test_anthropic_keys_are_told_apart_too(serve: Serve, anthropic_server: Any, talk: Talk) -> None:
+    serving = serve(anthropic_server.url)
+    for key in ("one", "two", "one"):
+        with anthropic.Anthropic(base_url=serving.url, api_key=key, max_retries=0) as client:
+            client.messages.create(model="m", max_tokens=100, messages=talk())
+    assert serving.board.numbers()["rounds"] == 2
+
+
+def test_other_paths_and_upstreams_do_not_share(serve: Serve, openai_server: Any, talk: Talk) -> None:
+    serving = serve([f"one={openai_server.url}/v1", f"two={openai_server.url}/deployments/two"])
+    ask(f"{serving.url}/one", talk())
+    ask(f"{serving.url}/two", talk())
+    assert serving.board.numbers()["rounds"] == 2
+
+
+def test_a_digest_of_credentials_cannot_be_shifted_from_one_header_to_the_next() -> None:
+    keys = {
+        caller([(b"authorization", b"ab"), (b"cookie", b"c")]),
+        caller([(b"authorization", b"a"), (b"cookie", b"bc")]),
+        caller([(b"authorization", b"abcookiec")]),
+        caller([]),
+    }
+    assert len(keys) == 4
+
+
+def test_no_key_and_no_text_is_told_or_kept(
+    serve: Serve, openai_server: Any, talk: Talk, tmp_path: Path,
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    caplog.set_level("DEBUG")
+    file = tmp_path / "memory.db"
+    memory = SQLiteMemory(file)
+    serving = serve(f"{openai_server.url}/v1", memory=memory, summarizer="extractive")
+    body = json.dumps({"model": "m", "messages": talk(about="sesame")}).encode()
+    head = f"Authorization: Bearer sk-open-sesame\nContent-Length: {len(body)}\nConnection: close\n"
+    assert serving.ask(f"POST /v1/chat/completions HTTP/1.1\nHOST\n{head}\n", body).startswith(b"HTTP/1.1 200 ")
+    page = serving.ask("GET /compacter HTTP/1.1\nHOST\nConnection: close\n\n")
+    page += serving.ask("GET /compacter.json HTTP/1.1\nHOST\nConnection: close\n\n")
+    out, err = capfd.readouterr()
+    told = page.decode() + "".join(serving.lines) + out + err + caplog.text
+    assert "sesame" not in told
+    memory.close()
+    assert b"sk-open" not in file.read_bytes()
+
+
+def test_a_models_name_is_text_on_the_page(serve: Serve, openai_server: Any, talk: Talk) -> None:
+    serving = serve(f"{openai_server.url}/v1")
+    with openai.OpenAI(base_url=f"{serving.url}/v1", api_key="k", max_retries=0) as client:
+        name = "<script>alert(1)</script>\x1b[2J" + "x" * 200
+        client.chat.completions.create(model=name, messages=talk())
+    page = serving.ask("GET /compacter HTTP/1.1\nHOST\nConnection: close\n\n").decode()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;[2Jxxx" in page
+    assert "<script" not in page
+    assert "x" * 60 not in page
+    assert not any("\x1b" in line for line in serving.lines)
+
+
+def test_health_and_totals_are_told(serve: Serve, openai_server: Any, talk: Talk) -> None:
+    serving = serve(f"{openai_server.url}/v1")
+    ask(serving.url, talk())
+    assert serving.ask("GET /healthz HTTP/1.1\nHOST\nConnection: close\n\n").endswith(b'{"status":"ok"}')
+    page = serving.ask("GET /compacter HTTP/1.1\nHOST\nConnection: close\n\n").decode()
+    assert "<tr><th scope=row>rounds<td>1<" in page
+    assert "folded by summarize" in page
