@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -280,7 +280,7 @@ def _timed(fleet: Fleet, worker: Proxy, what: str, summary: float) -> bool:
 
 
 @contextlib.contextmanager
-def relay(to: int, *, seconds_a_byte: float) -> Iterator[int]:
+def relay(to: int, *, seconds_a_byte: float) -> Generator[int]:
     """A port that passes on to another one and lets answers through a byte at a time."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -105,7 +105,7 @@ class _Asked:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: Provider
+    server: Provider  # pyright: ignore[reportIncompatibleVariableOverride] - http.server makes it of its own class
 
     def do_GET(self) -> None:
         """Answer with nothing."""

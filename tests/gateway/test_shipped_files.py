@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
 
 from compacter.clients.litellm_proxy.metrics import COUNTERS
 from compacter.clients.litellm_proxy.settings import Settings
 
+yaml: Any = pytest.importorskip("yaml")
 FOLDER = Path(__file__).parents[2] / "examples" / "fleet"
 
 

@@ -65,7 +65,8 @@ class CompacterPlugin(CustomLogger):
         super().__init__()
         self.settings = settings
         self.metrics = Metrics()
-        self._calls: MutableMapping[str, ProxyCall] = TTLCache(maxsize=_MOST_CALLS, ttl=_LONGEST_CALL)
+        calls: Any = TTLCache(maxsize=_MOST_CALLS, ttl=_LONGEST_CALL)
+        self._calls: MutableMapping[str, ProxyCall] = calls
         self._watched: set[int] = set()
 
     # -- before the router ---------------------------------------------------------------------------------------------
