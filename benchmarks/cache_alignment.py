@@ -47,10 +47,19 @@ class Cache:
             self.known.add(prefix)
 
 
+SUMMARY = (
+    "The user looks words up in the handbook, many at a time, and has not said what for. Every look-up so far was "
+    "answered by the tool, with a paragraph that the assistant repeated in its own words. No question came back a "
+    "second time. Most of the words are about running software: clusters, queues, caches and budgets. There were "
+    "no rules, and nothing was decided. Open is whatever the user asks next."
+)
+"""About as long as a model's, and not repeating itself, which would be refused."""
+
+
 def speak(messages: tuple[Any, ...]) -> str:
     """A summary where one is asked for, else a short answer."""
-    if "Constraints: the user" in str(messages[-1]["content"]):
-        return "The user looks words up in the handbook; every look-up so far was answered. " * 8
+    if "summary" in str(messages[-1]["content"]).lower():
+        return SUMMARY
     return "Here is what the handbook says. " * 6
 
 

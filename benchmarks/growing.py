@@ -16,7 +16,19 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 TURNS = 200
 WINDOW = 8_000
-SUMMARY = "They went through the stores of one town after the other, and wrote down what was missing. " * 12
+SUMMARY = (
+    "The user has the stores of a country checked, one town after the other, and wants to know what is missing on "
+    "each shelf and what it costs to fill it up. The assistant looks every town up with the stock tool, which "
+    "answers with twenty shelves: their number, how many pieces are missing, and a price. Shelves whose number is "
+    "a multiple of seven were full everywhere. The others lacked between one and six pieces. Prices rise from "
+    "shelf to shelf by thirteen, and by one from town to town, so that the last shelf of a late town is the "
+    "dearest. All orders were written down as they came up, and delivery was promised by Monday. Nobody has asked "
+    "for a total yet, nor was any order changed or called off afterwards. No town had to be looked up a second "
+    "time, and no call of the tool failed. Still to be done are the towns that have not been named so far; the "
+    "user names them in the order of their numbers. There were no wishes about the form of the answers beyond "
+    "keeping them short."
+)
+"""About as long as a model's, and not repeating itself, which would be refused."""
 
 Completion = Callable[..., Any]
 
@@ -94,6 +106,7 @@ def main() -> None:
     """Print the table and the JSON line."""
     rows = [
         measured("compacter", lambda call, ask: Compacter(summarizer=ask).wrap(call)),
+        measured("compacter, recall=None", lambda call, ask: Compacter(summarizer=ask, recall=None).wrap(call)),
         measured("compacter, memory=None", lambda call, ask: Compacter(summarizer=ask, memory=None).wrap(call)),
         measured("catch, summarise, retry", plain),
     ]

@@ -1,77 +1,238 @@
-"""How many small faults of the code do the tests notice? Cosmic Ray puts in a random sample of them, one at a time.
+"""How many small faults of the code do the tests notice? A random sample of Cosmic Ray's mutants, one at a time.
 
     make mutants ROOMS="overflow call" SAMPLE=100
 
-Each mutant is tried in a copy of the checkout, against the tests of its room and the promises. Prints every survivor
-with its line, then the share of the killed ones. `tests/README.md` explains those that survive on purpose.
+Cosmic Ray, in an environment of its own, makes the mutants. They are tried in the environment of the tests: each in a
+child process, which imports the changed text in place of the file and runs the tests that reach the changed statement,
+the quickest first, until one fails. The files stay as they are. Prints every survivor with its line, then the share of
+the killed ones. `tests/README.md` explains those that survive on purpose.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
+import importlib
+import importlib.machinery
+import json
+import os
 import random
-import shutil
-import sqlite3
+import re
 import subprocess
 import sys
 import tempfile
+import time
+import traceback
 from pathlib import Path
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "middleware/compacter"
 TESTS = {
     "messages": "tests/messages tests/promises",
-    "compaction": "tests/compaction tests/promises tests/test_bad_input.py tests/test_events.py tests/call",
-    "call": "tests/call tests/promises tests/test_wrapping.py tests/test_streams.py tests/test_events.py tests/clients",
+    "compaction": "tests/compaction tests/call tests/promises tests/test_bad_input.py tests/test_failing_helpers.py",
+    "call": "tests/call tests/promises tests/test_wrapping.py tests/test_streams.py tests/test_events.py"
+    " tests/test_failing_helpers.py tests/recall/test_calls.py",
     "overflow": "tests/overflow",
     "memory": "tests/memory",
     "recall": "tests/recall",
     "summary": "tests/summary",
 }
 """Tests that a room's mutants are tried against."""
-UNSEEN = ("ReplaceBinaryOperator_BitOr", "RemoveDecorator", "ReplaceUnaryOperator_Delete")
+
+UNSEEN = re.compile(r"BitOr|RemoveDecorator|UnaryOperator_Delete")
 """Operators that mostly change annotations (``int | None``) or the typing of decorators, which no test can see."""
+DECLARES = re.compile(r"\s*(?:@dataclass|(?:async )?def |\*,$)")
+"""Lines on which a mutant changes ``slots=True`` or the ``*`` of a signature: no fault of what the code does."""
+IMPORTED_ONCE = ("pytest", "hypothesis", "pydantic", "structlog", "tenacity", "openai", "anthropic", "coverage")
+PYTEST = [
+    "-q",
+    *("-p", "no:cacheprovider", "-p", "no:randomly"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # These are imported once, before the children are forked.
+    f"--rootdir={ROOT}",
+]
+SECONDS = 180
+"""A mutant that runs for longer does not end: it is noticed."""
 
-CONFIG = """\
-[cosmic-ray]
-module-path = "middleware/compacter/{room}"
-timeout = 120.0
-excluded-modules = []
-test-command = "{python} -m pytest -x -q -p no:randomly -p no:cacheprovider {tests}"
-[cosmic-ray.distributor]
-name = "local"
-"""
+
+class Mutant(NamedTuple):
+    """One small fault: its file below the package, its line, the operator that made it, and the file's whole text."""
+
+    file: str
+    row: int
+    operator: str
+    text: str
 
 
-def run(room: str, sample: int, seed: int, place: Path) -> tuple[int, int]:
-    """Try a sample of one room's mutants; how many were killed, and of how many."""
-    config, session = place / f"{room}.toml", place / f"{room}.sqlite"
-    tests = " ".join(path for path in TESTS[room].split() if (place / path).exists())
-    config.write_text(CONFIG.format(room=room, tests=tests, python=ROOT / ".venv/bin/python"))
-    tool = Path(sys.executable).parent / "cosmic-ray"
-    # The tests must pass in the copy as it is; otherwise every mutant would seem killed.
-    subprocess.run([tool, "baseline", config], cwd=place, check=True)
-    subprocess.run([tool, "init", config, session], cwd=place, check=True, stdout=subprocess.DEVNULL)
-    with sqlite3.connect(session) as store:
-        rows = store.execute("select job_id, operator_name from mutation_specs").fetchall()
-        wanted = [job for job, operator in rows if not any(name in operator for name in UNSEEN)]
-        keep = set(random.Random(seed).sample(wanted, min(sample, len(wanted))))
-        others = [(job,) for job, _ in rows if job not in keep]
-        store.executemany("delete from mutation_specs where job_id = ?", others)
-        store.executemany("delete from work_items where job_id = ?", others)
-    subprocess.run([tool, "exec", config, session], cwd=place, check=True)
-    with sqlite3.connect(session) as store:
-        results = store.execute(
-            "select s.module_path, s.start_pos_row, s.operator_name, r.test_outcome, r.diff from mutation_specs s "
-            "join work_results r on r.job_id = s.job_id order by 1, 2"
-        ).fetchall()
-    for module, row, operator, outcome, diff in results:
-        if "SURVIVED" in str(outcome).upper():
-            changed = [
-                line for line in (diff or "").splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")
-            ]
-            print(f"survived {module}:{row} {operator}", *changed, sep="\n    ")
-    survived = sum("SURVIVED" in str(result[3]).upper() for result in results)
-    return len(results) - survived, len(results)
+def make(room: str, sample: int, seed: int) -> list[Mutant]:
+    """A sample of the mutants that Cosmic Ray makes of a room."""
+    commands: Any = importlib.import_module("cosmic_ray.commands")
+    mutating: Any = importlib.import_module("cosmic_ray.mutating")
+    plugins: Any = importlib.import_module("cosmic_ray.plugins")
+    work: Any = importlib.import_module("cosmic_ray.work_db")
+    found: list[Any] = []
+    for path in sorted((PACKAGE / room).glob("*.py")):
+        lines = path.read_text().splitlines()
+        with work.use_db(":memory:", work.WorkDB.Mode.create) as store:
+            commands.init([path], store, {})
+            specs = [spec for item in store.work_items for spec in item.mutations]
+        specs.sort(key=lambda spec: (spec.start_pos, spec.operator_name, spec.occurrence))
+        found += [
+            spec
+            for spec in specs
+            if not UNSEEN.search(spec.operator_name) and not DECLARES.match(lines[spec.start_pos[0] - 1])
+        ]
+    mutants = []
+    for spec in random.Random(seed).sample(found, min(sample, len(found))):
+        operator = plugins.get_operator(spec.operator_name)(**spec.operator_args)
+        text = mutating.mutate_code(Path(spec.module_path).read_text(), operator, spec.occurrence)
+        name = str(Path(spec.module_path).relative_to(PACKAGE))
+        with contextlib.suppress(SyntaxError):  # Cosmic Ray takes the ``*`` of a signature for a product.
+            compile(text, name, "exec", dont_inherit=True)
+            mutants.append(Mutant(name, spec.start_pos[0], spec.operator_name.split("/")[-1], text))
+    return sorted(mutants)
+
+
+class Baseline:
+    """Which test reaches which line, and how long each takes: found by one run with coverage.
+
+    A test that fails there, as those that measure a time may, is left out and named.
+    """
+
+    def __init__(self, room: str) -> None:
+        self.seconds: dict[str, float] = {}
+        self.paths = TESTS[room].split()
+        self._lines: dict[str, dict[int, set[str]]] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            told, data = Path(folder) / "seconds.json", Path(folder) / "data"
+            _in_child(lambda: self._measure(told, data), seconds=3600)
+            self.seconds = json.loads(told.read_text())
+            coverage: Any = importlib.import_module("coverage")
+            read = coverage.CoverageData(str(data))
+            read.read()
+            for file in read.measured_files():
+                by_line = read.contexts_by_lineno(file)
+                self._lines[file] = {line: {each.split("|")[0] for each in found} for line, found in by_line.items()}
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """The tests that reach the statement of a mutant, the quickest first; all where it runs at import."""
+        path = PACKAGE / mutant.file
+        lines = self._lines.get(str(path), {})
+        first, last = _statement(path.read_text(), mutant.row)
+        reached = {test for line in range(first, last + 1) for test in lines.get(line, ())} & self.seconds.keys()
+        return sorted(reached if first else self.seconds, key=self.seconds.__getitem__)
+
+    def _measure(self, told: Path, data: Path) -> int:
+        import coverage
+        import pytest
+
+        seconds: dict[str, float] = {}
+        failed: set[str] = set()
+        measured = coverage.Coverage(data_file=str(data), source_pkgs=["compacter"], config_file=False)
+
+        class Watch:
+            def pytest_runtest_logstart(self, nodeid: str) -> None:
+                measured.switch_context(nodeid)
+
+            def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+                seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
+                if report.failed:
+                    failed.add(report.nodeid)
+
+        measured.start()
+        pytest.main([*PYTEST, *self.paths], plugins=[Watch()])
+        measured.stop()
+        measured.save()
+        told.write_text(json.dumps({test: spent for test, spent in seconds.items() if test not in failed}))
+        print("left out:", *failed, sep="\n    ", file=sys.stderr)
+        return 0
+
+
+def is_noticed(mutant: Mutant, tests: list[str]) -> bool:
+    """Whether one of the tests fails, or the run does not end."""
+
+    def attempt() -> int:
+        import pytest
+
+        place, real = str(PACKAGE / mutant.file), importlib.machinery.SourceFileLoader.get_code
+
+        def get_code(loader: importlib.machinery.SourceFileLoader, name: str) -> Any:
+            if loader.path == place:
+                return compile(mutant.text, place, "exec", dont_inherit=True)
+            return real(loader, name)
+
+        importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
+        order = {test: number for number, test in enumerate(tests)}
+
+        class Chosen:
+            def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+                items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
+
+        return int(pytest.main([*PYTEST, "-x", *sorted({test.split("::")[0] for test in tests})], plugins=[Chosen()]))
+
+    return bool(tests) and _in_child(attempt, seconds=SECONDS) != 0
+
+
+def _statement(text: str, row: int) -> tuple[int, int]:
+    """First and last line of the statement at ``row``, of its head where others stand in it; 0, 0 outside functions."""
+    found = (0, 0)
+    for function in ast.walk(ast.parse(text)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.stmt) and node is not function and node.lineno <= row <= (node.end_lineno or 0):
+                    body = getattr(node, "body", None)
+                    last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or row
+                    if row <= last and node.lineno >= found[0]:
+                        found = (node.lineno, last)
+    return found
+
+
+def _in_child(work: Any, *, seconds: float) -> int:
+    """What ``work`` returns in a forked child that prints nothing; -1 where it does not end in time."""
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        outcome = 1
+        try:
+            outcome = work()
+        except BaseException:
+            traceback.print_exc()
+            raise
+        finally:
+            os._exit(outcome)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return -1
+
+
+def attempt_all(room: str) -> None:
+    """Try the mutants that standard input names, in the environment of the tests."""
+    mutants = [Mutant(*each) for each in json.load(sys.stdin)]
+    for name in IMPORTED_ONCE:
+        importlib.import_module(name)
+    baseline = Baseline(room)
+    unchanged = mutants[0]._replace(text=(PACKAGE / mutants[0].file).read_text())
+    if is_noticed(unchanged, list(baseline.seconds)):
+        sys.exit(f"the tests of {room} fail without any mutant")
+    killed = 0
+    for mutant in mutants:
+        tests = baseline.tests_of(mutant)
+        if is_noticed(mutant, tests):
+            killed += 1
+            continue
+        before, after = (PACKAGE / mutant.file).read_text().splitlines(), mutant.text.splitlines()
+        changed = [(old, new) for old, new in zip(before, after, strict=False) if old != new][:1]
+        print(f"survived {mutant.file}:{mutant.row} {mutant.operator} ({len(tests)} tests)")
+        for old, new in changed:
+            print(f"    - {old.strip()}\n    + {new.strip()}", flush=True)
+    print(f"{room}: {killed} of {len(mutants)} noticed, {killed / max(1, len(mutants)):.0%}", flush=True)
 
 
 def main() -> None:
@@ -80,16 +241,18 @@ def main() -> None:
     parser.add_argument("rooms", nargs="+", choices=list(TESTS))
     parser.add_argument("--sample", type=int, default=60, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--attempt", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    killed = tried = 0
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "checkout"
-        shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(".venv*", ".git", ".mypy_cache", ".ruff_cache"))
-        for room in options.rooms:
-            dead, all_ = run(room, options.sample, options.seed, place)
-            print(f"{room}: {dead} of {all_} killed")
-            killed, tried = killed + dead, tried + all_
-    print(f"{killed} of {tried} killed, {killed / max(1, tried):.0%}")
+    if options.attempt:
+        attempt_all(options.rooms[0])
+        return
+    for room in options.rooms:
+        mutants = json.dumps(make(room, options.sample, options.seed))
+        program = [ROOT / ".venv/bin/python", __file__, room, "--attempt"]
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("middleware", "examples"))
+        }
+        subprocess.run(program, input=mutants, text=True, cwd=ROOT, env=environment, check=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompacterError, CompactionEvent, InvalidHistoryError
 from compacter.compaction.summarize import Summarize
@@ -18,16 +19,6 @@ from compacter.testing import (
 
 if TYPE_CHECKING:
     from compacter.events import Event
-
-Chat = dict[str, Any]
-
-
-def talk(turns: int = 14, size: int = 160) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def answered(reply: Any) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 from pydantic import ValidationError
+from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, Truncate
 from compacter.events import (
@@ -25,16 +26,6 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:
     from compacter.events import Event
-
-Chat = dict[str, Any]
-
-
-def talk(turns: int = 14, size: int = 160) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def summarizer(**options: Any) -> ScriptedSummarizer:
@@ -155,6 +146,23 @@ class TestOrder:
 
         assert len(told) == 1
         assert model.rejected == 1
+
+
+def test_a_failed_summary_names_its_conversation_and_attempt() -> None:
+    seen: list[Event] = []
+    model = ScriptedModel(window=1_000)
+
+    def broken(messages: list[Any], **options: Any) -> str:
+        raise OSError
+
+    call = Compacter(summarizer=broken, on_event=seen.append).wrap(model.completion)
+    call(model="m", messages=[{"role": "user", "content": f"Question {n}? ".ljust(400, "q")} for n in range(20)])
+
+    started, failed = (
+        next(event for event in seen if isinstance(event, kind)) for kind in (CompactionStarted, CompactionFailed)
+    )
+    assert (failed.conversation, failed.attempt) == (started.conversation, 1)
+    assert failed.conversation
 
 
 class TestHooks:

@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
+from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionError, CompactionEvent
 from compacter.memory import InProcessMemory
@@ -25,16 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-Chat = dict[str, Any]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
-
-
-def talk(turns: int = 14, size: int = 160) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def answered(reply: Any) -> str:

@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pytest
+from tests.conversations import Chat, talk
 
 from compacter import Compacter
 from compacter.memory import InProcessMemory
@@ -19,17 +20,6 @@ from compacter.testing import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-Chat = dict[str, Any]
-
-
-def talk(turns: int = 14, size: int = 160) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def answered(reply: Any) -> str:

@@ -16,7 +16,7 @@ from compacter.options import Options
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
 Chat = dict[str, Any]
 TALK: list[Chat] = [
@@ -37,7 +37,7 @@ def fold(**options: Any) -> None:
 
 
 @contextlib.contextmanager
-def structlog_set(**settings: Any) -> Iterator[None]:
+def structlog_set(**settings: Any) -> Generator[None]:
     structlog.configure(**settings)
     try:
         yield

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 from tenacity import stop_after_attempt, stop_after_delay, stop_any
+from tests.conversations import Chat, talk
 
 from compacter import (
     ClearToolResults,
@@ -26,16 +27,6 @@ from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
-
-Chat = dict[str, Any]
-
-
-def talk(turns: int = 14, size: int = 200) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def weight(messages: list[Chat]) -> int:

@@ -66,6 +66,7 @@ PUBLIC = (
     *("CompactionStrategy", "Summarize", "Truncate", "ClearToolResults", "Shorten", "Chain"),
     *("InProcessMemory", "SQLiteMemory", "RedisMemory"),
     *("CompacterError", "CompactionError", "InvalidHistoryError", "Passage", "Quotes"),
+    *("ConfigurationError", "MemoryUnavailable", "SearchUnavailableError", "UnknownFormatError"),
 )
 
 

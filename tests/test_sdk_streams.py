@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conversations import Chat, talk
 
 from compacter import Compacter
 from compacter.testing import ScriptedSummarizer
@@ -15,19 +16,10 @@ from compacter.testing import ScriptedSummarizer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Chat = dict[str, Any]
 ANSWER = ("The ", "answer ", "in ", "pieces.")
 PLACES = ("open", "first_event", "after_role")
 WINDOW = 600
 """Tokens, of four characters each."""
-
-
-def talk() -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(10):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(160, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(160, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 class Provider(ThreadingHTTPServer):

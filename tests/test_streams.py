@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 import pytest
+from tests.conversations import Chat, talk
 
 from compacter import Compacter
 from compacter.testing import (
@@ -23,17 +24,8 @@ from compacter.testing import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-Chat = dict[str, Any]
 PLACES: tuple[OverflowAt, ...] = get_args(OverflowAt)
 ANSWER = "The answer, told in a few chunks."
-
-
-def talk(turns: int = 14, size: int = 160) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def compacter(**options: Any) -> Compacter:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conversations import Chat, talk
 
 from compacter import Compacter, compacted
 from compacter.summary import message as summary_message
@@ -19,16 +20,6 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-Chat = dict[str, Any]
-
-
-def talk(turns: int = 14, size: int = 160) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}. ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def compacter(**options: Any) -> Compacter:

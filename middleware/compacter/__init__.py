@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
     from compacter.compaction.task import CompactionPlan, CompactionStrategy
-    from compacter.errors import CompacterError, CompactionError, InvalidHistoryError
+    from compacter.errors import CompacterError, CompactionError, ConfigurationError, InvalidHistoryError
     from compacter.events import CompactionEvent
     from compacter.history import History
-    from compacter.memory.base import InProcessMemory
+    from compacter.memory.base import InProcessMemory, MemoryUnavailable
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
+    from compacter.messages.format import UnknownFormatError
     from compacter.overflow import TokenLimit, detect_token_limit
+    from compacter.recall.index import SearchUnavailableError
     from compacter.recall.passages import Passage, Quotes
+
+    __version__: str
 
 __all__ = [
     "Chain",
@@ -35,17 +39,21 @@ __all__ = [
     "CompactionPlan",
     "CompactionResult",
     "CompactionStrategy",
+    "ConfigurationError",
     "History",
     "InProcessMemory",
     "InvalidHistoryError",
+    "MemoryUnavailable",
     "Passage",
     "Quotes",
     "RedisMemory",
     "SQLiteMemory",
+    "SearchUnavailableError",
     "Shorten",
     "Summarize",
     "TokenLimit",
     "Truncate",
+    "UnknownFormatError",
     "compacted",
     "detect_token_limit",
 ]
@@ -56,7 +64,11 @@ _HOMES = {
     "History": "compacter.history",
     "CompacterError": "compacter.errors",
     "CompactionError": "compacter.errors",
+    "ConfigurationError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",
+    "MemoryUnavailable": "compacter.memory.base",
+    "SearchUnavailableError": "compacter.recall.index",
+    "UnknownFormatError": "compacter.messages.format",
     "CompactionEvent": "compacter.events",
     "CompactionPlan": "compacter.compaction.task",
     "InProcessMemory": "compacter.memory.base",
@@ -77,6 +89,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("llm-compacter")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -86,4 +102,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
+from inspect import Parameter, Signature
+from typing import Any, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
+from compacter import models
 from compacter.call.io import ASYNC, IO, SYNC, run
-from compacter.call.perform import Performer, adrive
 from compacter.call.request import is_large, pinned
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan
-from compacter.compaction.run import compact
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionPlan, StrategyLike, links_of
 from compacter.errors import ConfigurationError, InvalidHistoryError
@@ -21,8 +22,9 @@ from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import FORMATS, Message, get_format, recognise
-from compacter.options import Detector, Fallback, Options, PlanHook, Stop, Summarizer, validated
+from compacter.options import Detector, Fallback, Options, PlanHook, Retrieved, Stop, Summarizer, validated
 from compacter.recall.passages import Passage, Quotes
+from compacter.settings import PRESETS, from_environment
 
 F = TypeVar("F")
 EventHook = TypeVar("EventHook", bound=Callable[..., object])
@@ -53,6 +55,7 @@ class CompacterOptions(TypedDict, total=False):
     redact: Callable[[str], str] | Literal["secrets"] | None
     recall: float | int | Quotes | None
     rules: Sequence[str]
+    retrieved: Retrieved | None
     logger: Any
     summary_request: Literal["transcript", "native"]
     token_counter: Callable[[Sequence[Message]], int] | None
@@ -92,6 +95,99 @@ class Compacter:
 
     def __init__(self, **options: Unpack[CompacterOptions]) -> None:
         self._state = State(validated(dict(options)))
+        summarizer = self._state.options.summarizer
+        if isinstance(summarizer, str) and summarizer != "extractive":
+            doubt = models.prepare(summarizer)
+            if doubt:
+                self._state.log.write("warning", "compacter.unknown_model", doubt, {"model": summarizer})
+
+    # -- other ways to make one ------------------------------------------------------------------------------
+
+    @classmethod
+    def for_agents(cls, **options: Unpack[CompacterOptions]) -> Self:
+        """For programs that call tools in a loop; ``options`` go before what is chosen here.
+
+        Old tool results are cleared before anything is summarised, and a call is compacted at 80 % of a known window,
+        before the provider refuses it.
+        """
+        return cls._made({**PRESETS["agents"], **options})
+
+    @classmethod
+    def for_chat(cls, **options: Unpack[CompacterOptions]) -> Self:
+        """For conversations with people; ``options`` go before what is chosen here."""
+        return cls._made({**PRESETS["chat"], **options})
+
+    @classmethod
+    def frugal(cls, **options: Unpack[CompacterOptions]) -> Self:
+        """For the least money: no model writes summaries; ``options`` go before what is chosen here."""
+        return cls._made({**PRESETS["frugal"], **options})
+
+    @classmethod
+    def from_env(
+        cls,
+        environment: Mapping[str, str] | None = None,
+        *,
+        prefix: str = "COMPACTER_",
+        **options: Unpack[CompacterOptions],
+    ) -> Self:
+        """One with the options that variables such as ``COMPACTER_COMPACT_RATIO=0.5`` set. Nothing else reads them.
+
+        ``none``, ``true`` and ``false`` are values; ``COMPACTER_MEMORY`` takes ``in-process``, ``sqlite:PATH`` or
+        ``redis://...``, ``COMPACTER_STRATEGY`` and ``COMPACTER_FALLBACK`` names with commas between them,
+        ``COMPACTER_RULES`` one rule a line or a JSON list.
+
+        Args:
+            environment: The variables; ``None``: those of the process.
+            prefix: What their names begin with.
+            **options: Options that go before them.
+
+        Raises:
+            ConfigurationError: A variable is unusable, or looks like an option that is misspelt.
+        """
+        names = frozenset(Options.model_fields)
+        read = from_environment(os.environ if environment is None else environment, names, prefix)
+        return cls._made({**read, **options})
+
+    def replace(self, **options: Unpack[CompacterOptions]) -> Self:
+        """A ``Compacter`` with other options in place of some. It shares the memory and has totals of its own.
+
+        Args:
+            **options: The options that differ; hooks that were registered later stay, unless these replace them.
+
+        Raises:
+            ConfigurationError: An option is unknown or unusable.
+        """
+        return self._made({**self._given(), **options})
+
+    def __copy__(self) -> Self:
+        """The same as ``replace()``: the memory is shared."""
+        return self.replace()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """The same as ``replace()``: the memory is shared, as a database or a cache is not copied."""
+        return memo.setdefault(id(self), self.replace())  # type: ignore[return-value]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled are the options. An in-process memory begins empty; SQLite and Redis use the same file or server."""
+        usual = validated({})
+        changed = {
+            name: value for name, value in self._given().items() if name == "memory" or value != getattr(usual, name)
+        }
+        return _unpickled, (type(self), changed)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._state.options.changed})"
+
+    @classmethod
+    def _made(cls, options: Mapping[str, Any]) -> Self:
+        return cls(**options)
+
+    def _given(self) -> dict[str, Any]:
+        state = self._state
+        hooks = {"on_compaction": tuple(state.compaction_hooks), "on_event": tuple(state.event_hooks)}
+        return {**dict(state.options), **hooks}
+
+    # -- wrapping --------------------------------------------------------------------------------------------
 
     @overload
     def wrap(self, target: F) -> F: ...
@@ -145,6 +241,21 @@ class Compacter:
         _check_hook(hook)
         self._state.event_hooks.append(hook)
         return hook
+
+    def remove_hook(self, hook: Callable[..., object]) -> None:
+        """Call ``hook`` no more, wherever it was registered.
+
+        Args:
+            hook: The function, as it was registered.
+
+        Raises:
+            ConfigurationError: It is not registered.
+        """
+        lists = [hooks for hooks in (self._state.compaction_hooks, self._state.event_hooks) if hook in hooks]
+        if not lists:
+            raise ConfigurationError(f"{hook!r} is not registered as a hook")
+        for hooks in lists:
+            hooks.remove(hook)
 
     @property
     def totals(self) -> Totals:
@@ -296,6 +407,9 @@ class Compacter:
         summary: object,
         strict: bool,
     ) -> CompactionResult:
+        from compacter.call.perform import Performer, adrive
+        from compacter.compaction.run import compact
+
         large = io.asynchronous and is_large(messages)
         read = partial(self._job, messages, model, wire_format, budget)
         job = await io.thread(read) if large else read()
@@ -307,11 +421,13 @@ class Compacter:
                     "summary takes the text of a summary; it is empty. Leave it out to have one made"
                 )
             job = replace(job, summary=summary)
-        elif self._state.options.summarizer is None and model is None and self._needs_model(job):
-            raise ConfigurationError(
-                'nobody can summarise: pass model="..." (a litellm model), summary="...", or set '
-                'Compacter(summarizer=...); summarizer="extractive" needs no model'
-            )
+        elif self._state.options.summarizer is None and self._needs_model(job):
+            if model is None:
+                raise ConfigurationError(
+                    'nobody can summarise: pass model="..." (a litellm model), summary="...", or set '
+                    'Compacter(summarizer=...); summarizer="extractive" needs no model'
+                )
+            models.check_installed(f"model={model!r}")
         performer = Performer(self._state, io, job.conversation.format, model=model, large=large)
         try:
             made = await adrive(compact(self._state.options, job), performer)
@@ -390,6 +506,22 @@ def _check_hook(hook: object) -> None:
 def _check_wire_format(name: str | None) -> None:
     if name is not None and name not in FORMATS:
         raise ConfigurationError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}")
+
+
+def _signature() -> Signature:
+    """The signature of ``Compacter`` with every option and its default, for ``help()`` and notebooks."""
+    parameters = [Parameter("self", Parameter.POSITIONAL_ONLY)]
+    for name, option in Options.model_fields.items():
+        default = option.get_default(call_default_factory=True)
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default))
+    return Signature(parameters)
+
+
+setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010 - no attribute that functions declare
+
+
+def _unpickled(kind: type[Compacter], options: dict[str, Any]) -> Compacter:
+    return kind(**options)
 
 
 class _Decorator(Protocol):

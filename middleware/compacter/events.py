@@ -253,6 +253,22 @@ class MaxTokensAdjusted(Event):
         return _listed(f"lowered the output limit from {self.before:,} to {self.after:,} tokens", self.model)
 
 
+class MessageShortened(Event):
+    """Retrieved text in the last user message was shortened, as the option ``retrieved`` allows."""
+
+    before: int
+    """Characters of the message."""
+    after: int
+    """Characters of it that are sent."""
+    limit: int | None = None
+    """The provider's limit in tokens, as its error stated it."""
+
+    @property
+    def sentence(self) -> str:
+        """Such as "shortened the last user message from 120,000 to 30,000 characters"."""
+        return _listed(f"shortened the last user message from {self.before:,} to {self.after:,} characters", self.model)
+
+
 class SilentTruncation(Event):
     """The reply's usage shows fewer prompt tokens than the request can have had: the server cut the prompt."""
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from compacter.recall.passages import Passage
 
 
+_NO_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
 _CHANGES = Lock()
 """Held for the few instructions of a change: a history and its pins are never seen half-way. One for all."""
 SNAPSHOT_VERSION = 1
@@ -80,7 +81,7 @@ class History(MutableSequence[Message]):
         for name, value, least in limits:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ConfigurationError(f"{name} takes a whole number from {least} on, not {value!r}")
-        self._messages: list[Message] = list(messages)
+        self._messages: list[Message] = _checked(messages)
         self._pins = [False] * len(self._messages)
         if isinstance(messages, History):
             self._pins = list(messages.pins)
@@ -96,6 +97,31 @@ class History(MutableSequence[Message]):
         self._reserve_tokens = reserve_tokens
 
     # -- a list ----------------------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages as a new plain list, for ``json.dumps`` and the like."""
+        return list(self._messages)
+
+    def __add__(self, other: Iterable[Message]) -> History:
+        """A new ``History`` with the messages of another one, or of a list, behind these."""
+        if not isinstance(other, (History, list, tuple)):
+            return NotImplemented
+        longer = self.copy()
+        with _CHANGES:
+            longer._messages += _checked(other)
+            longer._pins += other.pins if isinstance(other, History) else [False] * len(other)
+        return longer
+
+    def __radd__(self, other: list[Message]) -> History:
+        """A new ``History`` with the messages of a list before these."""
+        if not isinstance(other, (list, tuple)):
+            return NotImplemented
+        longer = self.copy()
+        with _CHANGES:
+            longer._messages[:0] = _checked(other)
+            longer._pins[:0] = [False] * len(other)
+        return longer
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -126,6 +152,16 @@ class History(MutableSequence[Message]):
         clone._messages = deepcopy(clone._messages, memo)  # noqa: SLF001 - its own kind
         return clone
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: everything, the Compacter by its options, and of the archive what it holds."""
+        with _CHANGES:
+            archive = self._archive.snapshot() if self._archive is not None else None
+            return {**self.__dict__, "_archive": archive}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        archive = state["_archive"]
+        self.__dict__.update(state, _archive=None if archive is None else Archive.restored(archive))
+
     @overload
     def __getitem__(self, index: int) -> Message: ...
     @overload
@@ -139,8 +175,7 @@ class History(MutableSequence[Message]):
     def __setitem__(self, index: slice, value: Iterable[Message]) -> None: ...
     def __setitem__(self, index: int | slice, value: Any) -> None:
         """Replace; what takes the place of a pinned message is pinned, what comes by a slice is not."""
-        if isinstance(index, slice):
-            value = list(value)
+        value = _checked(value) if isinstance(index, slice) else _checked([value])[0]
         with _CHANGES:
             messages, pins = list(self._messages), list(self._pins)
             if isinstance(index, slice):
@@ -167,6 +202,7 @@ class History(MutableSequence[Message]):
             value: The message.
             pinned: Whether it survives every compaction verbatim.
         """
+        _checked([value])
         with _CHANGES:
             self._messages.insert(index, value)
             self._pins.insert(index, bool(pinned))
@@ -183,6 +219,7 @@ class History(MutableSequence[Message]):
         Raises:
             ConfigurationError: ``rule`` is set, and the message has no text.
         """
+        _checked([value])
         if rule:
             text = get_format(self._wire_format or recognise([value])).plain_text(value)
             if not (text and text.strip()):
@@ -442,6 +479,18 @@ class History(MutableSequence[Message]):
         with _CHANGES:
             self._messages, self._pins = messages, pins
             self._version += 1
+
+
+def _checked(messages: Iterable[Message]) -> list[Message]:
+    """A list of the messages. Raises ``ConfigurationError`` for the first that certainly is none."""
+    held = list(messages)
+    for index, message in enumerate(held):
+        if message is None or isinstance(message, _NO_MESSAGES):
+            raise ConfigurationError(
+                f"messages[{index}] is no message: it is {type(message).__name__}. A message is a dict such as "
+                '{"role": "user", "content": "..."}, or an object of a provider\'s SDK'
+            )
+    return held
 
 
 def _stored(value: object) -> dict[str, str]:

@@ -4,25 +4,80 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import Any
+
+from compacter.errors import ConfigurationError
 
 
 def completion(**options: Any) -> object:
     """``litellm.completion``."""
-    import litellm
-
-    return litellm.completion(**options)
+    return _imported().completion(**options)
 
 
 async def acompletion(**options: Any) -> object:
     """``litellm.acompletion``."""
+    reply: object = await _imported().acompletion(**options)
+    return reply
+
+
+def check_installed(asked: str) -> None:
+    """Raises ``ConfigurationError`` where litellm is not installed; ``asked`` says what needs it."""
+    try:
+        found = find_spec("litellm") is not None
+    except (ImportError, ValueError):
+        found = False
+    if not found:
+        raise ConfigurationError(
+            f"{asked} names a model for litellm, which is not installed: pip install litellm, or pass a function as "
+            'summarizer, or summarizer="extractive", which needs no model'
+        )
+
+
+def prepare(model: str) -> str:
+    """Begin to import litellm in a thread, so that the first call which needs ``model`` does not wait seconds for it.
+
+    What is doubtful about the model's name, in words; empty where nothing is. Raises ``ConfigurationError`` where
+    litellm is not installed.
+    """
+    check_installed(f"summarizer={model!r}")
+    if "litellm" not in sys.modules:
+        Thread(target=_import_quietly, daemon=True, name="compacter-litellm").start()
+    if "/" in model or ":" in model or _facts(model):
+        return ""  # A provider is named, or the model is known; a proxy or a server may have any name.
+    similar = get_close_matches(model, _shipped(), 1)
+    hint = f"did you mean {similar[0]!r}" if similar else 'name the provider too, as in "openai/my-model"'
+    return f"summarizer={model!r} is no model that litellm knows; {hint}?"
+
+
+def without_banner() -> None:
+    """Have litellm, which a program wraps, print no banner to standard output on each refusal.
+
+    Its own Router sets the same switch: https://github.com/BerriAI/litellm/issues/5942.
+    """
+    loaded = sys.modules.get("litellm")
+    if loaded is not None:
+        loaded.suppress_debug_info = True  # type: ignore[attr-defined]
+
+
+def _import_quietly() -> None:
+    with suppress(Exception):  # Whoever needs it will see.
+        _imported()
+
+
+def _imported() -> Any:
+    """The package litellm. Where compacter is the first to import it, it prints no banner on each refusal."""
+    ours = "litellm" not in sys.modules
     import litellm
 
-    reply: object = await litellm.acompletion(**options)
-    return reply
+    if ours:
+        litellm.suppress_debug_info = True
+    return litellm
 
 
 def window(model: str | None) -> int | None:
@@ -43,6 +98,12 @@ def cost(model: str | None, input_tokens: int, output_tokens: int, reply: object
     if not isinstance(read, (int, float)) or not isinstance(written, (int, float)):
         return None
     return float(read * input_tokens + written * output_tokens)
+
+
+def known() -> int:
+    """How many models litellm's table has a window for; 0 where there is no table."""
+    table = getattr(sys.modules.get("litellm"), "model_cost", None) or _shipped()
+    return sum(1 for name in table if window(name))
 
 
 def prices(model: str | None) -> tuple[float, float | None, float] | None:

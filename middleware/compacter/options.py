@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from tenacity import RetryCallState
@@ -32,6 +32,7 @@ PlanHook = Callable[[CompactionPlan], CompactionPlan | bool | Awaitable[Compacti
 Hook = Callable[..., object]
 Stop = stop_base | Callable[[RetryCallState], bool]
 Fallback = Literal["extractive", "truncate"]
+Retrieved = tuple[str, str] | Callable[[str, int], str]
 Detector = Callable[[BaseException], TokenLimit | bool | None]
 
 
@@ -134,6 +135,14 @@ def _recall(value: object) -> object:
         ) from None
 
 
+def _retrieved(value: object) -> object:
+    if value is None or (callable(value) and not isinstance(value, type)):
+        return value
+    if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(mark, str) and mark for mark in value):
+        return tuple(value)
+    raise ValueError('takes two marks such as ("<context>", "</context>"), a function of (text, characters), or None')
+
+
 def _rules(value: object) -> object:
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
         rules = tuple(value)
@@ -181,7 +190,7 @@ def _detect(value: object) -> object:
         return value or detect_token_limit
     if not callable(value):
         raise ValueError("takes a function of an exception that returns a TokenLimit, True, False or None")  # noqa: TRY004 - as below
-    return AskedFirst(value)
+    return AskedFirst(cast("Detector", value))
 
 
 def _functions(value: object) -> object:
@@ -266,6 +275,10 @@ class Options(BaseModel):
     ``Quotes(...)`` for more settings; ``None``: off."""
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
     """Standing rules that every summary carries verbatim; a compaction that has no room for them is refused."""
+    retrieved: Annotated[Retrieved | None, PlainValidator(_retrieved)] = None
+    """Retrieved text in the last user message that may be shortened where that message is too long: what stands between
+    two marks such as ``("<context>", "</context>")``, or a function ``(text, characters) -> text``. A receipt says how
+    much was left out. ``None``: that message is never changed."""
     logger: Annotated[Any, PlainValidator(_logger)] = None  # Whatever class the program has structlog make.
     """Logger of the standard library or of structlog; sizes and counts only, never a message's text. ``None``:
     structlog where the program has configured it, else the standard library's logger ``compacter``."""
@@ -288,8 +301,7 @@ class Options(BaseModel):
             if name == "memory" and type(value) is InProcessMemory:
                 continue
             if value != (detect_token_limit if name == "detect" else getattr(usual, name)):
-                function = getattr(value, "__qualname__", None)
-                shown.append(f"{name}={function or repr(value)}")
+                shown.append(f"{name}={_shown(value)}")
         return ", ".join(shown)
 
     def replaced(self, options: Mapping[str, object]) -> Options:
@@ -341,6 +353,12 @@ _PROCESS = secrets.token_hex(8)
 _COUNTER = itertools.count()
 _TOKENS: dict[int, tuple[weakref.ref[Any], str]] = {}
 _LOCK = Lock()
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(map(_shown, value))}]"
+    return getattr(value, "__qualname__", None) or repr(value)
 
 
 def _known_as(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+from tests import conversations
 
 from compacter.call.request import Request
 from compacter.effects import AskSummarizer, Effect, Remember, Remembered, Reply, Tell
@@ -14,10 +15,11 @@ from compacter.options import Options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.conversations import Chat
+
     from compacter.effects import Flow
 
 E = TypeVar("E", bound=Effect[Any])
-Chat = dict[str, Any]
 
 
 class Dialogue:
@@ -95,14 +97,6 @@ def make_options(*, attempts: int = 4, **options: Any) -> Options:
     return Options(**{"max_retries": attempts - 1, **options})
 
 
-def make_talk(turns: int = 10, size: int = 100) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}? ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Reply {number}. ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
-
-
 SUMMARY = Reply("They asked ten questions.", input_tokens=700, output_tokens=6, finish="stop")
 
 
@@ -120,8 +114,8 @@ def options() -> Callable[..., Options]:
 
 @pytest.fixture
 def talk() -> Callable[..., list[Chat]]:
-    """A system prompt, turns, a last question."""
-    return make_talk
+    """A system prompt, ten short turns unless told otherwise, a last question."""
+    return lambda turns=10, size=100: conversations.talk(turns, size)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import trio
 import trio.lowlevel
+from tests.conversations import Chat, talk
 
 import compacter as package
 from compacter import Compacter, CompactionEvent, InProcessMemory, Truncate
@@ -20,15 +21,6 @@ from compacter.events import RetriesExhausted
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 HOUSE = Path(package.__file__).parent
-Chat = dict[str, Any]
-
-
-def talk(turns: int = 12, size: int = 400) -> list[Chat]:
-    history: list[Chat] = [{"role": "system", "content": "Be brief."}]
-    for number in range(turns):
-        history.append({"role": "user", "content": f"Question {number}: ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"Answer {number}: ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def nested(levels: int) -> Any:
@@ -64,7 +56,7 @@ class TestStrangeMessages:
     @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
     def test_a_call_that_works_goes_on_working_once_something_is_remembered(self, strange: Any) -> None:
         compacter = Compacter(summarizer=ScriptedSummarizer())
-        compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk())
+        compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
         assert compacter.totals.rounds == 1
 
         def completion(messages: list[Any]) -> str:
@@ -76,7 +68,7 @@ class TestStrangeMessages:
     @pytest.mark.parametrize("trigger", [None, 500])
     def test_the_providers_refusal_stands_or_the_call_succeeds(self, strange: Any, trigger: int | None) -> None:
         compacter = Compacter(summarizer=ScriptedSummarizer(), trigger_tokens=trigger)
-        compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk())
+        compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
         refusal = token_limit_error(limit=100, input_tokens=90_000)
 
         def completion(messages: list[Any]) -> str:
@@ -85,7 +77,7 @@ class TestStrangeMessages:
             return "ok"
 
         try:
-            reply = compacter.wrap(completion)([strange, *talk()])
+            reply = compacter.wrap(completion)([strange, *talk(12, 400)])
         except type(refusal) as error:
             assert error is refusal  # noqa: PT017 - either outcome is right
         else:
@@ -104,14 +96,14 @@ class TestFaultsOfCompactersOwn:
     def test_a_refusal_is_raised_with_a_note(self, broken: Compacter) -> None:
         model = ScriptedModel(window=2_000)
         with pytest.raises(Exception, match="context") as raised:
-            broken.wrap(model.completion)("m", talk())
+            broken.wrap(model.completion)("m", talk(12, 400))
         assert "ZeroDivisionError" in "".join(raised.value.__notes__)
         assert model.rejected == 1
 
     async def test_in_async_programs_too(self, broken: Compacter) -> None:
         model = ScriptedModel(window=2_000)
         with pytest.raises(Exception, match="context") as raised:
-            await broken.wrap(model.acompletion)("m", talk())
+            await broken.wrap(model.acompletion)("m", talk(12, 400))
         assert "ZeroDivisionError" in "".join(raised.value.__notes__)
 
 
@@ -154,7 +146,7 @@ class TestTheTraceback:
             wrapped = compacter.wrap(acompletion)
             chat = lambda model, messages: asyncio.run(wrapped(model, messages))  # noqa: E731
         with pytest.raises(ProviderError) as raised:
-            chat("m", talk())
+            chat("m", talk(12, 400))
 
         frames = [Path(frame.filename) for frame in traceback.extract_tb(raised.value.__traceback__)]
         assert len([frame for frame in frames if HOUSE in frame.parents]) <= 4
@@ -178,13 +170,13 @@ class TestNestedCompacters:
             return inner.wrap(completion)(model, messages)
 
         with pytest.raises(Exception, match="context"):
-            outer.wrap(chat)("m", talk())
+            outer.wrap(chat)("m", talk(12, 400))
         assert len(sent) == len(set(sent))
 
     def test_the_outer_one_goes_on_where_the_inner_one_tries_nothing(self) -> None:
         model = ScriptedModel(window=2_000)
         inner, outer = Compacter(max_retries=0), Compacter(summarizer=ScriptedSummarizer())
-        assert outer.wrap(inner.wrap(model.completion))("m", talk())
+        assert outer.wrap(inner.wrap(model.completion))("m", talk(12, 400))
         assert outer.totals.rounds == 1
 
     def test_one_exception_object_may_be_raised_by_several_calls(self) -> None:
@@ -197,9 +189,9 @@ class TestNestedCompacters:
             return "ok"
 
         with pytest.raises(type(error)):
-            Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk())
+            Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk(12, 400))
         failing[0] = False
-        assert Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk()) == "ok"
+        assert Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk(12, 400)) == "ok"
 
 
 class TestHooks:
@@ -210,7 +202,7 @@ class TestHooks:
             vars(event).clear()
 
         compacter = Compacter(summarizer=ScriptedSummarizer("Short."), on_compaction=[emptying, seen.append])
-        result = compacter.compact(talk())
+        result = compacter.compact(talk(12, 400))
         assert result.event is not None
         assert result.event.summary == "Short."
         assert seen[0].summary == "Short."
@@ -218,7 +210,7 @@ class TestHooks:
     def test_an_event_with_half_a_surrogate_pair_is_json_all_the_same(self) -> None:
         told: list[CompactionEvent] = []
         compacter = Compacter(on_compaction=told.append, summarizer=lambda messages, **_: "A half \ud83d of a smiley.")
-        compacter.compact(talk())
+        compacter.compact(talk(12, 400))
         assert "A half \ufffd of a smiley." in told[0].model_dump_json()
         assert told[0].summary == "A half \ud83d of a smiley."
 
@@ -236,7 +228,7 @@ class TestMemory:
     def test_a_memory_that_grants_nobody_a_claim_is_not_waited_for(self) -> None:
         compacter = Compacter(summarizer=ScriptedSummarizer(), memory=_GrantsNobody())
         began = time.monotonic()
-        compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk())
+        compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
         assert time.monotonic() - began < 20
         assert compacter.totals.rounds == 1
 
@@ -311,7 +303,7 @@ class TestLargeHistories:
             return False
 
         compacter = Compacter(summarizer=ScriptedSummarizer(), pin=pin)
-        await compacter.wrap(ScriptedModel(window=2_000).acompletion)("m", talk())
+        await compacter.wrap(ScriptedModel(window=2_000).acompletion)("m", talk(12, 400))
         assert threads == {threading.current_thread().name}
 
 
@@ -326,7 +318,7 @@ class TestPlainFunctionsThatReturnAnAwaitable:
 
         chat = compacter.wrap(plain)
         for _ in range(3):
-            reply = await chat("m", talk())
+            reply = await chat("m", talk(12, 400))
             assert reply["choices"]
         assert compacter.totals.rounds == 1
 
@@ -338,8 +330,8 @@ class TestPlainFunctionsThatReturnAnAwaitable:
             return model.acompletion(model_name, messages)
 
         chat = compacter.wrap(plain)
-        await chat("m", talk())
-        assert compacter._state.last_reply[1] == len(talk())
+        await chat("m", talk(12, 400))
+        assert compacter._state.last_reply[1] == len(talk(12, 400))
 
 
 class TestTrio:
@@ -361,7 +353,7 @@ class TestTrio:
             await trio.lowlevel.checkpoint()
             return model.completion(model_name, messages)
 
-        reply = trio.run(compacter.wrap(acompletion), "m", talk())
+        reply = trio.run(compacter.wrap(acompletion), "m", talk(12, 400))
         assert reply["choices"]
         assert told == ["summarize"]
 
@@ -392,7 +384,7 @@ class TestTrio:
         async def both() -> None:
             async with trio.open_nursery() as nursery:
                 for _ in range(2):
-                    nursery.start_soon(compacter.wrap(acompletion), "m", talk())
+                    nursery.start_soon(compacter.wrap(acompletion), "m", talk(12, 400))
 
         trio.run(both)
         assert compacter.totals.rounds == 1
@@ -409,7 +401,7 @@ class TestTrio:
             return model.completion(model_name, messages)
 
         compacter = Compacter(summarizer=never, timeout=0.05)
-        assert trio.run(compacter.wrap(acompletion), "m", talk())["choices"]
+        assert trio.run(compacter.wrap(acompletion), "m", talk(12, 400))["choices"]
 
 
 class TestGivingUp:
@@ -417,6 +409,6 @@ class TestGivingUp:
         told: list[Any] = []
         compacter = Compacter(max_retries=0, on_event=told.append)
         with pytest.raises(Exception, match="context") as raised:
-            compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk())
+            compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
         assert "max_retries=0 (nothing was tried)" in raised.value.__notes__[0]
         assert [event.rounds for event in told if isinstance(event, RetriesExhausted)] == [0]

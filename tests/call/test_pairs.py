@@ -7,6 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conversations import talk
 
 import compacter
 from compacter import Compacter, History
@@ -14,8 +15,6 @@ from compacter.testing import ScriptedSummarizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-Chat = dict[str, Any]
 
 
 def pairs() -> list[tuple[type, str]]:
@@ -29,23 +28,15 @@ def pairs() -> list[tuple[type, str]]:
     ]
 
 
-def talk() -> list[Chat]:
-    return [
-        {"role": role, "content": f"{role} says thing {number} about trains.".ljust(300, ".")}
-        for number in range(12)
-        for role in ("user", "assistant")
-    ]
-
-
 def a_compacter() -> Compacter:
     return Compacter(summarizer=ScriptedSummarizer("They spoke of trains."), memory=None)
 
 
 MAKE: dict[type, Callable[[], Any]] = {
     Compacter: a_compacter,
-    History: lambda: History(talk(), compacter=a_compacter(), max_tokens=500),
+    History: lambda: History(talk(12, 300), compacter=a_compacter(), max_tokens=500),
 }
-ARGUMENTS: dict[str, dict[str, Any]] = {"messages": {"messages": talk()}}
+ARGUMENTS: dict[str, dict[str, Any]] = {"messages": {"messages": talk(12, 300)}}
 OPTIONAL: dict[str, Any] = {"budget": 3_000, "summary": "Spoke of trains.", "wire_format": "openai", "strict": True}
 PROMISED = [pair for pair in pairs() if pair[0] in MAKE]
 

@@ -22,7 +22,8 @@ from compacter.testing import token_limit_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.call.conftest import Chat, Dialogue
+    from tests.call.conftest import Dialogue
+    from tests.conversations import Chat
 
 
 OPENAI = get_format("openai")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conversations import history
 
 from compacter import Compacter
 from compacter.call.recover import confirmed, job_of, lower_output
@@ -19,20 +20,10 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer
 if TYPE_CHECKING:
     from compacter.compaction.task import CompactionTask
 
-Chat = dict[str, Any]
-
-
-def talk(turns: int = 10, size: int = 200) -> list[Chat]:
-    return [
-        {"role": role, "content": f"{role} {number} ".ljust(size, "x")}
-        for number in range(turns)
-        for role in ("user", "assistant")
-    ]
-
 
 def request(**options: Any) -> Request:
-    history = talk()
-    return Request(**{"format": get_format("openai"), "original": history, "messages": history, **options})
+    messages = history()
+    return Request(**{"format": get_format("openai"), "original": messages, "messages": messages, **options})
 
 
 class TestUsage:
@@ -124,15 +115,15 @@ class TestTheProactiveTarget:
         compacter = Compacter(trigger_tokens=2_500, strategy=Watching(), memory=None)
         model = ScriptedModel(window=10**6, usage=False)
         chat = compacter.wrap(model.completion)
-        chat("m", talk(2), tools=tools)
-        chat("m", talk(16), tools=tools)
+        chat("m", history(2), tools=tools)
+        chat("m", history(16), tools=tools)
         assert targets[0] is not None
         assert targets[0] + 6_000 <= 2_500 * 0.9 * 4
 
 
 class TestCalibration:
     def test_the_last_replys_usage_tells_the_characters_per_token(self) -> None:
-        compacter, history = Compacter(summarizer=ScriptedSummarizer()), talk()
+        compacter, messages = Compacter(summarizer=ScriptedSummarizer()), history()
         replies: list[Any] = [{"usage": {"prompt_tokens": 1_000}}]
 
         def completion(model: str, messages: list[Any]) -> Any:
@@ -141,16 +132,16 @@ class TestCalibration:
             raise ValueError("context_length_exceeded") if len(messages) > 20 else KeyError("stop")
 
         chat = compacter.wrap(completion)
-        chat("m", history)
-        history.append({"role": "user", "content": "And now?"})
+        chat("m", messages)
+        messages.append({"role": "user", "content": "And now?"})
         with pytest.raises(KeyError):
-            chat("m", history)
+            chat("m", messages)
         assert compacter._state.calibration("m").chars_per_token == pytest.approx(4.0, rel=0.1)
         assert compacter._state.calibration("m").learnt
 
     @pytest.mark.parametrize(("tokens", "other"), [(1_000, True), (100, False)], ids=["another history", "cut"])
     def test_of_another_history_or_of_a_prompt_that_was_cut_it_tells_nothing(self, tokens: int, other: bool) -> None:
-        compacter, history = Compacter(summarizer=ScriptedSummarizer()), talk()
+        compacter, messages = Compacter(summarizer=ScriptedSummarizer()), history()
         replies: list[Any] = [{"usage": {"prompt_tokens": tokens}}]
 
         def completion(model: str, messages: list[Any]) -> Any:
@@ -159,8 +150,8 @@ class TestCalibration:
             raise ValueError("context_length_exceeded") if len(messages) > 20 else KeyError("stop")
 
         chat = compacter.wrap(completion)
-        chat("m", history)
-        following = [dict(message) for message in history] if other else history
+        chat("m", messages)
+        following = [dict(message) for message in messages] if other else messages
         with pytest.raises(KeyError):
             chat("m", [*following, {"role": "user", "content": "And now?"}])
         assert not compacter._state.calibration("m").learnt
@@ -173,7 +164,7 @@ class TestCalibration:
             return {"usage": {"prompt_tokens": sizes[-1] // 20}}
 
         compacter = Compacter(trigger_tokens=10**6, summarizer=ScriptedSummarizer(), memory=None)
-        compacter.wrap(cutting)("m", talk(100, 1_000))
+        compacter.wrap(cutting)("m", history(100, 1_000))
         assert len(sizes) == 2
         assert not compacter._state.calibration("m").learnt
 
@@ -204,7 +195,7 @@ class TestWhatIsShared:
         chat = compacter.wrap(completion)
         seen = [compacter.totals.calls]
         for _ in range(3):
-            chat(messages=talk(1))
+            chat(messages=history(1))
             seen += [compacter.totals.calls, compacter.totals.calls]
         assert seen == [0, 1, 1, 2, 2, 3, 3]
 
@@ -213,7 +204,7 @@ class TestLargeHistories:
     @pytest.mark.parametrize(
         "messages",
         [
-            talk(1_000, 200),
+            history(1_000, 200),
             [{"role": "user", "content": [{"type": "text", "text": "x" * 250_000}]}],
             [{"role": "assistant", "tool_calls": [{"function": {"arguments": "x" * 250_000}}]}],
         ],
@@ -223,4 +214,4 @@ class TestLargeHistories:
         assert is_large(messages)
 
     def test_others_are_not(self) -> None:
-        assert not is_large(talk(100, 200))
+        assert not is_large(history(100, 200))

@@ -6,22 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent
 from compacter.call.trigger import expected_tokens
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
 from compacter.testing import ScriptedModel, ScriptedSummarizer
-
-Chat = dict[str, Any]
-
-
-def talk(turns: int = 20, size: int = 400) -> list[Chat]:
-    history: list[Chat] = []
-    for number in range(turns):
-        history.append({"role": "user", "content": f"{number} ".ljust(size, "q")})
-        history.append({"role": "assistant", "content": f"{number} ".ljust(size, "a")})
-    return [*history, {"role": "user", "content": "And now?"}]
 
 
 def told(events: list[Any], kind: type) -> list[Any]:
@@ -36,7 +27,7 @@ def listening(**options: Any) -> tuple[Compacter, list[Any]]:
 def test_a_cut_prompt_is_told_without_a_trigger_and_the_reply_is_handed_out() -> None:
     model = ScriptedModel(window=1_000, truncates=True)
     compacter, events = listening()
-    reply: Any = compacter.wrap(model.completion)("m", talk())
+    reply: Any = compacter.wrap(model.completion)("m", talk(20, 400))
     assert reply["choices"][0]["message"]["content"] == "ok"
     (event,) = told(events, SilentTruncation)
     assert event.prompt_tokens == 1_000
@@ -51,14 +42,14 @@ async def test_so_it_is_in_an_async_program_with_an_async_hook() -> None:
         heard.append(event)
 
     model = ScriptedModel(window=1_000, truncates=True)
-    await Compacter(on_event=hook).wrap(model.acompletion)("m", talk())
+    await Compacter(on_event=hook).wrap(model.acompletion)("m", talk(20, 400))
     assert len(told(heard, SilentTruncation)) == 1
 
 
 def test_with_a_trigger_the_history_is_compacted_and_sent_again() -> None:
     model = ScriptedModel(window=1_000, truncates=True)
     compacter, events = listening(trigger_tokens=10**6)
-    reply: Any = compacter.wrap(model.completion)("m", talk())
+    reply: Any = compacter.wrap(model.completion)("m", talk(20, 400))
     assert len(model.requests) == 2
     assert model.requests[-1].tokens < 1_000
     assert reply["usage"]["prompt_tokens"] == model.requests[-1].tokens
@@ -76,7 +67,7 @@ def test_if_the_second_call_fails_the_first_reply_is_handed_out() -> None:
 
     model = ScriptedModel(window=1_000, truncates=True, replies=reply)
     compacter, _ = listening(trigger_tokens=10**6)
-    got: Any = compacter.wrap(model.completion)("m", talk())
+    got: Any = compacter.wrap(model.completion)("m", talk(20, 400))
     assert got["choices"][0]["message"]["content"] == "one"
     assert answers == []
 
@@ -126,7 +117,7 @@ class TestNoRoomForAnAnswer:
         model = ScriptedModel(window=4_010, replies="word " * 200)
         compacter, events = listening()
         compacter._state.calibration("m").window = 4_010
-        reply: Any = compacter.wrap(model.completion)("m", talk())
+        reply: Any = compacter.wrap(model.completion)("m", talk(20, 400))
         assert reply["choices"][0]["finish_reason"] == "stop"
         assert len(told(events, CompactionEvent)) == 1
         assert model.rejected == 0
@@ -135,14 +126,14 @@ class TestNoRoomForAnAnswer:
         model = ScriptedModel(window=4_010, replies="word " * 200)
         compacter, _ = listening(trigger_tokens=10**6)
         compacter._state.calibration("m").window = 4_010
-        reply: Any = await compacter.wrap(model.acompletion)("m", talk())
+        reply: Any = await compacter.wrap(model.acompletion)("m", talk(20, 400))
         assert reply["choices"][0]["finish_reason"] == "stop"
 
     @pytest.mark.parametrize("options", [{"max_tokens": 1}, {"max_tokens": 16}])
     def test_a_reply_that_was_meant_to_be_short_is_none(self, options: dict[str, Any]) -> None:
         model = ScriptedModel(window=10**6, replies="word " * 200)
         compacter, events = listening()
-        reply: Any = compacter.wrap(model.completion)("m", talk(), **options)
+        reply: Any = compacter.wrap(model.completion)("m", talk(20, 400), **options)
         assert reply["choices"][0]["finish_reason"] == "length"
         assert events == []
 
@@ -151,14 +142,14 @@ class TestNoRoomForAnAnswer:
         cut = {"content": "word word", "finish_reason": "length"}
         compacter, events = listening()
         compacter._state.calibration("m").window = 8_000
-        compacter.wrap(ScriptedModel(replies=cut, usage=usage).completion)("m", talk())
+        compacter.wrap(ScriptedModel(replies=cut, usage=usage).completion)("m", talk(20, 400))
         assert events == []
 
     def test_a_reason_to_stop_that_says_so_is_enough(self) -> None:
         answers: Iterator[Any] = iter([{"content": "", "finish_reason": "model_context_window_exceeded"}, "fine"])
         model = ScriptedModel(window=10**6, replies=lambda _: next(answers))
         compacter, events = listening()
-        reply: Any = compacter.wrap(model.completion)("m", talk())
+        reply: Any = compacter.wrap(model.completion)("m", talk(20, 400))
         assert reply["choices"][0]["message"]["content"] == "fine"
         assert len(told(events, CompactionEvent)) == 1
 

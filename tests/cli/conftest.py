@@ -68,7 +68,9 @@ def chat() -> list[Line]:
     talk: list[Line] = [{"role": "system", "content": "You keep the register of harbours."}]
     for number in range(12):
         talk.append({"role": "user", "content": f"How deep is harbour {number}, and who runs the quay there? " * 3})
-        talk.append({"role": "assistant", "content": f"Harbour {number} has {number + 4} metres; berth B-{number}. " * 4})
+        talk.append(
+            {"role": "assistant", "content": f"Harbour {number} has {number + 4} metres; berth B-{number}. " * 4}
+        )
     return [*talk, {"role": "user", "content": "Which of them is the deepest?"}]
 
 

@@ -177,9 +177,7 @@ def test_a_budget_that_cannot_be_reached_is_told(run: Run, write: Write, chat: l
     assert Path("out.json").exists()
 
 
-def test_a_model_writes_the_summary(
-    run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_writes_the_summary(run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
 
     def completion(**options: Any) -> dict[str, Any]:
@@ -197,7 +195,7 @@ def test_a_model_writes_the_summary(
     assert "read 900" in told.err
 
 
-def test_a_model_that_fails_leaves_a_result_and_says_why(
+def test_a_model_that_fails_is_told_and_nothing_is_written(
     run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def completion(**_: Any) -> None:
@@ -205,11 +203,24 @@ def test_a_model_that_fails_leaves_a_result_and_says_why(
 
     monkeypatch.setattr(models, "completion", completion)
     write("chat.json", chat)
-    told = run("compact", "chat.json", "--model", "gpt-4o")
-    assert told.code == 0
-    assert "OSError" in told.err
-    assert "(fallback)" in told.err
-    assert json.loads(told.out)
+    told = run("compact", "chat.json", "--model", "gpt-4o", "-o", "out.json")
+    assert told.code == 3
+    assert "OSError: no route" in told.err
+    assert not Path("out.json").exists()
+
+
+def test_half_a_surrogate_pair_goes_through_every_command(run: Run, folder: Path, chat: list[Line]) -> None:
+    cut = [
+        *chat[:-1],
+        {"role": "user", "content": "The lighthouse \ud83d"},
+        {"role": "assistant", "content": "Ö"},
+        chat[-1],
+    ]
+    (folder / "chat.json").write_text(json.dumps(cut))
+    assert run("compact", "chat.json", "-o", "out.json").code == 0
+    assert json.loads((folder / "out.json").read_bytes())[-1] == chat[-1]
+    assert run("search", "chat.json", "lighthouse").code == 0
+    assert run("plan", "out.json", "--json").code == 0
 
 
 def test_model_and_extractive_exclude_each_other(run: Run, write: Write, chat: list[Line]) -> None:

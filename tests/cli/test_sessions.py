@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -258,7 +259,9 @@ def test_a_compacted_session_is_a_session_of_the_same_agent(run: Run, write: Wri
     assert get_format(again.format).outline(again.messages).broken == ()
 
 
-@pytest.mark.parametrize(("name", "key", "parent"), [("claude.jsonl", "uuid", "parentUuid"), ("pi.jsonl", "id", "parentId")])
+@pytest.mark.parametrize(
+    ("name", "key", "parent"), [("claude.jsonl", "uuid", "parentUuid"), ("pi.jsonl", "id", "parentId")]
+)
 def test_the_links_of_a_compacted_session_are_whole(run: Run, write: Write, name: str, key: str, parent: str) -> None:
     write(name, SESSIONS[name]())
     run("compact", name, "-o", "new.jsonl", "--budget", "2000")
@@ -279,6 +282,31 @@ def test_a_session_can_be_compacted_again(run: Run, write: Write, name: str) -> 
     assert told.code == 0, told.err
     summaries = [text for text in shown(read_transcript(f"two-{name}")) if "compacter" in text]
     assert len(summaries) == 1
+
+
+def spoilt(value: Any, chance: random.Random) -> Any:
+    """The same data with a few values of another kind."""
+    if chance.random() < 0.015:
+        return chance.choice([None, 3, "x", [], {}, [None], {"type": 5}, True])
+    if isinstance(value, dict):
+        return {key: spoilt(each, chance) for key, each in value.items() if chance.random() > 0.01}
+    return [spoilt(each, chance) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_spoilt_session_is_read_or_refused_and_never_a_traceback(
+    run: Run, write: Write, name: str, seed: int
+) -> None:
+    session, chance = SESSIONS[name](), random.Random(seed)
+    whole = isinstance(session, dict)
+    write(
+        name, {key: spoilt(session[key], chance) for key in session} if whole else [spoilt(e, chance) for e in session]
+    )
+    told = run("compact", name, "-o", "out", "--budget", "2000", "--force")
+    assert told.code in {0, 1, 2}
+    if told.code == 0:
+        assert run("plan", "out", "--json").code == 0
 
 
 @pytest.mark.parametrize("name", SESSIONS)

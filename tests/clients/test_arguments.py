@@ -15,7 +15,8 @@ from google import genai
 from litellm.router import Router
 
 from compacter import Compacter, CompactionEvent, History
-from compacter.call.arguments import bind, edited_by_provider, is_mere_iterable
+from compacter.call.arguments import bind, is_mere_iterable
+from compacter.call.request import edited_by_provider
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:

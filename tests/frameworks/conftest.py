@@ -102,7 +102,7 @@ def run_page(serve: Callable[..., Served]) -> Callable[[str], dict[str, Any]]:
         text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
         names: dict[str, Any] = {"__name__": "__main__"}
         for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-            exec(compile(block, f"{name}.md", "exec"), names)  # noqa: S102 - the manual's own
+            exec(compile(block, f"{name}.md", "exec", dont_inherit=True), names)  # noqa: S102 - the manual's own
         return names
 
     return run

@@ -63,7 +63,11 @@ class Provider(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Provider
+
+    @property
+    def _provider(self) -> Provider:
+        assert isinstance(self.server, Provider)
+        return self.server
 
     def do_POST(self) -> None:
         body: Body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -71,14 +75,14 @@ class _Handler(BaseHTTPRequestHandler):
         fault = _items_fault(messages) if "input" in body else ChatRules()(messages)
         tokens = len(json.dumps([messages, body.get("instructions"), body.get("tools")], ensure_ascii=False)) // 4
         if fault is not None:
-            self.server.invalid.append(fault)
+            self._provider.invalid.append(fault)
             self._json({"error": {"message": fault, "type": "invalid_request_error", "code": None}}, 400)
-        elif tokens > self.server.window:
-            self.server.refused += 1
+        elif tokens > self._provider.window:
+            self._provider.refused += 1
             self._refuse(body, tokens)
         else:
-            self.server.accepted.append(body)
-            answer = _Response(self.server, body) if "input" in body else _Completion(self.server, body)
+            self._provider.accepted.append(body)
+            answer = _Response(self._provider, body) if "input" in body else _Completion(self._provider, body)
             if body.get("stream"):
                 self._events(answer.events())
             else:
@@ -86,13 +90,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, body: Body, tokens: int) -> None:
         error = {
-            "message": f"This model's maximum context length is {self.server.window} tokens. However, your messages "
+            "message": f"This model's maximum context length is {self._provider.window} tokens. However, your messages "
             f"resulted in {tokens} tokens. Please reduce the length of the messages.",
             "type": "invalid_request_error",
             "param": "messages",
             "code": "context_length_exceeded",
         }
-        if not (body.get("stream") and self.server.in_stream):
+        if not (body.get("stream") and self._provider.in_stream):
             self._json({"error": error}, 400)
         elif "input" in body:
             begun = _response(body)
@@ -131,9 +135,9 @@ def _words(body: Body) -> str:
 def _arguments(parameters: Body) -> str:
     """Arguments for a tool: its required ones, each a word, or a number where that is wanted."""
     properties = parameters.get("properties") or {}
-    return json.dumps({
-        name: "blue" if properties[name].get("type") == "string" else 1 for name in parameters.get("required") or ()
-    })
+    return json.dumps(
+        {name: "blue" if properties[name].get("type") == "string" else 1 for name in parameters.get("required") or ()}
+    )
 
 
 class _Completion:
@@ -170,7 +174,8 @@ class _Completion:
 
 def _response(body: Body) -> Body:
     return {
-        "id": f"resp_{next(_NUMBERS)}", "object": "response", "created_at": 1, "model": body["model"], "status": "in_progress",
+        "id": f"resp_{next(_NUMBERS)}", "object": "response",
+        "created_at": 1, "model": body["model"], "status": "in_progress",
         "parallel_tool_calls": True, "tool_choice": "auto", "tools": body.get("tools") or [], "output": [],
     }  # fmt: skip
 
@@ -191,7 +196,8 @@ class _Response:
         else:
             part = {"type": "output_text", "text": _words(body), "annotations": []}
             self._item = {
-                "id": f"msg_{next(_NUMBERS)}", "type": "message", "role": "assistant", "status": "completed", "content": [part],
+                "id": f"msg_{next(_NUMBERS)}", "type": "message", "role": "assistant",
+                "status": "completed", "content": [part],
             }  # fmt: skip
         self.whole = {**self._begun, "status": "completed", "output": [self._item], "usage": _RESPONSES_USAGE}
 

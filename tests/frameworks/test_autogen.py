@@ -48,9 +48,7 @@ async def test_stream(serve: Callable, compacter: Compacter, history: list[Any],
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_agent_with_tools(
-    serve: Callable, compacter: Compacter, report: str, words: str, streamed: bool
-) -> None:
+async def test_agent_with_tools(serve: Callable, compacter: Compacter, report: str, words: str, streamed: bool) -> None:
     async def look_up(name: str) -> str:
         """Look something up."""
         return report
@@ -104,4 +102,10 @@ async def test_a_saved_agent_compacts_when_it_is_loaded(serve: Callable, compact
     for _ in range(20):
         result = await agent.run(task="What colour is the harbour? " * 5)
     assert result.messages[-1].content == words
+    assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("autogen")["answer"] == words
     assert served.recovered()

@@ -75,3 +75,9 @@ def test_copy(serve: Callable, compacter: Compacter, history: list[Any], words: 
     served = serve()
     assert copy.copy(llm(compacter, served.url)).call(history) == words
     assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("crewai")["answer"] == words
+    assert served.recovered()

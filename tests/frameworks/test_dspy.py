@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     from compacter import Compacter
 
+
+def pickled(one: Any) -> Any:
+    return pickle.loads(pickle.dumps(one))  # noqa: S301 - its own
+
+
 ENGINES = ["auto", "litellm"]
 
 
@@ -61,8 +66,14 @@ def test_program(serve: Callable, compacter: Compacter, talk: list, engine: str)
     assert served.recovered()
 
 
-@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, dspy.LM.copy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, dspy.LM.copy, pickled])
 def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable) -> None:
     served = serve()
     assert how(lm("auto", served.url, compacter))(messages=history) == [words]
+    assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable) -> None:
+    served = serve()
+    assert run_page("dspy")["answer"] == "blue"
     assert served.recovered()

@@ -22,6 +22,11 @@ from compacter import Compacter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
+def pickled(one: Any) -> Any:
+    return pickle.loads(pickle.dumps(one))  # noqa: S301 - its own
+
+
 KINDS = [OpenAIChatGenerator, OpenAIResponsesChatGenerator]
 
 
@@ -108,8 +113,14 @@ def test_a_saved_pipeline_cannot_name_a_class_of_another_package() -> None:
         Compacted.from_dict({"init_parameters": saved})
 
 
-@pytest.mark.parametrize("how", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize("how", [copy.copy, pickled])
 def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable) -> None:
     served = serve()
     assert how(generator(OpenAIChatGenerator, compacter)).run(history)["replies"][0].text == words
+    assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("haystack")["answer"] == words
     assert served.recovered()

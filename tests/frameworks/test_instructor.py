@@ -77,3 +77,9 @@ def test_hooks_stay(serve: Callable, compacter: Compacter, history: list) -> Non
 def test_an_instructor_of_a_function_says_what_to_wrap(compacter: Compacter) -> None:
     with pytest.raises(TypeError, match="wrap the function"):
         compacter.wrap(instructor.from_litellm(lambda **_: None))
+
+
+def test_page(serve: Callable, run_page: Callable) -> None:
+    served = serve(tool_calls=99)
+    assert run_page("instructor")["answer"] == "blue"
+    assert served.recovered()

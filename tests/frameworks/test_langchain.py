@@ -92,9 +92,7 @@ def test_structured_output(serve: Callable, compacter: Compacter, history: list[
 
 
 @pytest.mark.parametrize("responses", [False, True])
-def test_agent_with_tools(
-    serve: Callable, compacter: Compacter, report: str, words: str, responses: bool
-) -> None:
+def test_agent_with_tools(serve: Callable, compacter: Compacter, report: str, words: str, responses: bool) -> None:
     def look_up(name: str) -> str:
         """Look something up."""
         return report

@@ -113,3 +113,9 @@ def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words
     served = serve()
     assert how(compacter.wrap(llm("chat", served.url))).chat(history).message.content == words
     assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("llama-index")["answer"] == words
+    assert served.recovered()

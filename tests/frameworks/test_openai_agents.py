@@ -42,11 +42,13 @@ def agent(kind: Any, compacter: Compacter, **options: Any) -> Agent:
 
 
 async def text_of(run: Any) -> str:
-    return "".join([
-        event.data.delta
-        async for event in run.stream_events()
-        if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
-    ])
+    return "".join(
+        [
+            event.data.delta
+            async for event in run.stream_events()
+            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
+        ]
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,9 +69,7 @@ async def test_stream(
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_tools(
-    serve: Callable, compacter: Compacter, report: str, words: str, kind: Any, streamed: bool
-) -> None:
+async def test_tools(serve: Callable, compacter: Compacter, report: str, words: str, kind: Any, streamed: bool) -> None:
     @function_tool
     def look_up(name: str) -> str:
         """Look something up."""
@@ -106,9 +106,17 @@ async def test_output_type(serve: Callable, compacter: Compacter, history: list[
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sync_with_instructions(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any) -> None:
+def test_sync_with_instructions(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any
+) -> None:
     served = serve()
     config = RunConfig(model_settings=ModelSettings(temperature=0))
     one = agent(kind, compacter, instructions="Answer in few words.")
     assert Runner.run_sync(one, history, run_config=config).final_output == words
+    assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("openai-agents")["answer"] == words
     assert served.recovered()

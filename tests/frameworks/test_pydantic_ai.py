@@ -124,3 +124,9 @@ async def test_kept_messages_are_the_same_objects(serve: Callable, compacter: Co
     result = await Agent(model("chat", "model", compacter)).run(QUESTION, message_history=history)
     assert history == before
     assert result.all_messages()[: len(before)] == before
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("pydantic-ai")["answer"] == words
+    assert served.recovered()

@@ -60,9 +60,7 @@ def test_stream(
 
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_tools(
-    serve: Callable, compacter: Compacter, report: str, words: str, way: str, streaming: bool
-) -> None:
+def test_tools(serve: Callable, compacter: Compacter, report: str, words: str, way: str, streaming: bool) -> None:
     @tool
     def look_up(name: str) -> str:
         """Look something up.
@@ -92,4 +90,10 @@ def test_code_agent(serve: Callable, compacter: Compacter, words: str, way: str)
 def test_copy(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
     served = serve()
     assert copy.copy(model("model", compacter)).generate(history).content == words
+    assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("smolagents")["answer"] == words
     assert served.recovered()

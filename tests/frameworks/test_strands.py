@@ -77,3 +77,9 @@ async def test_the_agents_own_history_stays_whole(serve: Callable, compacter: Co
     await one.invoke_async(QUESTION)
     assert one.messages[: len(history)] == history
     assert len(one.messages) == len(history) + 2
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("strands")["answer"] == words
+    assert served.recovered()

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+WINDOW = 1024
+"""Tokens: half of what the model takes, because the prompts that it has to read take the time."""
+
+
 @pytest.fixture(scope="session")
 def model() -> Iterator[EmbeddedModel]:
     if reason := why_unavailable():
         pytest.skip(reason)
-    with embedded_model() as running:
+    with embedded_model(WINDOW) as running:
         yield running

@@ -25,7 +25,7 @@ def long_history() -> list[dict[str, Any]]:
     history: list[dict[str, Any]] = []
     for said in SAID:
         history += [{"role": "user", "content": said}, {"role": "assistant", "content": "Thank you, I see."}]
-    for number in range(56):
+    for number in range(28):
         topic = TOPICS[number % len(TOPICS)]
         history.append({"role": "user", "content": f"Part {number}: what can you tell me about {topic}?"})
         history.append({"role": "assistant", "content": f"In year {1800 + number} {topic} was painted blue."})

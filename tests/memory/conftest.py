@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,32 +19,75 @@ from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
 from compacter.messages.format import MessageFormat, get_format
 
 
-@pytest.fixture(scope="session")
-def redis_url() -> Iterator[str]:
-    """A Redis server of this test session alone, on a socket file: no port to fight for."""
+@contextlib.contextmanager
+def redis_server(*arguments: str, ready: str = "eady to accept connections") -> Iterator[None]:
+    """A Redis server of this test session alone."""
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("no redis-server on this machine (make test installs it where it may)")
     pytest.importorskip("redis", reason="the redis package is not installed")
-    folder = Path(tempfile.mkdtemp(prefix="compacter-"))
-    path = folder / "redis.sock"
-    server = subprocess.Popen(
-        [program, "--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(folder)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    server = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         for line in server.stdout:
-            if "eady to accept connections" in line:
+            if ready in line:
                 break
         else:
             pytest.fail("redis-server ended before it was ready")
-        yield f"unix://{path}"
+        yield
     finally:
         server.terminate()
         server.communicate(timeout=10)
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """A folder with a short name: the path of a socket must not be long."""
+    with tempfile.TemporaryDirectory(prefix="compacter-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def redis_url(folder: Path) -> Iterator[str]:
+    """A server on a socket file: no port to fight for."""
+    path = folder / "redis.sock"
+    with redis_server("--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(folder)):
+        yield f"unix://{path}"
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in held]
+
+
+@pytest.fixture(scope="session")
+def cluster_port(folder: Path) -> Iterator[int]:
+    """A cluster of one node, which has every slot."""
+    redis = pytest.importorskip("redis")
+    port, bus = free_ports(2)
+    with redis_server(
+        *("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)),
+        *("--cluster-enabled", "yes", "--cluster-port", str(bus), "--cluster-config-file", f"{port}.conf"),
+    ):
+        with redis.Redis(port=port) as client:
+            client.execute_command("CLUSTER ADDSLOTSRANGE 0 16383")
+            while not re.search(r"cluster_state\W+ok", str(client.execute_command("CLUSTER INFO"))):
+                pass
+        yield port
+
+
+@pytest.fixture(scope="session")
+def sentinel_port(folder: Path) -> Iterator[int]:
+    """A sentinel, and the server that it watches under the name ``records``."""
+    main, port = free_ports(2)
+    settings = folder / "sentinel.conf"
+    settings.write_text(f"port {port}\nbind 127.0.0.1\nsentinel monitor records 127.0.0.1 {main} 1\n")
+    with (
+        redis_server("--port", str(main), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)),
+        redis_server(str(settings), "--sentinel", ready="+monitor"),
+    ):
+        yield port
 
 
 @pytest.fixture

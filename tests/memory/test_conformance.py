@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 
 from compacter.memory import Claim, InProcessMemory, Record, RedisMemory, SQLiteMemory
 from compacter.memory.base import base_memory
 from compacter.memory.record import footprint
-
-if TYPE_CHECKING:
-    from tests.memory.conformance import MemoryConformance, Opener
-else:
-    _spec = importlib.util.spec_from_file_location("conformance", Path(__file__).with_name("conformance.py"))
-    _module = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(_module)
-    MemoryConformance, Opener = _module.MemoryConformance, _module.Opener
+from compacter.testing.memory_conformance import Awaited, MemoryConformance, Opener
 
 
 class TestInProcessMemory(MemoryConformance):
@@ -57,6 +51,100 @@ class TestRedisMemoryWithAClientOfOnesOwn(MemoryConformance):
         redis = pytest.importorskip("redis")
         with redis.Redis.from_url(redis_url, decode_responses=True) as client:
             yield lambda: RedisMemory(client, namespace=namespace)
+
+
+class TestRedisMemoryOnACluster(MemoryConformance):
+    @pytest.fixture
+    def open(self, cluster_port: int, namespace: str) -> Iterator[Opener]:
+        redis = pytest.importorskip("redis")
+        with contextlib.closing(redis.RedisCluster("127.0.0.1", cluster_port)) as client:
+            yield lambda: RedisMemory(client, namespace=namespace)
+
+
+class TestRedisMemoryBehindASentinel(MemoryConformance):
+    @pytest.fixture
+    def open(self, sentinel_port: int, namespace: str) -> Iterator[Opener]:
+        sentinel = pytest.importorskip("redis.sentinel").Sentinel([("127.0.0.1", sentinel_port)])
+        with sentinel.master_for("records") as client:
+            yield lambda: RedisMemory(client, namespace=namespace)
+        for one in sentinel.sentinels:
+            one.close()
+
+
+def closed(awaited: Awaited, client: Any) -> None:
+    awaited._run(client.aclose())
+
+
+class OfRedisAwaited(MemoryConformance):
+    """Redis as calls under asyncio use it. A client belongs to one event loop, so each opening makes its own."""
+
+    @pytest.fixture
+    def make(self) -> Callable[[], Any]:
+        """What makes a client, or the URL."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def open(self, make: Callable[[], Any], namespace: str) -> Iterator[Opener]:
+        with contextlib.ExitStack() as stack:
+
+            def opened() -> Awaited:
+                clients: list[Any] = []
+
+                def memory() -> RedisMemory:
+                    clients.append(make())
+                    return RedisMemory(clients[0], namespace=namespace)
+
+                awaited = Awaited(memory)
+                stack.callback(awaited.close)
+                manager = getattr(getattr(clients[0], "connection_pool", None), "sentinel_manager", None)
+                for client in (*clients, *getattr(manager, "sentinels", ())):
+                    if not isinstance(client, str):
+                        stack.callback(closed, awaited, client)
+                return awaited
+
+            yield opened
+
+
+class TestRedisMemoryAwaited(OfRedisAwaited):
+    @pytest.fixture
+    def make(self, redis_url: str) -> Callable[[], Any]:
+        return lambda: redis_url
+
+
+class TestRedisMemoryAwaitedWithAClientOfOnesOwn(OfRedisAwaited):
+    @pytest.fixture
+    def make(self, redis_url: str) -> Callable[[], Any]:
+        redis = pytest.importorskip("redis.asyncio")
+        return lambda: redis.Redis.from_url(redis_url, decode_responses=True)
+
+
+class TestRedisMemoryAwaitedOnACluster(OfRedisAwaited):
+    @pytest.fixture
+    def make(self, cluster_port: int) -> Callable[[], Any]:
+        redis = pytest.importorskip("redis.asyncio")
+        return lambda: redis.RedisCluster("127.0.0.1", cluster_port)
+
+
+class TestRedisMemoryAwaitedBehindASentinel(OfRedisAwaited):
+    @pytest.fixture
+    def make(self, sentinel_port: int) -> Callable[[], Any]:
+        kind = pytest.importorskip("redis.asyncio.sentinel").Sentinel
+        return lambda: kind([("127.0.0.1", sentinel_port)]).master_for("records")
+
+
+KEYS = [Fernet.generate_key() for _ in range(2)]
+
+
+class TestSQLiteMemoryEncrypted(MemoryConformance):
+    @pytest.fixture
+    def open(self, tmp_path: Path) -> Opener:
+        return lambda: SQLiteMemory(tmp_path / "memory.db", encryption=KEYS[0])
+
+
+class TestRedisMemoryEncrypted(MemoryConformance):
+    @pytest.fixture
+    def open(self, redis_url: str, namespace: str) -> Opener:
+        return lambda: RedisMemory(redis_url, namespace=namespace, encryption=KEYS)
 
 
 class TestTheManualsMemory(MemoryConformance):

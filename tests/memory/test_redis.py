@@ -82,12 +82,6 @@ def test_what_is_no_client_is_refused(value: Any) -> None:
         RedisMemory(value)
 
 
-def test_an_asyncio_client_is_refused() -> None:
-    aio = pytest.importorskip("redis.asyncio")
-    with pytest.raises(ConfigurationError, match="no asyncio client"):
-        RedisMemory(aio.Redis())
-
-
 def test_records_and_claims_end_by_themselves(redis_url: str, client: Any, namespace: str) -> None:
     memory = RedisMemory(redis_url, ttl=60, namespace=namespace)
     memory.save(record())

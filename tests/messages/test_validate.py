@@ -66,7 +66,7 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([SUMMARY, S, A2, U3], {}, "before the system prompt"),
         ([say("user", "x"), S, A2, U3], {}, "before the system prompt"),
         ([S, {"role": "system", "content": "x"}, A2, U3], {}, "speaks as the system"),
-        ([S, A2, U3, SUMMARY], {}, "newest message is none of the conversation's"),
+        ([S, A2, U3, SUMMARY], {}, "newest message is not one of the conversation's"),
         ([S, SUMMARY, U2, A2, U3], {"alternate": True}, "two user messages in a row"),
         ([S, SUMMARY, FILLER, FILLER, FILLER, FILLER, U3], {"alternate": True}, "two assistant messages"),
         ([S, *[{**U1, "content": "."}] * 4, U3], {"edited": True}, "neither original nor the summary"),

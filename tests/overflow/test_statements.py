@@ -10,7 +10,7 @@ CLEAR = "The prompt exceeds the context window"
 LIKELY = "The prompt is too long"
 
 
-class Carrier(Exception):
+class CarryingError(Exception):
     """An error with a cause that carries another exception as well."""
 
     def __init__(self, cause: Exception, carried: Exception) -> None:
@@ -104,7 +104,7 @@ def test_the_names_of_a_sum_are_the_nearest_ones_before_it() -> None:
 
 
 def test_a_reason_that_says_nothing_does_not_hide_the_next_one() -> None:
-    error = Carrier(KeyError("choices"), RuntimeError("prompt is too long: 9000 tokens > 8192 maximum"))
+    error = CarryingError(KeyError("choices"), RuntimeError("prompt is too long: 9000 tokens > 8192 maximum"))
 
     found = detect_token_limit(error)
 
@@ -114,6 +114,6 @@ def test_a_reason_that_says_nothing_does_not_hide_the_next_one() -> None:
 
 def test_the_first_reason_that_says_something_decides() -> None:
     refused = RuntimeError("prompt is too long: 9000 tokens > 8192 maximum")
-    error = Carrier(RuntimeError("Rate limit exceeded"), refused)
+    error = CarryingError(RuntimeError("Rate limit exceeded"), refused)
 
     assert detect_token_limit(error) is None

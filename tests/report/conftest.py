@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from compacter import CompactionEvent
-from compacter.events import CompactionFailed, CompactionSkipped, Event, MaxTokensAdjusted, PassagesRecalled
-from compacter.events import RetriesExhausted, SilentTruncation
+from compacter.events import (
+    CompactionFailed,
+    CompactionSkipped,
+    Event,
+    MaxTokensAdjusted,
+    PassagesRecalled,
+    RetriesExhausted,
+    SilentTruncation,
+)
 
 Lines = Callable[..., list[str]]
 SUMMARY = "The user keeps a register of lighthouses. Decided: heights in metres, lamps by their makers."

@@ -15,7 +15,6 @@ from compacter.report import page, read_lines, stories
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
     from tests.report.conftest import Lines
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -87,9 +87,17 @@ def test_conversations_are_kept_apart_and_in_order(lines: Lines) -> None:
 def test_what_was_kept_folded_and_quoted(lines: Lines) -> None:
     fold = stories(read_lines(lines(1, 1))[0])[0].folds[0]
     assert (fold.before, fold.after, fold.quoted) == (8_050, 3_250, 225)
-    assert fold.kept + fold.summary == fold.after
+    assert fold.summary is not None
+    assert fold.kept == fold.after - fold.summary
     assert 0 < fold.summary < 100
     assert fold.saved == 8_050 - 3_250
+
+
+def test_events_without_texts_do_not_tell_the_summarys_share(lines: Lines) -> None:
+    (text, *_) = lines(1, 1)
+    bare = {name: value for name, value in json.loads(text).items() if name not in ("summary", "ledger")}
+    fold = stories(read_lines([json.dumps(bare)])[0])[0].folds[0]
+    assert (fold.after, fold.summary, fold.kept) == (3_250, None, None)
 
 
 def test_the_window_is_the_providers_where_it_stated_one(lines: Lines) -> None:

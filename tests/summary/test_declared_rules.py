@@ -86,6 +86,23 @@ class TestOfAHistory:
             history.compact()
             assert rules_of(history) == ["The code word is Tern."]
 
+    def test_a_record_that_was_made_without_it_does_not_serve_a_history_that_has_it(self) -> None:
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer="extractive", recall=None).wrap(model.completion)
+        messages = [
+            {"role": "user", "content": "Terns nest here."},
+            {"role": "assistant", "content": "Fine."},
+            *talk(40),
+        ]
+        completion("m", messages)
+        history = History()
+        history.append(messages[0], rule=True)
+        history.extend(messages[1:])
+
+        completion("m", history)
+
+        assert rules_of(model.requests[-1].messages) == ["Terns nest here."]
+
     def test_rules_go_with_copies_and_snapshots(self) -> None:
         history = History(talk(2))
         history.append({"role": "user", "content": "Be brief."}, rule=True)

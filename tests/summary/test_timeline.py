@@ -148,16 +148,6 @@ def test_of_a_record_the_values_that_tell_something_are_told() -> None:
     assert text == "Artifacts:\nTool lookup: ann_lee_4411 … Q7-1182 … Q7-1190"
 
 
-def test_an_item_of_a_list_comes_with_the_line_that_leads_to_it() -> None:
-    said = (
-        "Here is what we need:\n- a rope of 40 metres\n- a lamp from Oller\n"
-        + "It is late and I am tired of it all. " * 9
-    )
-    text = timeline([assistant("Hello there. " + said)], 120)
-    assert "- a rope of 40 metres" in text
-    assert "Here is what we need: … - a rope" in text
-
-
 def test_a_short_answer_comes_with_its_question() -> None:
     talk = [assistant("Shall I book the room with the balcony?"), user("Yes, room 417."), *harbour(20)]
     text = timeline(talk, 600)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import characters, plain
 from compacter.messages.fields import field as member
-from compacter.messages.format import FILLERS, Message, MessageFormat
+from compacter.messages.format import Message, MessageFormat
 
 MESSAGE_PARAMS = ("messages", "input", "contents")
 OUTPUT_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
@@ -222,7 +222,7 @@ class Binding:
         """
         messages = list(prefix)
         if wire.alternates and messages and wire.speaker(messages[-1]) == "user":
-            messages.append(wire.say("assistant", FILLERS["assistant"]))
+            messages.append(wire.filler("assistant"))
         messages.append(wire.say("user", instruction))
         options = {
             key: value
@@ -284,7 +284,7 @@ def bind(
 def is_mere_iterable(value: object) -> bool:
     """Whether messages were passed as an iterable that is no sequence: a generator, a ``map``, a dict's values.
 
-    A ``History`` is none of these, and neither is a single message: mappings and models can be iterated, too.
+    False for a ``History`` and for a single message: mappings and models can be iterated, too.
     """
     if value is None or isinstance(value, (Sequence, Mapping, bytes, bytearray)) or hasattr(value, "pinned_ids"):
         return False
@@ -299,36 +299,6 @@ def is_off_switch(name: str, value: object) -> bool:
         return bool(member(value, "type") == "disabled")
     effort = member(value, "effort") if name == "reasoning" else value if name == "reasoning_effort" else None
     return effort in ("none", "minimal")
-
-
-def edited_by_provider(reply: object) -> bool:
-    """Whether the provider has compacted or edited the conversation by itself before it answered.
-
-    Such a reply is a success. Its usage counts fewer tokens than the request had, which is no silent truncation, and
-    says nothing of the request's characters per token. Signs of it: ``context_management.applied_edits`` (Anthropic,
-    https://platform.claude.com/docs/en/build-with-claude/context-editing), steps in ``usage.iterations``, a
-    ``compaction`` block or item, and the stop reason ``compaction``; litellm has them in ``provider_specific_fields``.
-    """
-    if reply is None or isinstance(reply, (str, bytes)):
-        return False
-    try:
-        choices = member(reply, "choices")
-        first = member(choices[0], "message") if isinstance(choices, (list, tuple)) and choices else None
-        places = [reply, *(member(one, "provider_specific_fields") for one in (reply, first))]
-        items = [item for name in ("output", "content") for item in _members(member(reply, name))]
-        return bool(
-            any(member(member(place, "context_management"), "applied_edits") for place in places)
-            or member(member(reply, "usage"), "iterations")
-            or member(reply, "stop_reason") == "compaction"
-            or any(member(item, "type") == "compaction" for item in items)
-            or member(places[-1], "compaction_blocks")
-        )
-    except Exception:  # noqa: BLE001 - an unknown type; a reply that cannot be read is a reply
-        return False
-
-
-def _members(value: object) -> Sequence[object]:
-    return value if isinstance(value, (list, tuple)) else ()
 
 
 def forces_call(choice: object) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import inspect
 import sys
 import threading
@@ -16,10 +17,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeoutError
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    import asyncio
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -52,6 +50,10 @@ class SyncIO:
         """Wait until the future is done, for ``seconds`` at most. Its result is not looked at."""
         with contextlib.suppress(WaitTimeoutError):
             future.exception(seconds)
+
+    def beside(self, action: Callable[[], object]) -> None:
+        """Do something short that raises nothing."""
+        action()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -100,7 +102,7 @@ class AsyncIO:
             landed, token = trio.Event(), trio.lowlevel.current_trio_token()
 
             def wake(_: Future[Any]) -> None:
-                with contextlib.suppress(trio.RunFinishedError):  # A waiter that was cancelled may be gone for good.
+                with contextlib.suppress(trio.RunFinishedError):  # The program may have ended meanwhile.
                     token.run_sync_soon(landed.set)
 
             future.add_done_callback(wake)
@@ -122,6 +124,10 @@ class AsyncIO:
 
         future.add_done_callback(call_soon)
         await asyncio.wait((waiter,), timeout=seconds)
+
+    def beside(self, action: Callable[[], object]) -> None:
+        """Do something short that raises nothing, in a thread and without waiting for its end."""
+        _begun(action)
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -146,6 +152,18 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("a coroutine over SyncIO waited for an event loop")
 
 
+def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
+    """What ``inspect`` answers for a callable: of a partial for its function, of an object also for its ``__call__``.
+
+    Args:
+        question: Such as ``inspect.iscoroutinefunction``.
+        function: The callable.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    return question(function) or (not inspect.isroutine(function) and question(type(function).__call__))
+
+
 def is_async_iterator(value: object) -> bool:
     """Whether a value is iterated with ``async for`` and ``anext``."""
     return hasattr(type(value), "__anext__")
@@ -154,26 +172,6 @@ def is_async_iterator(value: object) -> bool:
 def on_trio() -> bool:
     """Whether this code runs under trio."""
     return _trio() is not None
-
-
-_TASKS: set[asyncio.Task[Any]] = set()
-
-
-def beside(action: Callable[[], object], io: IO) -> None:
-    """Do something short that nobody waits for and that raises nothing: at once in a sync program.
-
-    In an async one in a thread, or as a task where it is a coroutine function.
-    """
-    if not io.asynchronous:
-        resolved(action)
-    elif inspect.iscoroutinefunction(action) and not on_trio():
-        import asyncio
-
-        task = asyncio.get_running_loop().create_task(action())
-        _TASKS.add(task)  # The loop itself keeps weak references only.
-        task.add_done_callback(_TASKS.discard)
-    else:
-        _begun(lambda: resolved(action))
 
 
 def _trio() -> Any:

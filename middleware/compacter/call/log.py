@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from compacter.events import CompactionEvent, CompactionFailed, Event, SilentTruncation
+from compacter.events import CompactionEvent, CompactionFailed, Event, MessageShortened, SilentTruncation
 from compacter.options import Options
 
 _NOT_LOGGED = frozenset({"summary", "ledger", "unverified", "discarded", "cause"})
@@ -39,6 +39,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ("RateLimit|ServiceUnavailable|InternalServer|Connection", "name another model, or try again later"),
 )
 """Pattern in the name of an exception's type -> what helps."""
+_SOMEBODYS = ("the summary was refused", "strategy ", "rules: ")
+"""How a reason begins that somebody can do something about, where no exception was raised."""
 _BAD_ANSWER = 'name a more capable model as summarizer, or set summarizer="extractive", which needs none'
 
 
@@ -51,7 +53,7 @@ class Log:
 
     def event(self, event: Event) -> None:
         """A compaction at info level, the first failure of a kind as a warning, others at debug level."""
-        level: Level = "info" if isinstance(event, CompactionEvent) else "debug"
+        level: Level = "info" if isinstance(event, (CompactionEvent, MessageShortened)) else "debug"
         if isinstance(event, (CompactionFailed, SilentTruncation)) and self._is_first(event):
             level = "warning"
         logger = self._logger(level)
@@ -94,6 +96,8 @@ class Log:
     def _is_first(self, event: CompactionFailed | SilentTruncation) -> bool:
         kind = type(event).__name__
         if isinstance(event, CompactionFailed):
+            if not event.error and not event.reason.startswith(_SOMEBODYS):
+                return False  # There is no room for a summary, or nothing to read: nobody's fault.
             kind = event.error or re.sub(r"[\d,.]+", "", event.reason)
         first = kind not in self._warned
         self._warned.add(kind)
@@ -106,6 +110,8 @@ class Log:
         remedy = next((text for names, text in _REMEDIES if re.search(names, event.error)), "")
         if not remedy:
             remedy = "mend the function that you passed as summarizer" if event.error else _BAD_ANSWER
+        if event.reason.startswith("rules: "):
+            remedy = "declare fewer rules, or shorter ones"
         if event.reason.startswith("strategy "):
             remedy = "mend that strategy; docs/strategies.md says what it may return"
         instead = " or ".join(map(repr, self._options.fallback))

@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 
 from compacter import models
 from compacter.call import streams
-from compacter.call.arguments import Binding, edited_by_provider
-from compacter.call.io import IO, beside, on_trio, run
-from compacter.call.request import model_of, read_reply, usage_of
+from compacter.call.arguments import Binding
+from compacter.call.io import IO, is_kind, on_trio, run
+from compacter.call.request import model_of, read_reply, tokens_read
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
 from compacter.events import CompactionEvent, CompactionStarted, Event, PassagesRecalled, RetriesExhausted
 from compacter.memory.base import BaseMemory
-from compacter.memory.match import View
+from compacter.memory.match import Thread, View
 from compacter.memory.record import flight_key
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
 from compacter.messages.format import Message, MessageFormat, get_format
@@ -74,7 +74,7 @@ async def adrive(flow: Flow[T], performer: Performer) -> T:
 
 
 def advanced(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
-    """Carry a flow on by one effect: whether it has ended, and its result or the effect."""
+    """One step of a flow: whether it has ended, and its result or the effect that it asks for."""
     try:
         return False, advance(outcome)
     except StopIteration as stop:
@@ -166,9 +166,7 @@ class Performer:
             if streams.can_be_opened(self.io, raw):
                 reply = await streams.opened(self.io, raw, self._state.detect)
             else:
-                # What the provider has edited by itself says nothing of the size of what was sent.
-                tokens = 0 if edited_by_provider(raw) else usage_of(raw)[0]
-                reply = Reply(raw=raw, token_limit=detect_in_reply(raw), input_tokens=tokens)
+                reply = Reply(raw=raw, token_limit=detect_in_reply(raw), input_tokens=tokens_read(raw))
         except Exception as error:
             self.failed(error)
             if gave_up_since(before, error):
@@ -214,7 +212,7 @@ class Performer:
         messages = [dict(message) for message in effect.messages]
         if summarizer is not None and not isinstance(summarizer, str):
             options = accepted(summarizer, {"max_tokens": effect.max_tokens, "model": self._model})
-            return summarizer, (messages,), options, not inspect.iscoroutinefunction(unwrapped(summarizer))
+            return summarizer, (messages,), options, not is_kind(inspect.iscoroutinefunction, summarizer)
         if summarizer is not None or call is None:
             awaits = self.io.asynchronous and not on_trio()  # litellm's own awaitables need asyncio.
             if summarizer is None:
@@ -258,23 +256,22 @@ class Performer:
     async def _remembered(self, effect: Remembered) -> View | None:
         if effect.head:
             await self._lead(effect.head)
-        view = await self._viewed(effect.messages)
-        if view is not None:
-            self._views.append((view, view.record))
-        return view
-
-    async def _viewed(self, messages: Sequence[Message]) -> View | None:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None:
             return None
-        return await self._use(memory, lambda: matcher.view(self._scope, self._format, messages))
+        asked = self._scope, self._format, effect.messages
+        view = await self._use(memory, lambda: matcher.view(*asked), lambda thread: matcher.aview(*asked, thread))
+        if view is not None:
+            self._views.append((view, view.record))
+        return view
 
     async def _remember(self, effect: Remember) -> None:
         memory, matcher = self._state.memory, self._state.matcher
         if memory is None or matcher is None or self._state.holds_secrets(self._format, effect.before, effect.after):
             return
+        made = self._scope, self._format, effect.before, effect.after
         record = await self._use(
-            memory, lambda: matcher.remember(self._scope, self._format, effect.before, effect.after)
+            memory, lambda: matcher.remember(*made), lambda thread: matcher.aremember(*made, thread)
         )
         if record:
             self._views.append((effect.after, record))
@@ -319,7 +316,7 @@ class Performer:
         with self._budget() as left:
             end = time.monotonic() + (_CLAIM_SECONDS if left is None else min(_CLAIM_SECONDS, left))
             while not await self._granted(memory, key):
-                # A memory that grants nobody anything is not waited for.
+                # A memory that never grants a claim is not waited for.
                 if self._state.grants is None:
                     self._state.grants = await self._granted(memory, f"probe {secrets.token_hex(8)}")
                 if not self._state.grants or time.monotonic() > end:
@@ -329,6 +326,8 @@ class Performer:
 
     async def _granted(self, memory: BaseMemory, key: str) -> bool:
         """Whether this call now holds the claim; True too when the memory cannot say."""
+        if self._awaits(memory):
+            return self._hold(await self._safely("memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True))
         # In the thread: a claim that is granted after a cancellation is given back all the same.
         return bool(
             await self.io.thread(
@@ -341,16 +340,25 @@ class Performer:
     def _hold(self, claim: Any) -> bool:
         if claim is None or isinstance(claim, bool):
             return bool(claim)
-        release = partial(self._state.safely, "memory", claim.release)
+        safely = self._safely if inspect.iscoroutinefunction(claim.release) else self._state.safely
+        release = partial(safely, "memory", claim.release)
         with self._lock:
             if not self._closed:
-                self._held.append(partial(beside, release, self.io))
+                self._held.append(partial(self.io.beside, release))
                 return True
-        beside(release, self.io)
+        self.io.beside(release)
         return True
 
-    async def _use(self, memory: BaseMemory, action: Callable[[], T]) -> T | None:
-        """Use the memory; one that waits for a disk or a network does so in a thread."""
+    def _awaits(self, memory: BaseMemory) -> bool:
+        return memory.asynchronous and self.io.asynchronous and not on_trio()
+
+    async def _use(
+        self, memory: BaseMemory, action: Callable[[], T], awaited: Callable[[Thread | None], Awaitable[T]]
+    ) -> T | None:
+        """Use the memory: awaited where it can be; from a thread where it waits for a disk or a network."""
+        if self._awaits(memory):
+            used: T | None = await self._safely("memory", lambda: awaited(self.io.thread if self.large else None))
+            return used
         if memory.blocking or self.large:
             return await self.io.thread(lambda: self._state.safely("memory", action))
         return self._state.safely("memory", action)
@@ -410,11 +418,6 @@ def gave_up_since(before: int, error: BaseException) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
-
-
-def unwrapped(function: Any) -> Any:
-    """What decides whether a callable is async: the function, or a callable object's ``__call__``."""
-    return function if inspect.isroutine(function) or hasattr(function, "func") else type(function).__call__
 
 
 def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from compacter.compaction.run import compact
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import Call, Flow, Quote, Remembered, Reply, Tell
 from compacter.errors import CompactionError
-from compacter.events import CompactionReused, MaxTokensAdjusted, RetriesExhausted, Trigger
+from compacter.events import CompactionReused, MaxTokensAdjusted, MessageShortened, RetriesExhausted, Trigger
 from compacter.options import Options
 from compacter.overflow import NO_ROOM, TokenLimit
 
@@ -84,7 +84,7 @@ def recover(options: Options, request: Request, calibration: Calibration, refuse
         state.set_exception((type(error), error, error.__traceback__))
         if stop(state):
             reason = "no rounds are left" if tried else "max_retries=0"
-            return (yield from _give_up(request, refused, tried, reason))
+            return (yield from _give_up(request, calibration, refused, tried, reason))
         state.prepare_for_next_attempt()
         try:
             smaller = yield from _reduced(options, request, calibration, refused.token_limit, tried)
@@ -92,7 +92,7 @@ def recover(options: Options, request: Request, calibration: Calibration, refuse
             # Without a cause of its own: what the provider said is why a summary was wanted at all.
             raise failure from failure.__cause__ or refused.error
         if smaller is None:
-            return (yield from _give_up(request, refused, tried, "nothing more can be reduced"))
+            return (yield from _give_up(request, calibration, refused, tried, "nothing more can be reduced"))
         request = yield from quoted(smaller, calibration)
         refused = yield from called(options, request, calibration)
     return refused.raw, request
@@ -132,6 +132,11 @@ def _reduced(
         event = MaxTokensAdjusted(before=before, after=after, limit=found.limit, attempt=attempt, **request.named)
         yield from Tell(event)
         return lowered
+    if options.retrieved is not None:
+        shorter = yield from _shortened(options, request, calibration, found, attempt)
+        if shorter is not None:
+            tried.append(f"the last user message shortened by {shorter.saved:,} characters")
+            return shorter
     job = job_of(request, calibration, attempt=attempt, found=found)
     planned = plan(options, job)
     reused = yield from reuse(options, request, job, planned)
@@ -144,6 +149,38 @@ def _reduced(
     before, after = made.event.original_data_size, made.event.compacted_data_size
     tried.append(f"{before:,} to {after:,} characters ({made.event.strategy})")
     return replace(request, messages=made.messages, read=made.conversation)
+
+
+def _shortened(
+    options: Options, request: Request, calibration: Calibration, found: TokenLimit, attempt: int
+) -> Flow[Request | None]:
+    """The request with less retrieved text; ``None`` where the last user message is not what makes it too long."""
+    at, read = request.conversation.last_user, request.conversation
+    if options.retrieved is None or at is None:
+        return None
+    target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
+    size, now = read.sizes[at], read.sizes[at] - request.saved
+    # It may have what the others leave, and half of the room in any case; where no limit is known, half of what it has.
+    allowed = max(target - (read.size - size), target // 2) if target is not None else now // 2
+    if now <= allowed or (target is None and 2 * now < read.size - request.saved):
+        return None
+    from compacter.call.unfoldable import shortened
+
+    message = shortened(read.format, read.messages[at], options.retrieved, size - allowed)
+    saved = size - read.format.size(message)
+    if saved <= request.saved:
+        return None
+    yield from Tell(
+        MessageShortened(
+            model=request.model,
+            attempt=attempt,
+            conversation=request.digest,
+            before=size,
+            after=size - saved,
+            limit=found.limit,
+        )
+    )
+    return replace(request, shortened=message, saved=saved)
 
 
 def reuse(options: Options, request: Request, job: Job, planned: CompactionPlan) -> Flow[Request | None]:
@@ -177,6 +214,8 @@ def job_of(
     if target is None:
         target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
     size = request.conversation.size
+    if target is not None:
+        target += request.saved
     if target is not None and target >= size:
         # By its characters it fits, the provider says that it does not: then only the proportion of its numbers counts.
         target = _in_proportion(request, found, size)
@@ -257,7 +296,9 @@ def _most_tokens(request: Request, size: int) -> int:
     return most_tokens(texts) + max(0, size - sum(map(len, texts)))
 
 
-def _give_up(request: Request, refused: Reply, tried: Sequence[str], reason: str) -> Flow[Completed]:
+def _give_up(
+    request: Request, calibration: Calibration, refused: Reply, tried: Sequence[str], reason: str
+) -> Flow[Completed]:
     found = refused.token_limit
     facts: dict[str, Any] = {"limit": found.limit, "requested": found.requested} if found else {}
     rounds = len(tried)
@@ -265,5 +306,8 @@ def _give_up(request: Request, refused: Reply, tried: Sequence[str], reason: str
     if refused.error is None:
         return refused.raw, request
     steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(tried, 1)) or "nothing was tried"
-    refused.error.add_note(f"compacter gave up: {reason} ({steps}).")
+    from compacter.call.unfoldable import advice
+
+    helps = advice(request, calibration, found.limit if found else None)
+    refused.error.add_note(f"compacter gave up: {reason} ({steps}).{helps}")
     raise refused.error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.effects import Reply
-from compacter.messages.fields import field
+from compacter.messages.fields import field, listed
 from compacter.messages.format import Message, MessageFormat
 from compacter.recall.passages import Quotes
 
@@ -45,7 +45,7 @@ class Request:
     pinned_by_history: frozenset[int] = frozenset()
     """``id`` of messages that a ``History`` has pinned."""
     watched: bool = True
-    """Whether somebody listens to events, or there is a trigger: then every reply's usage is looked at."""
+    """Whether there are hooks for events, or a trigger: then the usage of every reply is read."""
     rules: tuple[str, ...] = ()
     """Declared rules: of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
@@ -58,11 +58,10 @@ class Request:
     """The option ``alternate_roles``."""
     quotes: str = ""
     """Quotes that are sent with the messages, and are none of them."""
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """What names it in events."""
-        return {"model": self.model, "conversation": self.digest}
+    shortened: Message | None = None
+    """What is sent in place of the last user message; ``messages`` has the whole one."""
+    saved: int = 0
+    """Characters by which that is shorter."""
 
     @property
     def conversation(self) -> Conversation:
@@ -78,17 +77,39 @@ class Request:
     @property
     def size(self) -> int:
         """Size of what is sent, the overhead and quotes included."""
-        return self.conversation.size + self.overhead + len(self.quotes)
+        return self.conversation.size + self.overhead + len(self.quotes) - self.saved
 
     @property
     def sent(self) -> Sequence[Message]:
-        """The messages, and the quotes right before the last user message."""
+        """The messages, a shortened one among them, and the quotes right before the last user message."""
+        messages, at = self.messages, self.conversation.last_user
+        if self.shortened is not None and at is not None:
+            messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
         if not self.quotes:
-            return self.messages
+            return messages
         from compacter.recall.quotes import place
 
-        at = self.conversation.last_user
-        return place(self.messages, self.format, self.quotes, at=at, alternate=self.alternate)
+        return place(messages, self.format, self.quotes, at=at, alternate=self.alternate)
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What names it in events."""
+        return {"model": self.model, "conversation": self.digest}
+
+
+@dataclass(slots=True)
+class ConversationState:
+    """What is known of one conversation between its calls."""
+
+    calls: int = 0
+    tokens: int = 0
+    """Input tokens of the last reply, as its usage states them; 0 when unknown."""
+    characters: int = 0
+    """Size of the request that those tokens belong to."""
+    tried: int | None = None
+    """The call, counted from 1, that compacted last or tried to; ``None`` before the first."""
+    stuck: int = 0
+    """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
 
 
 def pinned(
@@ -144,6 +165,37 @@ def read_reply(reply: object) -> Reply:
             return Reply(text, read, written, finish, refused, called)
     text = field(reply, "text") or field(reply, "content")
     return Reply(text if isinstance(text, str) else "", read, written)
+
+
+def tokens_read(reply: object) -> int:
+    """Input tokens of the request as the reply states them; 0 where it says nothing of the request's size."""
+    return 0 if edited_by_provider(reply) else usage_of(reply)[0]
+
+
+def edited_by_provider(reply: object) -> bool:
+    """Whether the provider has compacted or edited the conversation by itself before it answered.
+
+    Such a reply is a success. Its usage counts fewer tokens than the request had, which is no silent truncation, and
+    says nothing of the request's characters per token. Signs of it: ``context_management.applied_edits`` (Anthropic,
+    https://platform.claude.com/docs/en/build-with-claude/context-editing), steps in ``usage.iterations``, a
+    ``compaction`` block or item, and the stop reason ``compaction``; litellm has them in ``provider_specific_fields``.
+    """
+    if reply is None or isinstance(reply, (str, bytes)):
+        return False
+    try:
+        choices = field(reply, "choices")
+        first = field(choices[0], "message") if isinstance(choices, (list, tuple)) and choices else None
+        places = [reply, *(field(one, "provider_specific_fields") for one in (reply, first))]
+        items = [item for name in ("output", "content") for item in listed(field(reply, name))]
+        return bool(
+            any(field(field(place, "context_management"), "applied_edits") for place in places)
+            or field(field(reply, "usage"), "iterations")
+            or field(reply, "stop_reason") == "compaction"
+            or any(field(item, "type") == "compaction" for item in items)
+            or field(places[-1], "compaction_blocks")
+        )
+    except Exception:  # noqa: BLE001 - an unknown type; a reply that cannot be read is a reply
+        return False
 
 
 def usage_of(reply: object) -> tuple[int, int]:

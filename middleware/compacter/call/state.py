@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call.log import Log
-from compacter.call.trigger import ConversationState
+from compacter.call.request import ConversationState
 from compacter.compaction.plan import Calibration
 from compacter.effects import Quote
 from compacter.events import CompactionEvent, CompactionSkipped, Event, RunningTotals
@@ -34,6 +35,8 @@ class State:
     """Made once for each Compacter. Thread-safe."""
 
     def __init__(self, options: Options) -> None:
+        self.name = secrets.token_hex(8)
+        """By which a wrapped function or client knows its Compacter: a text, as that may be copied or pickled."""
         self.options = options
         self.log = Log(options)
         self.detect = options.detect
@@ -62,6 +65,21 @@ class State:
         self._learnt: OrderedDict[str, Calibration] = OrderedDict()
         self._settings = options.memory_scope
         self._lock = Lock()
+
+    def replaced(self, options: Mapping[str, object]) -> State:
+        """The same with other options for one call: memory, totals, hooks and what was learnt are shared."""
+        made = State(self.options.replaced(options))
+        made.totals, made.count_call = self.totals, self.count_call
+        made._lock, made._learnt, made._conversations = self._lock, self._learnt, self._conversations
+        if "on_compaction" not in options:
+            made.compaction_hooks = self.compaction_hooks
+        if "on_event" not in options:
+            made.event_hooks = self.event_hooks
+        if "logger" not in options:
+            made.log = self.log
+        if made.options.memory is self.options.memory:
+            made.memory, made.flights = self.memory, self.flights
+        return made
 
     # -- what was learnt -----------------------------------------------------------------------------------------------
 
@@ -96,9 +114,10 @@ class State:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    def scope(self, model: str | None, form: MessageFormat, endpoint: str) -> str:
-        """Calls that may share a summary have the same scope."""
-        return f"{model}\0{form.name}\0{endpoint}\0{self._settings}"
+    def scope(self, model: str | None, form: MessageFormat, endpoint: str, rules: Sequence[str] = ()) -> str:
+        """Calls that may share a summary have the same scope. ``rules`` are those that a ``History`` declares."""
+        declared = f"\0{tuple(rules)!r}" if rules else ""
+        return f"{model}\0{form.name}\0{endpoint}\0{self._settings}{declared}"
 
     def holds_secrets(self, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> bool:
         """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.

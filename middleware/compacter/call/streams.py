@@ -1,4 +1,4 @@
-"""Streams: look until the first content, and hand the vendor's own object back as if nobody had looked."""
+"""Streams: read up to the first content, then hand the vendor's own object back, as if it had not been read."""
 
 from __future__ import annotations
 
@@ -31,6 +31,18 @@ class Opening:
     """Set when a chunk, not an exception, says that the request is too long."""
     on_end: Callable[[], None] | None = None
     """Called when the stream has been read to its end, and not when it is dropped or fails."""
+
+    def raise_once(self) -> None:
+        """Raise what ended the look into the stream, if something did."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+    def end_once(self) -> None:
+        """Do what is to be done at the end of the stream."""
+        action, self.on_end = self.on_end, None
+        if action is not None:
+            action()
 
 
 Shape = Literal["stream", "async stream", "awaitable"]
@@ -75,7 +87,7 @@ async def opened(io: IO, stream: Any, detect: Callable[[BaseException], TokenLim
     while True:
         try:
             chunk = await io.call(step, source, _END)
-        except Exception as error:  # noqa: BLE001 - kept: a reader who gets this far is told
+        except Exception as error:  # noqa: BLE001 - kept, and raised where the reader gets this far
             opening.error = error
             break
         if chunk is _END or _settles(opening, chunk):
@@ -197,7 +209,7 @@ def _make_replaying(kind: type) -> type:  # noqa: C901 - the members of one clas
             return inner.__next__(self)
         except StopIteration:
             settle(self, opening)
-            opening.on_end()
+            opening.end_once()
             raise
 
     async def anext_(self: Any) -> Any:
@@ -211,14 +223,13 @@ def _make_replaying(kind: type) -> type:  # noqa: C901 - the members of one clas
             return await inner.__anext__(self)
         except StopAsyncIteration:
             settle(self, opening)
-            opening.on_end()
+            opening.end_once()
             raise
 
     def settle(self: Any, opening: Opening) -> None:
         del self.__dict__[_OPENING]
         self.__class__ = kind
-        if opening.error is not None:
-            raise opening.error
+        opening.raise_once()
 
     def iter_(self: Any) -> Any:
         return self
@@ -255,11 +266,11 @@ class Replayed:
     def __next__(self) -> Any:
         if self.opening.held:
             return self.opening.held.popleft()
-        self._raise_once()
+        self.opening.raise_once()
         try:
             return next(self._stream)
         except StopIteration:
-            self._end_once()
+            self.opening.end_once()
             raise
 
     def __aiter__(self) -> AsyncIterator[Any]:
@@ -268,11 +279,11 @@ class Replayed:
     async def __anext__(self) -> Any:
         if self.opening.held:
             return self.opening.held.popleft()
-        self._raise_once()
+        self.opening.raise_once()
         try:
             return await anext(self._stream)
         except StopAsyncIteration:
-            self._end_once()
+            self.opening.end_once()
             raise
 
     def __enter__(self) -> Any:
@@ -288,16 +299,6 @@ class Replayed:
 
     async def __aexit__(self, *exc: object) -> Any:
         return await self._stream.__aexit__(*exc)
-
-    def _end_once(self) -> None:
-        action, self.opening.on_end = self.opening.on_end, None
-        if action is not None:
-            action()
-
-    def _raise_once(self) -> None:
-        error, self.opening.error = self.opening.error, None
-        if error is not None:
-            raise error
 
 
 async def close(io: IO, stream: Any) -> None:

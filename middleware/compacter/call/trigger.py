@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from compacter.call.recover import Completed, called, job_of, keeps_pins, quoted, recover, reuse
-from compacter.call.request import Request
+from compacter.call.request import ConversationState, Request
 from compacter.compaction.plan import Calibration, plan
 from compacter.compaction.run import compact
 from compacter.effects import Flow, Remembered, Reply, Tell
@@ -28,21 +28,6 @@ _MOST_CHARACTERS = 7.0
 """Characters per token that hardly any text has: what is still more was not read. English has 4 to 5."""
 
 
-@dataclass(slots=True)
-class ConversationState:
-    """What is known of one conversation between its calls."""
-
-    calls: int = 0
-    tokens: int = 0
-    """Input tokens of the last reply, as its usage states them; 0 when unknown."""
-    characters: int = 0
-    """Size of the request that those tokens belong to."""
-    tried: int | None = None
-    """The call, counted from 1, that compacted last or tried to; ``None`` before the first."""
-    stuck: int = 0
-    """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
-
-
 def complete(options: Options, request: Request, calibration: Calibration, state: ConversationState) -> Flow[Completed]:
     """One call: the remembered view, the trigger, the request itself, and recovery from a token limit."""
     state.calls += 1
@@ -61,7 +46,7 @@ def complete(options: Options, request: Request, calibration: Calibration, state
 
 
 def silently_cut(request: Request, size: int, calibration: Calibration, tokens: int) -> Tell[SilentTruncation] | None:
-    """Tells that a server which read ``tokens`` of this request has cut it without a word; else ``None``.
+    """The event that a server which read ``tokens`` of this request has cut it silently; ``None`` where it did not.
 
     ``size`` is the request's, in characters. The second look is at words alone: what media weigh is a guess, and old
     reasoning is not always read.

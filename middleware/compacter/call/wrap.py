@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from compacter.call import streams
-from compacter.call.arguments import Binding, edited_by_provider
-from compacter.call.io import ASYNC, IO, SYNC, run
+from compacter.call.arguments import Binding
+from compacter.call.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.call.perform import GiveUps, Performer, WrappedCall, adrive, gave_up_since, mark_given_up
 from compacter.call.recover import recover
-from compacter.call.request import Request, is_large, usage_of
+from compacter.call.request import ConversationState, Request, is_large, tokens_read
 from compacter.call.state import State
-from compacter.call.trigger import ConversationState, complete, expected_tokens, silently_cut
+from compacter.call.trigger import complete, expected_tokens, silently_cut
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
-from compacter.errors import CompactionError
+from compacter.errors import CompactionError, ConfigurationError
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
 from compacter.overflow import detect_in_reply
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from compacter.recall.index import Redact
 
 Function = Callable[..., Any]
+OWN_OPTIONS = "compacter_options"
+"""The argument that holds options for one call; the wrapped function never gets it."""
+WRAPPED_BY = "__compacter__"
+"""The attribute of a wrapped function or client that names what wraps it."""
 
 
 class KeptHistory(Protocol):
@@ -77,13 +82,15 @@ class WrappedFunction:
 
     # -- the shapes: nothing is made on a call on which nothing happens ------------------------------------------------
 
-    def synchronous(self) -> Function:
+    def synchronous(self) -> Function:  # noqa: C901 - one piece, for the sake of a call on which nothing happens
         """A function for a function."""
         function, state, binding = self.function, self.state, self.binding
         count_call, idle, detect, messages = state.count_call, self.idle(), state.detect, binding.messages
         param, shape_of, event_hooks, note = self._param(), streams.shape, state.event_hooks, self._note
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if OWN_OPTIONS in kwargs:
+                return self._with(kwargs.pop(OWN_OPTIONS)).synchronous()(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
@@ -99,8 +106,7 @@ class WrappedFunction:
                     raise
                 refused = Reply(token_limit=found, error=error)
             else:
-                shape = shape_of(type(raw))
-                if shape is not None:
+                if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
                     return self._shaped(shape, raw, given, args, kwargs)
                 found = detect_in_reply(raw)
                 if found is None:
@@ -119,6 +125,8 @@ class WrappedFunction:
         count_call, idle, messages, param = state.count_call, self.idle(), binding.messages, self._param()
 
         async def call(*args: Any, **kwargs: Any) -> Any:
+            if OWN_OPTIONS in kwargs:
+                return await self._with(kwargs.pop(OWN_OPTIONS)).asynchronous()(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
@@ -126,6 +134,12 @@ class WrappedFunction:
             return await self._awaited(function(*args, **kwargs), given, args, kwargs)
 
         return call
+
+    def _with(self, options: object) -> WrappedFunction:
+        """The calls of the same function with other options. Raises ``ConfigurationError`` for what is no option."""
+        if not isinstance(options, Mapping):
+            raise ConfigurationError(f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}')
+        return WrappedFunction(self.state.replaced(options), self.function, self.binding)
 
     def idle(self) -> Callable[[], bool]:
         """Whether a call has nothing to do before the wrapped function: no record to look up and no trigger."""
@@ -150,6 +164,8 @@ class WrappedFunction:
         """A generator function for a generator function: nothing is called before its first chunk is asked for."""
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            if OWN_OPTIONS in kwargs:
+                return (yield from self._with(kwargs.pop(OWN_OPTIONS)).generator()(*args, **kwargs))
             self.state.count_call()
             chunks = run(self._handle(SYNC, args, kwargs))
             try:
@@ -163,8 +179,10 @@ class WrappedFunction:
         """As ``generator``."""
 
         async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            self.state.count_call()
-            chunks = await self._handle(ASYNC, args, kwargs)
+            own = self._with(kwargs.pop(OWN_OPTIONS)).async_generator() if OWN_OPTIONS in kwargs else None
+            if own is None:
+                self.state.count_call()
+            chunks = await self._handle(ASYNC, args, kwargs) if own is None else own(*args, **kwargs)
             try:
                 async for chunk in chunks:
                     yield chunk
@@ -188,7 +206,7 @@ class WrappedFunction:
                 raise
             refused = Reply(token_limit=found, error=error)
         else:
-            if streams.can_be_opened(ASYNC, raw):
+            if type(raw) is not dict and streams.can_be_opened(ASYNC, raw):
                 return await self._opened(ASYNC, raw, args, kwargs)
             found = detect_in_reply(raw)
             if found is None:
@@ -205,7 +223,7 @@ class WrappedFunction:
         return reply.raw if reply.token_limit is None else await self._handle(io, args, kwargs, reply)
 
     async def _later(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
-        """An async stream that a plain function made: nobody can await there, so it is looked into later."""
+        """An async stream that a plain function returned. It is read up to its content when it is first iterated."""
         chunks = await self._opened(ASYNC, stream, args, kwargs)
         try:
             async for chunk in chunks:
@@ -241,7 +259,7 @@ class WrappedFunction:
             raw, request = await adrive(flow, performer)
         except CompactionError:
             raise
-        except Exception as error:  # noqa: BLE001 - told apart below, where no exception is being handled
+        except Exception as error:  # noqa: BLE001 - sorted out below, where no exception is being handled
             failure = error
         else:
             if not io.asynchronous and streams.shape(type(raw)) == "awaitable":
@@ -255,7 +273,7 @@ class WrappedFunction:
         return await self._unchanged(io, args, kwargs, refused, f"it raised {type(failure).__name__}")
 
     def _after_failure(self, performer: Performer, failure: Exception) -> Reply | None:
-        """The reply that was there already when something of compacter's failed; ``None`` where there is none.
+        """The reply that had already come when something of compacter's failed; ``None`` where none had come.
 
         Raises the wrapped function's exception, if that is what is left.
         """
@@ -299,8 +317,8 @@ class WrappedFunction:
         raise refused.error
 
     async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Tell the hooks when the server has cut the prompt silently; only looked for where somebody listens."""
-        tokens, _ = (0, 0) if edited_by_provider(raw) else usage_of(raw)
+        """Send an event when the server has cut the prompt silently. Called only where there are hooks for events."""
+        tokens = tokens_read(raw)
         read = await self.read_safely(io, args, kwargs) if tokens else ""
         if not isinstance(read, str):
             found = silently_cut(read.request, read.request.size, read.calibration, tokens)
@@ -312,13 +330,10 @@ class WrappedFunction:
     async def read_safely(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ReadCall | str:
         """What the flow needs to know of this call; why, in words, when it holds nothing that could be compacted."""
         state = self.state
-        large = io.asynchronous and state.safely("reading", lambda: self._is_large(args, kwargs))
-
-        def read() -> ReadCall | str:
-            found = state.safely("reading", lambda: self._read(args, kwargs, large=bool(large)))
-            return "its messages could not be read" if found is None else found
-
-        return await io.thread(read) if large else read()
+        large = bool(io.asynchronous and state.safely("reading", lambda: self._is_large(args, kwargs)))
+        read = partial(state.safely, "reading", lambda: self._read(args, kwargs, large=large))
+        found: ReadCall | str | None = await io.thread(read) if large else read()
+        return "its messages could not be read" if found is None else found
 
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> ReadCall | str:
         binding, state = self.binding, self.state
@@ -340,6 +355,7 @@ class WrappedFunction:
         called = model or _name(self.function)
         option, limit = binding.output_limit(kwargs)
         conversation = conversation_digest(form, messages)
+        by_history = history.rules if history is not None else ()
         request = Request(
             format=form,
             original=messages,
@@ -352,14 +368,14 @@ class WrappedFunction:
             pin=state.options.pin,
             watched=state.proactive or bool(state.event_hooks),
             pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
-            rules=(*state.options.rules, *(history.rules if history is not None else ())),
+            rules=(*state.options.rules, *by_history),
             recall=state.options.recall,
             archive=history.archive if history is not None else None,
             alternate=state.options.alternate_roles,
         )
         read = ReadCall(
             request,
-            state.scope(called, form, binding.endpoint(kwargs)),
+            state.scope(called, form, binding.endpoint(kwargs), by_history),
             state.calibration(called),
             state.conversation(conversation),
             history,
@@ -380,13 +396,14 @@ class WrappedFunction:
         """Remember three integers of a quiet call."""
         if type(given) is list and given:
             try:
-                usage = raw["usage"] if type(raw) is dict else raw.usage
-                tokens = usage["prompt_tokens"] if type(usage) is dict else usage.prompt_tokens
+                tokens = raw["usage"]["prompt_tokens"] if type(raw) is dict else raw.usage.prompt_tokens
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                 tokens = None
-            if type(tokens) is not int:
-                tokens = self.state.safely("reading", lambda: 0 if edited_by_provider(raw) else usage_of(raw)[0]) or 0
-            self.state.last_reply = tokens, len(given), id(given[-1])
+            # Without a closure on the common path: making its cells costs as much as the rest.
+            self.state.last_reply = tokens if type(tokens) is int else self._tokens_read(raw), len(given), id(given[-1])
+
+    def _tokens_read(self, raw: Any) -> int:
+        return self.state.safely("reading", lambda: tokens_read(raw)) or 0
 
     def _learn_from_last(self, read: ReadCall) -> None:
         """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
@@ -422,21 +439,16 @@ def wrap_function(state: State, function: Function, binding: Binding, *, asynchr
     coroutine function, as the SDKs have them).
     """
     calls = WrappedFunction(state, function, binding)
-    if _is(inspect.isasyncgenfunction, function):
+    if is_kind(inspect.isasyncgenfunction, function):
         shaped = calls.async_generator()
-    elif _is(inspect.isgeneratorfunction, function):
+    elif is_kind(inspect.isgeneratorfunction, function):
         shaped = calls.generator()
-    elif asynchronous or _is(inspect.iscoroutinefunction, function):
+    elif asynchronous or is_kind(inspect.iscoroutinefunction, function):
         shaped = calls.asynchronous()
     else:
         shaped = calls.synchronous()
     assigned = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]
     updated = functools.WRAPPER_UPDATES if hasattr(function, "__name__") else ()
-    return functools.update_wrapper(shaped, function, assigned=assigned, updated=updated)
-
-
-def _is(question: Callable[[Any], bool], function: Function) -> bool:
-    inner = function
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    return question(inner) or (not inspect.isroutine(inner) and question(type(inner).__call__))
+    wrapped = functools.update_wrapper(shaped, function, assigned=assigned, updated=updated)
+    setattr(wrapped, WRAPPED_BY, state.name)
+    return wrapped

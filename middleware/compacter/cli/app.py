@@ -134,7 +134,7 @@ def watch(
 def evaluate(
     traces: Annotated[list[str], typer.Argument(metavar="TRACES...", help="Files of conversations.")],
     window: Annotated[
-        int | None, typer.Option(min=64, help="Tokens; a third of each conversation if left out.")
+        int | None, typer.Option(min=64, help="Tokens; without it, a third of each conversation.")
     ] = None,
     cuts: Annotated[int, typer.Option(min=1, max=20, help="Places in each conversation to look at.")] = 3,
     ratio: Annotated[list[float] | None, typer.Option(help="Values of compact_ratio; may be repeated.")] = None,
@@ -150,7 +150,7 @@ def evaluate(
 ) -> None:
     """Replay your own conversations through a window and measure what each setting keeps."""
     from compacter.cli.evaluate import run
-    from compacter.replay import Grid
+    from compacter.cli.replay import Grid
 
     grid = Grid.of(strategies=strategy, ratios=ratio, recalls=recall, model=model, prompts=prompt)
     code = run(traces, grid, window=window, cuts=cuts, probes=probes, fail_under=fail_under, as_json=as_json)
@@ -167,3 +167,33 @@ def doctor(
     from compacter.cli.doctor import run
 
     raise typer.Exit(run(model or [], memory or [], as_json=as_json))
+
+
+@app.command(epilog="Example: compacter serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db")
+def serve(
+    upstream: Annotated[list[str], typer.Option(help="Where requests go, a URL; several as NAME=URL.")],
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 8484,
+    summarizer: Annotated[str | None, typer.Option(help="A model of the upstream, or extractive.")] = None,
+    ratio: Annotated[float, typer.Option(help="Share of the history to fold.")] = 0.7,
+    memory: Annotated[str | None, typer.Option(help="sqlite:PATH or redis://HOST:PORT/DB.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, tell what would be folded.")] = False,
+) -> None:
+    """Pass requests of any program through, and fold those that are too long."""
+    from importlib import import_module
+
+    from compacter.cli.terminal import MistakeError
+
+    try:
+        run = import_module("compacter.serve").run
+    except ImportError as error:
+        raise MistakeError(str(error)) from None
+    run(
+        upstream=upstream,
+        host=host,
+        port=port,
+        summarizer=summarizer,
+        ratio=ratio,
+        memory=memory,
+        dry_run=dry_run,
+    )

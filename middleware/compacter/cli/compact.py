@@ -9,7 +9,7 @@ from rich.status import Status
 
 from compacter.cli.files import Transcript, read_transcript
 from compacter.cli.terminal import check_writable, remarks, write_text
-from compacter.compacter import CompactionResult, Compacter
+from compacter.compacter import Compacter, CompactionResult
 from compacter.events import CompactionFailed, Event
 
 
@@ -46,7 +46,7 @@ def run(
 def _compacted(
     console: Console, file: Transcript, model: str | None, budget: int | None, options: dict[str, Any]
 ) -> CompactionResult:
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     status = Status("reading the conversation", console=console)
     asked = 0
 
@@ -63,7 +63,9 @@ def _compacted(
         if isinstance(event, CompactionFailed):
             console.print(f"a summary was refused: {event.reason} {event.error}".rstrip(), style="yellow", markup=False)
 
-    compacter = Compacter(summarizer=summarizer if model else "extractive", memory=None, on_event=tell, **given)
+    # Who asks for a model's summary is to know where there is none.
+    given |= {"summarizer": summarizer, "fallback": None} if model else {"summarizer": "extractive"}
+    compacter = Compacter(memory=None, on_event=tell, **given)
     with status:
         return compacter.compact(file.messages, model=model, wire_format=file.wire_format, budget=budget)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compacter.cli import sessions
-from compacter.cli.terminal import STDIN, MistakeError, read_text
+from compacter.cli.terminal import STDIN, MistakeError, json_text, read_text
 from compacter.messages.format import Message, recognise
 
 READABLE = (
@@ -203,7 +203,7 @@ def _is_history(values: list[Any]) -> bool:
 
 
 def _dumped(indent: int | None) -> Callable[[Any], str]:
-    return lambda value: json.dumps(value, ensure_ascii=False, indent=indent) + "\n"
+    return lambda value: json_text(value, indent) + "\n"
 
 
 def _session(name: str, session: sessions.Session) -> Transcript:

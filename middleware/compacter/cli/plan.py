@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -50,7 +51,8 @@ def tokens(characters: int) -> int:
 
 def planned(file: Transcript, *, window: int | None, ratio: float | None) -> CompactionPlan:
     """The plan of a call that is refused with this window, in tokens; where all fits, that of a ``compact`` by hand."""
-    compacter = Compacter(memory=None, **({} if ratio is None else {"compact_ratio": ratio}))
+    options: dict[str, Any] = {} if ratio is None else {"compact_ratio": ratio}
+    compacter = Compacter(memory=None, **options)
     by_hand = compacter.plan(file.messages, wire_format=file.wire_format)
     if window is None or tokens(by_hand.original_data_size) <= window:
         return by_hand

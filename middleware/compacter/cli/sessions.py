@@ -22,6 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from compacter.cli.terminal import json_text
 from compacter.messages.format import Message, get_format
 
 Line = dict[str, Any]
@@ -148,7 +149,7 @@ def _left_branches(lines: list[Line]) -> set[int]:
 
 
 def _claude_line(message: Message, like: Line) -> Line:
-    common = {key: like[key] for key in ("sessionId", "version", "cwd", "gitBranch", "userType") if key in like}
+    common: Line = {key: like[key] for key in ("sessionId", "version", "cwd", "gitBranch", "userType") if key in like}
     return {
         "parentUuid": None,
         "isSidechain": False,
@@ -351,19 +352,20 @@ def _relinked(lines: list[Line], form: _Form) -> list[Line]:
     mended: list[Line] = []
     for line in lines:
         key = line.get(form.key)
-        if key is None or form.parent not in line:
+        if not isinstance(key, str) or form.parent not in line:
             mended.append(line)
             continue
         parent = line[form.parent]
         # The first new line has no parent; whatever followed a folded line now follows the one before it.
-        mended.append(line if parent in known else {**line, form.parent: before})
+        stays = isinstance(parent, str) and parent in known
+        mended.append(line if stays else {**line, form.parent: before})
         known.add(key)
         before = key
     return mended
 
 
 def _jsonl(lines: Iterable[Line]) -> Iterable[str]:
-    return (json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+    return (json_text(line) + "\n" for line in lines)
 
 
 # -- opencode ----------------------------------------------------------------------------------------------------
@@ -371,11 +373,9 @@ def _jsonl(lines: Iterable[Line]) -> Iterable[str]:
 
 def opencode(data: object) -> Session | None:
     """The session in an ``opencode export``, or ``None`` where this is none."""
-    stored = data.get("messages") if isinstance(data, dict) else None
-    if not isinstance(data, dict) or not isinstance(stored, list) or not stored:
+    if not isinstance(data, dict) or not _is_opencode(data.get("messages")):
         return None
-    if not all(isinstance(each, dict) and {"info", "parts"} <= each.keys() for each in stored):
-        return None
+    stored = data["messages"]
     start = _opencode_start(stored)
     messages: list[Message] = []
     where: dict[int, int] = {}
@@ -383,7 +383,7 @@ def opencode(data: object) -> Session | None:
         for message in _opencode_messages(each):
             messages.append(message)
             where[id(message)] = index
-    info = data.get("info") if isinstance(data.get("info"), dict) else {}
+    info = _dict(data.get("info"))
 
     def write(new: Sequence[Message]) -> str:
         said: list[Any] = []
@@ -395,9 +395,24 @@ def opencode(data: object) -> Session | None:
             elif index not in done:
                 done.add(index)
                 said.append(stored[index])
-        return json.dumps({**data, "messages": said}, ensure_ascii=False, indent=2) + "\n"
+        return json_text({**data, "messages": said}, indent=2) + "\n"
 
     return Session("opencode", "openai", messages, write, str(info.get("id", "")))
+
+
+def _is_opencode(stored: object) -> bool:
+    """Whether these are messages as opencode stores them."""
+    return (
+        isinstance(stored, list)
+        and bool(stored)
+        and all(
+            isinstance(each, dict)
+            and isinstance(each.get("info"), dict)
+            and isinstance(each.get("parts"), list)
+            and all(isinstance(part, dict) for part in each["parts"])
+            for each in stored
+        )
+    )
 
 
 def _opencode_start(stored: list[Line]) -> int:
@@ -411,7 +426,7 @@ def _opencode_start(stored: list[Line]) -> int:
 
 def _opencode_messages(stored: Line) -> list[Message]:
     """What the model is sent for one stored message: itself, and the results of the tools that it called."""
-    role, parts = stored["info"].get("role"), [part for part in stored["parts"] if isinstance(part, dict)]
+    role, parts = stored["info"].get("role"), stored["parts"]
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text" and not part.get("ignored")]
     texts += [f"[file {part.get('filename', '')}]" for part in parts if part.get("type") == "file"]
     if role == "user":
@@ -422,11 +437,11 @@ def _opencode_messages(stored: Line) -> list[Message]:
     for part in parts:
         if part.get("type") != "tool":
             continue
-        state = part.get("state") if isinstance(part.get("state"), dict) else {}
+        state = _dict(part.get("state"))
         function = {"name": part.get("tool"), "arguments": json.dumps(state.get("input") or {})}
         calls.append({"id": part.get("callID"), "type": "function", "function": function})
         output = state.get("output") if state.get("status") == "completed" else state.get("error") or "[interrupted]"
-        if (state.get("time") or {}).get("compacted"):
+        if _dict(state.get("time")).get("compacted"):
             output = "[Old tool result content cleared]"
         results.append(
             {"role": "tool", "tool_call_id": part.get("callID"), "name": part.get("tool"), "content": str(output)}
@@ -435,6 +450,10 @@ def _opencode_messages(stored: Line) -> list[Message]:
         return []
     answer: Line = {"role": "assistant", "content": "\n".join(texts) or None}
     return [answer | ({"tool_calls": calls} if calls else {}), *results]
+
+
+def _dict(value: object) -> Line:
+    return value if isinstance(value, dict) else {}
 
 
 def _opencode_line(message: Message, like: Line) -> Line:

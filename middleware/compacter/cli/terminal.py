@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -33,8 +34,12 @@ def remarks() -> Console:
 
 
 @contextmanager
-def leave_cleanly() -> Iterator[None]:
+def leave_cleanly() -> Generator[None]:
     """Turn what a user can cause into one line and an exit code. A fault of the program keeps its traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A file or pipe on Windows would get another encoding, which cannot hold most texts.
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     try:
         yield
     except CompactionError as error:
@@ -115,16 +120,27 @@ def write_text(path: str, text: str, *, force: bool) -> None:
     target = Path(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        part.write_text(text, encoding="utf-8", newline="\n")
+        # Half a surrogate pair, as an answer that was cut may end with, has no UTF-8 form.
+        part.write_bytes(text.encode("utf-8", "replace"))
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise MistakeError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
+def json_text(value: object, indent: int | None = None) -> str:
+    """JSON in plain letters, escaped only where a text has no UTF-8 form."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent)
+    return text
+
+
 def print_json(value: object) -> None:
     """One JSON document on standard output, readable by people and programs."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(json_text(value, indent=2) + "\n")
 
 
 def bar(parts: list[tuple[int, str, str]], whole: int, width: int) -> str:

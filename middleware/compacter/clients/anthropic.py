@@ -17,7 +17,7 @@ from compacter.call import streams
 from compacter.call.arguments import Args, Arguments, Binding, Options
 from compacter.call.io import IO
 from compacter.call.state import State
-from compacter.call.wrap import wrap_function
+from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
 from compacter.clients.copying import diverted, with_special_methods
 from compacter.clients.openai import Function, Method, wrap_call
@@ -86,7 +86,7 @@ def wrap_stream(state: State, function: Function, binding: Binding) -> Function:
     @functools.wraps(function)
     def stream(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = binding.read_once(args, kwargs)
-        manager = function(*args, **kwargs)
+        manager = function(*args, **{name: value for name, value in kwargs.items() if name != OWN_OPTIONS})
         awaited = hasattr(type(manager), "__aenter__")
         manager.__dict__[_OPEN] = functools.partial(aopened if awaited else opened, *args, **kwargs)
         return with_special_methods(manager, _AMANAGING if awaited else _MANAGING)

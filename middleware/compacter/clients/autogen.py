@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autogen_core import FunctionCall, Component, ComponentBase, ComponentModel
+from autogen_core import Component, ComponentBase, ComponentModel, FunctionCall
 from autogen_core.models import (
     AssistantMessage,
     ChatCompletionClient,
@@ -18,7 +18,8 @@ from pydantic import BaseModel
 
 from compacter.call.state import State
 from compacter.clients.own_types import Adapter, Mirror, Piece, completion, pieces_back, saved_options, unwrapped
-from compacter.compacter import Compacter
+from compacter.clients.wrapping import wrap
+from compacter.options import validated
 
 
 def _read(messages: Sequence[Any]) -> list[Mirror]:
@@ -108,7 +109,8 @@ class Compacted(ComponentBase[CompactedConfig], Component[CompactedConfig]):
 
     @classmethod
     def _from_config(cls, config: CompactedConfig) -> Any:
-        return Compacter(**config.options).wrap(ChatCompletionClient.load_component(config.client))
+        client = ChatCompletionClient.load_component(config.client)
+        return wrap(State(validated(config.options)), client, messages_param=None, wire_format=None)
 
 
 def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:

@@ -19,7 +19,8 @@ from compacter.clients.own_types import (
     saved_options,
     unwrapped,
 )
-from compacter.compacter import Compacter
+from compacter.clients.wrapping import wrap
+from compacter.options import validated
 
 _TRUSTED = ("haystack", "haystack_integrations")
 """Packages whose classes a saved pipeline may name; Haystack's own list of trusted modules is not asked here."""
@@ -95,4 +96,5 @@ class Compacted:
                 "load that one yourself and wrap it"
             )
         generator = getattr(import_module(module), name).from_dict(inner)
-        return Compacter(**data["init_parameters"]["options"]).wrap(generator)
+        state = State(validated(data["init_parameters"]["options"]))
+        return wrap(state, generator, messages_param=None, wire_format=None)

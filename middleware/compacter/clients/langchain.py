@@ -1,7 +1,7 @@
 """LangChain: any chat model, and a middleware for its agents.
 
-``compacter.wrap(ChatOpenAI(...))`` is a chat model of the same type, for chains, LangGraph and agents. Where an agent is
-given its model by name, `compaction_middleware` does the same
+``compacter.wrap(ChatOpenAI(...))`` is a chat model of the same type, for chains, LangGraph and agents. Where an agent
+is given its model by name, `compaction_middleware` does the same
 (https://docs.langchain.com/oss/python/langchain/middleware/custom).
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compacter.clients.own_types import Adapter, Mirror, completion, each, each_back
+from compacter.clients.own_types import Adapter, completion, each, each_back
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _read(message: Any) -> Mapping[str, Any]:
     from langchain_core.messages import convert_to_openai_messages
 
-    found: dict[str, Any] = convert_to_openai_messages(message)  # type: ignore[assignment]
+    found: dict[str, Any] = convert_to_openai_messages(message)
     return found
 
 

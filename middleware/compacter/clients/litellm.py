@@ -16,6 +16,7 @@ from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
 from compacter.messages.format import FormatName
+from compacter.models import without_banner
 
 T = TypeVar("T")
 FUNCTIONS: Mapping[str, tuple[str, FormatName | None]] = {
@@ -58,6 +59,7 @@ def wrap_named(state: State, function: Callable[..., Any]) -> Callable[..., Any]
 
     Raises ``TypeError`` with the reason for those that cannot be wrapped.
     """
+    without_banner()
     name = str(getattr(function, "__name__", ""))
     if name in REFUSED:
         raise TypeError(f"compacter cannot wrap litellm's {name}: {REFUSED[name]}")

@@ -228,7 +228,8 @@ def _patched(shared: _Shared, model: T) -> T:
         methods[name] = wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
     def reduced(self: Any, protocol: Any) -> Any:
-        made, (_, *rest), *more = kind.__reduce_ex__(self, protocol)
+        how: Any = kind.__reduce_ex__(self, protocol)
+        made, (_, *rest), *more = how
         return (_again, (shared, made, (kind, *rest)), *more)
 
     saving = adapter.saving(kind, state) if adapter.saving is not None else {}

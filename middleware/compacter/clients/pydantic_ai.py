@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -28,7 +28,9 @@ from pydantic_ai.models.wrapper import WrapperModel
 
 from compacter.call.wrap import wrap_function
 from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back
-from compacter.compacter import Compacter
+
+if TYPE_CHECKING:
+    from compacter.compacter import Compacter
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 #
@@ -158,8 +160,9 @@ class CompactingModel(WrapperModel):
             server=lambda: f"{type(self.wrapped).__qualname__} {self.wrapped.base_url}",
             adapter=_ADAPTER,
         )
-        self._requested = wrap_function(compacter._state, _request, binding)
-        self._opened = wrap_function(compacter._state, _open, binding)
+        state = compacter._state  # noqa: SLF001 - of the house
+        self._requested = wrap_function(state, _request, binding)
+        self._opened = wrap_function(state, _open, binding)
 
     async def request(
         self, messages: list[ModelMessage], model_settings: Any, model_request_parameters: ModelRequestParameters

@@ -22,7 +22,8 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
             call = f"call_{number}"
             function = {"name": "tool", "arguments": _text(content)}
             read = {
-                "role": "assistant", "content": None, "tool_calls": [{"type": "function", "id": call, "function": function}],
+                "role": "assistant", "content": None,
+                "tool_calls": [{"type": "function", "id": call, "function": function}],
             }  # fmt: skip
         elif role == "tool-response" and call:
             read, call = {"role": "tool", "tool_call_id": call, "content": content}, ""
@@ -39,14 +40,16 @@ def _text(content: Any) -> str:
 
 
 def _write(messages: Iterable[Any]) -> list[Any]:
-    """smolagents joins neighbours of one role, and the second one's content must be a list then."""
+    """Written so that smolagents can join neighbours of one role: the second one's content is a list then."""
     found = _own(messages)
     for number in range(1, len(found)):
         content = field(found[number], "content")
         if isinstance(content, str) and field(found[number], "role") == field(found[number - 1], "role"):
             parts = [{"type": "text", "text": content}]
             message = found[number]
-            found[number] = {**message, "content": parts} if isinstance(message, dict) else replace(message, content=parts)
+            found[number] = (
+                {**message, "content": parts} if isinstance(message, dict) else replace(message, content=parts)
+            )
     return found
 
 
@@ -78,7 +81,9 @@ _ADAPTER = Adapter(
     write=_write,
     answer=_answer,
     model=lambda model: model.model_id,
-    server=lambda model: str(getattr(model, "api_base", None) or (getattr(model, "client_kwargs", None) or {}).get("base_url", "")),
+    server=lambda model: str(
+        getattr(model, "api_base", None) or (getattr(model, "client_kwargs", None) or {}).get("base_url", "")
+    ),
     positional=("self", "messages", "stop_sequences"),
     left_out=frozenset({"tools_to_call_from"}),
     quiet=lambda delta: not (delta.content or delta.tool_calls),

@@ -5,6 +5,7 @@ An adapter is found by the names of a client's classes and their modules, becaus
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from compacter.call.arguments import bind
 from compacter.call.state import State
-from compacter.call.wrap import wrap_function
+from compacter.call.wrap import WRAPPED_BY, wrap_function
 from compacter.clients import anthropic, bedrock, google, litellm, openai
 from compacter.clients.copying import with_special_methods
 from compacter.messages.format import FORMATS
@@ -25,7 +26,8 @@ T = TypeVar("T")
 SUPPORTED = (
     "clients: openai (OpenAI, AzureOpenAI and their async forms), anthropic (Anthropic, AnthropicBedrock, "
     "AnthropicVertex and their async forms), google.genai.Client and its aio, boto3's bedrock-runtime, "
-    "litellm.Router; and functions, sync, async or streaming, litellm's among them: plain functions, bound methods, "
+    "litellm.Router; models of LangChain, LlamaIndex, DSPy, smolagents, Haystack, AutoGen, Agent Framework, CrewAI and "
+    "instructor; and functions, sync, async or streaming, litellm's among them: plain functions, bound methods, "
     "functools.partial and callable objects whose messages argument is called messages, input or contents. "
     'Another argument: wrap(function, messages_param="history"). Where the wire format cannot be recognised: '
     f"wrap(function, wire_format=...), one of {', '.join(map(repr, FORMATS))}"
@@ -33,7 +35,35 @@ SUPPORTED = (
 
 
 def wrap(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
-    """The wrapped target. Raises ``TypeError`` that lists what is supported."""
+    """The wrapped target; one that is wrapped already is returned as it is, and by another ``Compacter`` is told of.
+
+    Raises ``TypeError`` that lists what is supported.
+    """
+    around = _wrapped_by(target)
+    if around is not None:
+        same = around == state.name
+        what = "is left as it is" if same else "will be compacted by two Compacters: wrap what was there before"
+        said = f"{_described(target)} is wrapped already, and {what}"
+        state.log.write("warning", "compacter.wrapped_twice", said, {"target": _described(target)})
+        if same:
+            return target
+    wrapped = _wrapped(state, target, messages_param=messages_param, wire_format=wire_format)
+    if not inspect.isroutine(wrapped):
+        with contextlib.suppress(AttributeError, TypeError):
+            vars(wrapped)[WRAPPED_BY] = state.name
+    return wrapped
+
+
+def _wrapped_by(target: object) -> object:
+    """The name of the ``Compacter`` that has wrapped this function or client; ``None`` where none has.
+
+    Looked for where ``wrap`` puts it alone: clients have attributes of any name.
+    """
+    inner = target.__func__ if isinstance(target, MethodType) else target
+    return getattr(inner, "__dict__", {}).get(WRAPPED_BY)
+
+
+def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
     if isinstance(target, functools.partial):
         # The arguments that are bound already reach the wrapped function like any others.
         inner = wrap(state, target.func, messages_param=messages_param, wire_format=wire_format)
@@ -85,6 +115,7 @@ _FRAMEWORKS = {
     ("dspy.clients.base_lm", "BaseLM"): "dspy",
     ("smolagents.models", "Model"): "smolagents",
     ("autogen_core.models._model_client", "ChatCompletionClient"): "autogen",
+    ("agent_framework._clients", "BaseChatClient"): "agent_framework",
     ("crewai.llms.base_llm", "BaseLLM"): "crewai",
 }
 """A framework's base class of models -> its adapter in ``compacter.clients``, imported where it is needed."""
@@ -117,6 +148,9 @@ def _framework_adapter(name: str) -> Callable[[State, Any], Any]:
     from compacter.clients.own_types import wrap_model
 
     adapter = import_module(f"compacter.clients.{name}")
+    if hasattr(adapter, "wrap_client"):
+        wrap_client: Callable[[State, Any], Any] = adapter.wrap_client
+        return wrap_client
     return lambda state, model: wrap_model(state, model, adapter.adapter_of)
 
 

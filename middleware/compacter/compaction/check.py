@@ -36,10 +36,10 @@ def assemble(
         role = form.speaker(message)
         if role in ("user", "assistant"):
             if not last and role == "assistant" and place and _begins_with_user(conversation):
-                out.append(form.say("user", FILLERS["user"]))
+                out.append(form.filler("user"))
             elif role == last and not _were_neighbours(conversation, last_place, place):
                 other: Literal["user", "assistant"] = "assistant" if role == "user" else "user"
-                out.append(form.say(other, FILLERS[other]))
+                out.append(form.filler(other))
         if role != "system":
             last, last_place = role, -1 if place is None else place
         out.append(message)
@@ -167,7 +167,7 @@ def _strangers(
     if any(after.kinds[place] is Kind.SYSTEM for place in made):
         found.append("a made message speaks as the system")
     if len(positions) - 1 in made and any(position is not None for position in positions[lead:]):
-        found.append("the newest message is none of the conversation's")
+        found.append("the newest message is not one of the conversation's")
     prior = before.prior
     if tagged and prior is not None and not before.protected[prior] and prior in positions:
         found.append("the prior summary stands beside the new one")
@@ -176,7 +176,7 @@ def _strangers(
 
 def _is_filler(conversation: Conversation, place: int) -> bool:
     message = conversation.messages[place]
-    return any(message == conversation.format.say(role, text) for role, text in FILLERS.items())
+    return any(message == conversation.format.filler(role) for role in FILLERS)
 
 
 def _turns(after: Conversation, positions: Sequence[int | None]) -> list[str]:

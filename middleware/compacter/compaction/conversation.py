@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, compress
 
 from compacter.messages.fields import field as field_of
-from compacter.messages.format import FILLERS, Message, MessageFormat
+from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Broken, Kind
 from compacter.summary import message as summary_message
 
@@ -45,7 +45,7 @@ class Conversation:
     lead: int
     """Where a summary message belongs: behind the system messages at the beginning, or the provider's own one."""
     last_user: int | None
-    """Index of the last genuine user message; a summary message and a filler are none."""
+    """Index of the last genuine user message: no summary message, and no filler."""
     size: int
     """Data size of all that the model reads."""
     heads: tuple[int, ...] = field(repr=False)
@@ -90,12 +90,12 @@ class Conversation:
         lead = prior = 0 if start is None else found.step(start)[1]
         while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
             lead = prior = lead + 1
-        if lead < len(kinds) and held[lead] == format.say("assistant", FILLERS["assistant"]):
+        if lead < len(kinds) and held[lead] == format.filler("assistant"):
             prior += 1
         text = format.plain_text(held[prior]) if prior < len(kinds) and kinds[prior] is Kind.USER else None
         summarized = text is not None and summary_message.parse(text) is not None
         if Kind.USER not in kinds[prior + 1 if summarized else 0 :] and Kind.OTHER in kinds:
-            # Nobody speaks in a role that the format knows, so nobody can say what the roles mean.
+            # No user speaks in a role that the format knows: then the meaning of the other roles is unknown too.
             unknown = (
                 Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
                 for kind, message in zip(kinds, held, strict=True)

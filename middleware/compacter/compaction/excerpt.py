@@ -143,7 +143,7 @@ def _pruned(value: object, longest: int, items: int) -> object:
 
 
 def boundary(text: str, index: int) -> int:
-    """Return the last place up to ``index`` where a cut tears no character apart; 0 when there is none."""
+    """The last place up to ``index`` where a cut splits no character; 0 when there is no such place."""
     while 0 < index < len(text) and _joined(text, index):
         index -= 1
     return index

@@ -52,7 +52,7 @@ class Calibration:
     summarizer_window: int | None = None
     """Window in tokens of the model that summarises, where it is another one; ``None``: the same model."""
     warned: bool = False
-    """Whether it was told that the trigger has no window to take its share of."""
+    """Whether an event has said that the trigger has no window to take its share of."""
 
     def learn(self, characters: int, tokens: int) -> None:
         """Take in a request of known size on both scales. Empty, tiny and absurd samples are ignored."""
@@ -154,7 +154,7 @@ def plan(options: Options, job: Job, conversation: Conversation | None = None) -
 
 
 def moved(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:
-    """The plan with a cut that somebody else has chosen, moved to the beginning of a step and not past an open one."""
+    """The plan with a cut that a hook has chosen, moved to the beginning of a step and not past an open one."""
     count = len(conversation.messages)
     cut = max(0, min(cut, count))
     if cut < count:

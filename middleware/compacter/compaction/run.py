@@ -52,8 +52,8 @@ def compact(
     """Make one compaction; ``None`` when nothing could be reduced or the plan was vetoed.
 
     ``planned`` is the job's plan, where it was made already. The compaction is remembered as the view of ``original``
-    before hooks are told: one that makes the call again finds it. Raises ``CompactionError`` when no summary can be had
-    and there is no fallback.
+    before hooks are called: a hook that makes the call again finds it. Raises ``CompactionError`` when no summary can
+    be had and there is no fallback.
     """
     before = job.conversation
     if job.satisfied(before.size):
@@ -227,7 +227,7 @@ def _usual_size(task: CompactionTask) -> int:
 def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Conversation | None]:
     """What the strategy makes of the task's messages; ``None`` where it leaves them, or its result may not be sent.
 
-    A result that may not be sent is told in an event. Where it was the last strategy's, the fallback's takes its place.
+    A result that may not be sent is reported in an event; after the last strategy the fallback takes its place.
     Raises ``CompactionError`` where the strategy does.
     """
     tally, mark = task.tally, len(task.tally.names)

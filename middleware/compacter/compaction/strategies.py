@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from compacter.compaction import excerpt
 from compacter.compaction.task import CompactionTask, whole_number
 from compacter.errors import ConfigurationError
 from compacter.messages.format import Message
@@ -37,9 +36,11 @@ class Truncate:
             return list(task.messages)
         others: list[str] = []
         for note in summary.notes:
-            told = _NOTE.fullmatch(note)
-            dropped += int(told[1]) if told else 0
-            others += [] if told else [note]
+            earlier = _NOTE.fullmatch(note)
+            if earlier:
+                dropped += int(earlier[1])
+            else:
+                others.append(note)
         note = f"{dropped} earlier message{'s' if dropped > 1 else ''} left out without a summary."
         return task.fold(replace(summary, notes=(*others, note)))
 
@@ -168,6 +169,8 @@ class Shorten:
         room = ceiling - (size - words)
         if words <= 0 or room <= 0:
             return message
+
+        from compacter.compaction import excerpt
 
         def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)

@@ -9,7 +9,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.strategies import Truncate
 from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.errors import CompactionError
@@ -77,7 +76,7 @@ def room(task: CompactionTask) -> int:
     """Characters the text of a summary may have: less than it replaces, and within the target where there is one.
 
     A budget that is smaller than what must stay cannot be kept; a summary made by hand then gets three quarters of it,
-    because losing everything helps nobody (measured on agents' histories at a tenth of their size: .82 of what was
+    because losing everything would be worse (measured on agents' histories at a tenth of their size: .82 of what was
     needed later survived with a tenth of the head, .88 with this).
     """
     smaller = task.plan.head_size - FRAME - 1
@@ -100,7 +99,8 @@ def summarized(task: CompactionTask) -> Asking:
         fault = checks.fault(given, limit=room(task), entries=())
         if fault:
             raise NoSummaryError(f"the summary that was passed is refused: {fault}")
-        return Summary(_redacted(task.options, given.strip()))
+        redact = task.options.redact
+        return Summary(redact(given.strip()) if redact else given.strip())
     if task.options.summarizer == "extractive":
         return extracted(task)
     entries = task.entries()
@@ -123,7 +123,9 @@ def _check_rules(task: CompactionTask) -> None:
 
 
 def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
-    so_far = _start(task, entries)
+    # What is known before the model is asked: the prior summary, and the rules that code finds in the head.
+    prior = task.prior() or Summary()
+    so_far = replace(prior, rules=_rules(task, entries, prior), notes=())
     budget, tokens = _sizes(task, _known(so_far), entries)
     asks_natively = task.options.summary_request == "native" and task.options.summarizer is None
     if asks_natively and task.options.redact is None and not _by_hand_elsewhere(task) and budget is None:
@@ -144,12 +146,6 @@ def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
         else:
             pending.pop(0)
     return _filled(task, entries, so_far, tokens)
-
-
-def _start(task: CompactionTask, entries: Sequence[Part]) -> Summary:
-    """What is known before the model is asked: the prior summary, and the rules that code finds in the head."""
-    prior = task.prior() or Summary()
-    return replace(prior, rules=_rules(task, entries, prior), notes=())
 
 
 def _known(summary: Summary) -> str:
@@ -194,7 +190,8 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
         fault = "the summary has hardly a word of the conversation"
     if fault:
         return fault
-    text = _redacted(task.options, text)
+    if task.options.redact is not None:
+        text = task.options.redact(text)
     if checks.copies(text, so_far.story, chunk):
         # A model that says the same again would do so a third time. Quoted lines tell what came since.
         task.tally.unverified.append(_COPIED)
@@ -288,25 +285,18 @@ def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tok
 
     if task.summary is not None:
         return replace(summary, quoted="")
-    allowed = room(task)
+    allowed, head = room(task), task.plan.head_size
     if task.target is None or task.plan.trigger != "manual":
-        allowed = min(allowed, _fillable(task, tokens))
+        if task.window is None:
+            most = head // _UNKNOWN_SHARE
+        else:
+            filled = tokens if _is_small(task) else min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
+            most = min(int(filled * task.chars_per_token), head // _HEAD_SHARE)
+        allowed = min(allowed, most)
     left = allowed - len(replace(summary, quoted="").text)
     if left < _WORTH_FILLING:
         return replace(summary, quoted="")
     return replace(summary, quoted=timeline(entries, left, summary.quoted, summary.rules))
-
-
-def _fillable(task: CompactionTask, tokens: int) -> int:
-    """Characters up to which quoted lines fill a summary of at most ``tokens`` in a wrapped call."""
-    if task.window is None:
-        return task.plan.head_size // _UNKNOWN_SHARE
-    most = tokens if _is_small(task) else min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
-    return min(int(most * task.chars_per_token), task.plan.head_size // _HEAD_SHARE)
-
-
-def _redacted(options: Options, text: str) -> str:
-    return options.redact(text) if options.redact else text
 
 
 def extracted(task: CompactionTask) -> Summary:
@@ -343,6 +333,8 @@ def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary, most: 
 
 def fall_back(task: CompactionTask) -> list[Message] | None:
     """The result of the first fallback that works, in their order; ``None`` where there is none."""
+    from compacter.compaction.strategies import Truncate
+
     for fallback in task.options.fallback:
         if fallback == "truncate":
             # A model that failed is no reason to lose the user's rules: finding them needs none.
@@ -406,6 +398,6 @@ class Summarize:
         if isinstance(failure, RulesTooLongError) and task.options.fallback:
             return list(task.messages)
         if task.summary is not None or not task.options.fallback:
-            told = f": {failure.cause}" if failure.cause else ""
-            raise CompactionError(f"no summary could be had: {failure}{told}") from failure.cause
+            cause = f": {failure.cause}" if failure.cause else ""
+            raise CompactionError(f"no summary could be had: {failure}{cause}") from failure.cause
         return fall_back(task) or list(task.messages)

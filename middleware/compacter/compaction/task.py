@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 from compacter.compaction.check import assemble
 from compacter.effects import Effect
 from compacter.errors import ConfigurationError
+from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
 from compacter.summary.message import Summary, compose, parse, rule_lines
-from compacter.summary.sentences import flat
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation

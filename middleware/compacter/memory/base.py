@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeoutError
-from typing import Protocol, TypeVar, runtime_checkable
+from functools import partial
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from cachetools import LRUCache
 
@@ -50,6 +52,14 @@ class Claim(Protocol):
         ...
 
 
+class AsyncClaim(Protocol):
+    """As ``Claim``, for calls under asyncio."""
+
+    async def release(self) -> None:
+        """Give the claim back."""
+        ...
+
+
 @runtime_checkable
 class Memory(Protocol):
     """What ``Compacter(memory=...)`` takes: any object with these three methods.
@@ -58,7 +68,7 @@ class Memory(Protocol):
     (``compacter.memory_failed``) and skipped: the call goes on without the memory. A call waits for them, so they
     should give up by themselves after about a second. Async calls use them from a thread.
 
-    ``tests/memory/conformance.py`` is the suite that the memories here pass.
+    ``compacter.testing.memory_conformance`` is the suite that the memories here pass.
     """
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
@@ -103,6 +113,21 @@ class BaseMemory(Memory):
     blocking: bool = True
     """Whether the methods may wait for a disk or a network. Async calls then use them from a thread, and calls of other
     processes are waited for by ``claim``."""
+    asynchronous: bool = False
+    """Whether there are ``afind``, ``asave`` and ``aclaim`` too, which calls under asyncio await in place of a thread.
+    They promise what ``find``, ``save`` and ``claim`` do; ``release`` of what ``aclaim`` gives is awaited."""
+
+    async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
+        """As ``find``, awaited."""
+        raise NotImplementedError
+
+    async def asave(self, record: Record) -> None:
+        """As ``save``, awaited."""
+        raise NotImplementedError
+
+    async def aclaim(self, key: str, seconds: float) -> AsyncClaim | None:
+        """As ``claim``, awaited."""
+        raise NotImplementedError
 
     def __init__(self, max_bytes: int = 64 * _MEGABYTE) -> None:
         self.max_bytes = whole_number("max_bytes", max_bytes)
@@ -201,6 +226,10 @@ class InProcessMemory(BaseMemory):
     def __repr__(self) -> str:
         return f"InProcessMemory(max_entries={self.max_entries}, max_bytes={self.max_bytes})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # What is copied or pickled begins empty: records belong to the process that made them.
+        return type(self), (self.max_entries, self.max_bytes)
+
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these ``keys``."""
         with self._lock:
@@ -245,7 +274,7 @@ class InProcessMemory(BaseMemory):
 
     def empty(self) -> bool:
         """Whether there is no record."""
-        return not self._records
+        return not self._ids  # A plain dict: this is asked on every call.
 
 
 class Circuit:
@@ -347,6 +376,85 @@ def _keep(ended: threading.Event, renew: Callable[[], bool], until: float) -> No
                 return
         except Exception:  # noqa: BLE001, S112 - the store may be busy: the lease lasts for some more tries
             continue
+
+
+class AsyncLease:
+    """As ``Lease``, renewed by a task; ``renew`` and ``give_back`` are awaited."""
+
+    def __init__(
+        self, seconds: float, renew: Callable[[], Awaitable[bool]], give_back: Callable[[], Awaitable[None]]
+    ) -> None:
+        import asyncio
+
+        self._give_back: Callable[[], Awaitable[None]] | None = give_back
+        until = time.monotonic() + seconds
+        self._keeping = asyncio.get_running_loop().create_task(_akeep(renew, until)) if seconds > LEASE else None
+
+    async def release(self) -> None:
+        """Give the claim back, as :meth:`Claim.release` promises."""
+        give_back, self._give_back = self._give_back, None
+        self.__del__()
+        if give_back is not None:
+            await give_back()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(RuntimeError):  # The loop is closed.
+            if self._keeping is not None:
+                self._keeping.cancel()
+
+
+async def _akeep(renew: Callable[[], Awaitable[bool]], until: float) -> None:
+    import asyncio
+
+    while time.monotonic() + LEASE < until:
+        await asyncio.sleep(_RENEWAL)
+        try:
+            if not await renew():
+                return
+        except Exception:  # noqa: BLE001, S112 - as in _keep
+            continue
+
+
+Steps = Generator[Any, Any, T]
+"""Work that yields what it waits for: results, or in async programs what can be awaited."""
+
+
+def pump(steps: Steps[T]) -> T:
+    """The outcome of steps whose waiting is done as soon as they say what for."""
+    outcome = None
+    try:
+        while True:
+            outcome = steps.send(outcome)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+async def apump(steps: Steps[T], thread: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None) -> T:
+    """The outcome of steps that wait for awaitables; ``thread`` runs what is worked out in between, if it is much."""
+    advance: Callable[[Any], Any] = steps.send
+    outcome: Any = None
+    try:
+        while True:
+            step = partial(_advanced, advance, outcome)
+            ended, found = step() if thread is None else await thread(step)
+            if ended:
+                result: T = found
+                return result
+            try:
+                outcome, advance = await found, steps.send
+            except Exception as error:  # noqa: BLE001 - the steps decide what an error means
+                outcome, advance = error, steps.throw
+    finally:
+        with contextlib.suppress(ValueError):  # A thread that a cancellation has left alone is still in it.
+            steps.close()
+
+
+def _advanced(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any]:
+    try:
+        return False, advance(outcome)
+    except StopIteration as stop:
+        return True, stop.value
 
 
 def whole_number(name: str, value: object) -> int:

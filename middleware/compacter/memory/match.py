@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
 from compacter.compaction.check import kept_and_discarded
-from compacter.memory.base import Memory, base_memory
+from compacter.memory.base import Memory, Steps, apump, base_memory, pump
 from compacter.memory.record import Record, StoredMessage, chain, footprint, lookup_keys, message_digest, record_key
 from compacter.messages.fields import Json, Unencodable
 from compacter.messages.format import Message, MessageFormat
@@ -19,6 +20,10 @@ from compacter.messages.parts import Kind
 
 _LONG = 2_048
 """Characters from which a text is compared by its hash instead of being kept."""
+
+
+Thread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs something in a thread, awaited."""
 
 
 class View(list[Message]):
@@ -50,6 +55,17 @@ class Matcher:
 
     def view(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
         """The messages with their longest remembered prefix compacted, or ``None``."""
+        return pump(self._viewing(self.memory.find, scope, form, messages))
+
+    async def aview(
+        self, scope: str, form: MessageFormat, messages: Sequence[Message], thread: Thread | None = None
+    ) -> View | None:
+        """As ``view``, with a memory that is awaited; ``thread`` does what is worked out about a large history."""
+        return await apump(self._viewing(self.memory.afind, scope, form, messages), thread)
+
+    def _viewing(
+        self, find: Callable[[Sequence[str]], object], scope: str, form: MessageFormat, messages: Sequence[Message]
+    ) -> Steps[View | None]:
         if not messages or self.memory.empty():
             return None
         try:
@@ -58,7 +74,7 @@ class Matcher:
         except Exception as error:  # noqa: BLE001 - somebody else's class, or more nesting than Python's stack
             self._unencodable(error)
             return None
-        found: Sequence[object] = self.memory.find(keys) if keys else ()
+        found: Sequence[object] = (yield find(keys)) if keys else ()
         records = [record for record in found if isinstance(record, Record) and record.key in keys and record.sound()]
         # Of two with one boundary, the one that folded more was made when the other's view overflowed.
         records.sort(key=lambda record: (-record.boundary, -record.folded))
@@ -79,6 +95,27 @@ class Matcher:
 
         Returns the ``id`` of the record; empty where there can be none.
         """
+        return pump(self._remembering(self.memory.save, scope, form, before, after))
+
+    async def aremember(
+        self,
+        scope: str,
+        form: MessageFormat,
+        before: Sequence[Message],
+        after: Sequence[Message],
+        thread: Thread | None = None,
+    ) -> str:
+        """As ``remember``, with a memory that is awaited; ``thread`` as for ``aview``."""
+        return await apump(self._remembering(self.memory.asave, scope, form, before, after), thread)
+
+    def _remembering(
+        self,
+        save: Callable[[Record], object],
+        scope: str,
+        form: MessageFormat,
+        before: Sequence[Message],
+        after: Sequence[Message],
+    ) -> Steps[str]:
         try:
             history = _History(form, before)
             record = _record_of(scope, history, after)
@@ -90,7 +127,7 @@ class Matcher:
         if record is None:
             return ""
         try:
-            self.memory.save(record)
+            yield save(record)
         except Unencodable as error:
             self._unencodable(error)
         return record.id

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError
 from compacter.fork import ForkAware
-from compacter.memory.base import DEADLINE, LEASE, BaseMemory, Circuit, Lease, seconds
+from compacter.memory.base import (
+    DEADLINE,
+    LEASE,
+    AsyncLease,
+    BaseMemory,
+    Circuit,
+    Lease,
+    MemoryUnavailable,
+    Steps,
+    apump,
+    pump,
+    seconds,
+)
+from compacter.memory.encryption import Codec, Encryption
 from compacter.memory.record import Record
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from redis import Redis, RedisCluster
+    from redis.asyncio import Redis as AsyncRedis
+    from redis.asyncio import RedisCluster as AsyncRedisCluster
 
 T = TypeVar("T")
 
@@ -29,29 +48,34 @@ class RedisMemory(BaseMemory, ForkAware):
 
     Thread-safe, and safe among processes and machines. Nothing is connected before the first use. What goes wrong
     raises ``redis.RedisError`` or ``MemoryUnavailable`` from a method; a call then goes on without the memory, and the
-    server is left alone for five seconds. The server holds the text of summaries: whoever can write to it can change
-    what models read.
+    server is left alone for five seconds. Without ``encryption`` the server holds the text of summaries, and whoever
+    can write to it can change what models read.
 
     Args:
         url: ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
-            retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, or what ``Sentinel.master_for`` returns. It
-            is not closed here. Async calls use it from a thread, so it cannot be an asyncio client.
+            retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, what ``Sentinel.master_for`` returns, or one
+            of their forms in ``redis.asyncio``. It is not closed here. Calls under asyncio await with a URL and with an
+            asyncio client, which serves the event loop it is used in and no sync call; they use any other client from a
+            thread.
         ttl: Seconds after which a record that nobody used is forgotten.
-        namespace: Text that all keys begin with.
+        namespace: Text that all keys begin with. Records of one namespace are not found in another one.
         deadline: Seconds that one operation may take, however slowly the server answers.
+        encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the first one encrypts and
+            all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores plain text.
 
     Raises:
-        ImportError: The package ``redis`` is not installed.
+        ImportError: The package ``redis`` is not installed, or ``cryptography`` where it is needed.
         ConfigurationError: An argument is unusable.
     """
 
     def __init__(
         self,
-        url: str | Redis | RedisCluster,
+        url: str | Redis | RedisCluster | AsyncRedis | AsyncRedisCluster,
         ttl: float = _WEEK,
         namespace: str = "compacter",
         *,
         deadline: float = DEADLINE,
+        encryption: Encryption = None,
     ) -> None:
         try:
             import redis
@@ -63,8 +87,15 @@ class RedisMemory(BaseMemory, ForkAware):
         self.ttl = seconds("ttl", ttl)
         self.namespace = _text("namespace", namespace)
         self.deadline = seconds("deadline", deadline)
+        self._encryption, self._codec = encryption, Codec(encryption)
         self._url = url if isinstance(url, str) else None
-        self._client: Any = _connected(url, self.deadline) if isinstance(url, str) else _checked(url)
+        given = _connected(url, self.deadline) if isinstance(url, str) else _checked(url)
+        awaited = inspect.iscoroutinefunction(given.execute_command)
+        self.asynchronous = awaited or self._url is not None
+        self._client: Any = None if awaited else given
+        self._async_client: Any = given if awaited else None
+        self._by_loop: dict[AbstractEventLoop, tuple[Any, object]] = {}
+        """With a URL: the client of each event loop, and what closes it when the loop ends."""
         self._circuit = Circuit("the Redis server")
         self._away = (redis.ConnectionError, redis.TimeoutError, OSError)
         self._refused = redis.ResponseError
@@ -74,77 +105,74 @@ class RedisMemory(BaseMemory, ForkAware):
     def __repr__(self) -> str:
         return f"RedisMemory(ttl={self.ttl}, namespace={self.namespace!r})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Copied or pickled, it uses the same server by connections of its own, with the same keys.
+        made = partial(type(self), deadline=self.deadline, encryption=self._encryption)
+        client = self._client if self._async_client is None else self._async_client
+        return made, (client if self._url is None else self._url, self.ttl, self.namespace)
+
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these ``keys``; what was altered since it was saved is left out."""
-        pipeline = self._client.pipeline(transaction=False)
-        for key in keys:
-            pipeline.hvals(self._records(key))
-            pipeline.pexpire(self._records(key), self._lifetime())
-        # A value of another type under one name must not hide the others.
-        answers = self._run(lambda: pipeline.execute(raise_on_error=False))
-        found: list[Record] = []
-        for values in answers[::2]:
-            if isinstance(values, Exception):
-                if isinstance(values, self._refused) and str(values).startswith("WRONGTYPE"):
-                    continue
-                raise values
-            found.extend(record for value in values if (record := Record.from_json(value)) is not None)
-        return found
+        return self._run(lambda client: self._finding(client, keys))
+
+    async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
+        """As ``find``, awaited."""
+        return await self._arun(lambda client: self._finding(client, keys))
 
     def save(self, record: Record) -> None:
         """Keep ``record``; one with the same ``id`` is replaced."""
-        name, body = self._records(record.key), record.to_json()
-        self._run(lambda: self._save(name, record.id, body))
+        body = self._codec.encode(record)
+        self._run(lambda client: self._saving(client, record, body))
 
-    def _save(self, name: str, own: str, body: str) -> None:
-        pipeline = self._client.pipeline(transaction=False)
-        pipeline.hset(name, own, body)
-        pipeline.pexpire(name, self._lifetime())
-        pipeline.hlen(name)
-        if pipeline.execute()[-1] <= _PER_KEY:
-            return
-        # Drop the corrupt ones and the shortest of too many; never the one just saved.
-        ranks: list[tuple[int, str]] = []
-        for field, value in self._client.hgetall(name).items():
-            if _decoded(field) != own:
-                other = Record.from_json(value)
-                ranks.append((other.boundary if other else -1, _decoded(field)))
-        surplus = [field for _, field in sorted(ranks)[: len(ranks) + 1 - _PER_KEY]]
-        if surplus:
-            self._client.hdel(name, *surplus)
+    async def asave(self, record: Record) -> None:
+        """As ``save``, awaited."""
+        body = self._codec.encode(record)
+        await self._arun(lambda client: self._saving(client, record, body))
 
     def claim(self, key: str, seconds: float) -> Lease | None:
         """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
 
         For ``seconds`` at most. It is renewed every half second; that of a process that has died runs out after two.
         """
-        # Asked from several threads: the lock's token must not belong to one of them.
-        lock = self._client.lock(
-            f"{self.namespace}:claims:{_without_colons(key)}",
-            timeout=max(0.001, min(seconds, LEASE)),
-            blocking=False,
-            thread_local=False,
-        )
-        if not self._run(lock.acquire):
+        lock = self._run(lambda client: self._locking(client, key, seconds))
+        if lock is None:
             return None
 
         def give_back() -> None:
             with contextlib.suppress(self._lock_error):
-                self._run(lock.release)
+                self._run(lambda _: _step(lock.release))
 
-        return Lease(seconds, lambda: bool(self._run(lambda: lock.extend(LEASE, replace_ttl=True))), give_back)
+        return Lease(seconds, lambda: bool(self._run(lambda _: _step(lock.extend, LEASE, replace_ttl=True))), give_back)
+
+    async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
+        """As ``claim``, awaited."""
+        lock = await self._arun(lambda client: self._locking(client, key, seconds))
+        if lock is None:
+            return None
+
+        async def renew() -> bool:
+            return bool(await self._arun(lambda _: _step(lock.extend, LEASE, replace_ttl=True)))
+
+        async def give_back() -> None:
+            with contextlib.suppress(self._lock_error):
+                await self._arun(lambda _: _step(lock.release))
+
+        return AsyncLease(seconds, renew, give_back)
 
     def clear(self) -> None:
         """Forget every record of this namespace."""
-        prefix = self._records("")
-        with contextlib.closing(self._client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)) as names:
+        prefix, client = self._records(""), self._sync_client()
+        with contextlib.closing(client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)) as names:
             for name in names:
                 # A namespace may be the beginning of another one.
                 if ":" not in _decoded(name).removeprefix(prefix):
-                    self._client.delete(name)
+                    client.delete(name)
 
     def close(self) -> None:
-        """Close the connections, unless the client is your own; the next use opens them again."""
+        """Close the connections, unless the client is your own; the next use opens them again.
+
+        Those of an event loop are closed when it ends.
+        """
         if self._url is not None:
             self._client.close()
         self._circuit.reset()
@@ -153,20 +181,106 @@ class RedisMemory(BaseMemory, ForkAware):
         """Share no connection with the parent. redis-py sees to that for a client of the user's own."""
         self._circuit.reset()
         if self._url is not None:
-            self._inherited.append(self._client)
-            self._client = _connected(self._url, self.deadline)
+            self._inherited += [self._client, self._by_loop]
+            self._client, self._by_loop = _connected(self._url, self.deadline), {}
 
-    def _run(self, action: Callable[[], T]) -> T:
-        """What it returns. Raises ``MemoryUnavailable`` after the deadline, and while the server is away."""
+    # -- what is said to the server, once for both kinds of clients ----------------------------------------------------
+
+    def _finding(self, client: Any, keys: Sequence[str]) -> Steps[list[Record]]:  # noqa: ANN401 - of any of their classes
+        pipeline = client.pipeline(transaction=False)
+        for key in keys:
+            pipeline.hvals(self._records(key))
+            pipeline.pexpire(self._records(key), self._lifetime())
+        # A value of another type under one name must not hide the others.
+        answers = yield pipeline.execute(raise_on_error=False)
+        found: list[Record] = []
+        for values in answers[::2]:
+            if isinstance(values, Exception):
+                if isinstance(values, self._refused) and str(values).startswith("WRONGTYPE"):
+                    continue
+                raise values
+            found.extend(record for value in values if (record := self._codec.decode(value)) is not None)
+        return found
+
+    def _saving(self, client: Any, record: Record, body: str) -> Steps[None]:  # noqa: ANN401 - as above
+        name = self._records(record.key)
+        pipeline = client.pipeline(transaction=False)
+        pipeline.hset(name, record.id, body)
+        pipeline.pexpire(name, self._lifetime())
+        pipeline.hlen(name)
+        answers = yield pipeline.execute()
+        if answers[-1] <= _PER_KEY:
+            return
+        # Drop the corrupt ones and the shortest of too many; never the one just saved.
+        ranks: list[tuple[int, str]] = []
+        for field, value in (yield client.hgetall(name)).items():
+            if _decoded(field) != record.id:
+                other = self._codec.decode(value)
+                ranks.append((other.boundary if other else -1, _decoded(field)))
+        surplus = [field for _, field in sorted(ranks)[: len(ranks) + 1 - _PER_KEY]]
+        if surplus:
+            yield client.hdel(name, *surplus)
+
+    def _locking(self, client: Any, key: str, seconds: float) -> Steps[Any]:  # noqa: ANN401 - as above
+        # Asked from several threads: the lock's token must not belong to one of them.
+        lock = client.lock(
+            f"{self.namespace}:claims:{_without_colons(key)}",
+            timeout=max(0.001, min(seconds, LEASE)),
+            blocking=False,
+            thread_local=False,
+        )
+        return lock if (yield lock.acquire()) else None
+
+    def _run(self, steps: Callable[[Any], Steps[T]]) -> T:
+        """What they return. Raises ``MemoryUnavailable`` after the deadline, and while the server is away."""
+        client = self._sync_client()
         self._circuit.check()
         try:
             # The time-out of a socket begins anew with every byte, so the operation runs beside this thread.
-            result = self._circuit.within(self.deadline, action)
+            result = self._circuit.within(self.deadline, lambda: pump(steps(client)))
         except self._away:
             self._circuit.failed()
             raise
         self._circuit.succeeded()
         return result
+
+    async def _arun(self, steps: Callable[[Any], Steps[T]]) -> T:
+        """As ``_run``, awaited."""
+        import asyncio
+
+        self._circuit.check()
+        try:
+            async with asyncio.timeout(self.deadline):
+                result = await apump(steps(await self._loops_client()))
+        except self._away as error:
+            self._circuit.failed()
+            if type(error) is TimeoutError:
+                raise MemoryUnavailable(f"the Redis server did not answer within {self.deadline:g} seconds") from None
+            raise
+        self._circuit.succeeded()
+        return result
+
+    def _sync_client(self) -> Any:  # noqa: ANN401 - as above
+        if self._client is None:
+            raise MemoryUnavailable("a client of redis.asyncio serves async calls alone: pass a URL or a redis.Redis")
+        return self._client
+
+    async def _loops_client(self) -> Any:  # noqa: ANN401 - as above
+        """The user's own client, or that of this event loop: connections belong to the loop that made them."""
+        if self._async_client is not None:
+            return self._async_client
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        if loop not in self._by_loop:
+            for old in list(self._by_loop):
+                if old.is_closed():
+                    self._by_loop.pop(old, None)
+            client = _connected(str(self._url), self.deadline, asynchronous=True)
+            closing = _closing(client)
+            self._by_loop[loop] = client, closing
+            await anext(closing)
+        return self._by_loop[loop][0]
 
     def _records(self, key: str) -> str:
         return f"{self.namespace}:records:{_without_colons(key)}"
@@ -175,21 +289,34 @@ class RedisMemory(BaseMemory, ForkAware):
         return max(1, int(self.ttl * 1000))
 
 
-def _connected(url: str, deadline: float) -> Any:  # noqa: ANN401 - as is a client of the user's own
-    import redis
-    from redis.backoff import NoBackoff
-    from redis.retry import Retry
+def _step(action: Callable[..., T], *args: object, **options: object) -> Steps[T]:
+    result: T = yield action(*args, **options)
+    return result
 
+
+async def _closing(client: Any) -> AsyncGenerator[None]:  # noqa: ANN401 - as above
+    """Closes the client when the event loop ends: a loop that is shut down closes its asynchronous generators."""
+    try:
+        yield
+    finally:
+        await client.aclose()
+
+
+def _connected(url: str, deadline: float, *, asynchronous: bool = False) -> Any:  # noqa: ANN401 - as above
+    from redis.backoff import NoBackoff
+
+    package = import_module("redis.asyncio" if asynchronous else "redis")
+    retry = import_module(f"{package.__name__}.retry").Retry
     if urlsplit(url).scheme not in _SCHEMES:
         # The URL itself is not repeated: it may hold a password.
         raise ConfigurationError("url takes redis://host:port/db, rediss://host:port/db or unix:///path")
     try:
-        return redis.Redis.from_url(
+        return package.Redis.from_url(
             url,
             socket_timeout=deadline,
             socket_connect_timeout=deadline,
             # Once more, for a connection that the server has closed meanwhile.
-            retry=Retry(NoBackoff(), 1),
+            retry=retry(NoBackoff(), 1),
         )
     except ValueError as error:
         raise ConfigurationError(f"url: {error}") from None
@@ -199,10 +326,6 @@ def _checked(client: object) -> Any:  # noqa: ANN401 - one of several classes
     if isinstance(client, type) or not all(callable(getattr(client, name, None)) for name in _METHODS):
         raise ConfigurationError(
             f"url takes redis://host:port/db, rediss://host:port/db or unix:///path, or a client, not {type(client)!r}"
-        )
-    if inspect.iscoroutinefunction(getattr(client, "execute_command", None)):
-        raise ConfigurationError(
-            "url takes no asyncio client: pass a redis.Redis, which async calls use from a thread, or the URL"
         )
     return client
 

@@ -9,11 +9,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Generator, Sequence
+from functools import partial
 from pathlib import Path
 
 from compacter.errors import ConfigurationError
 from compacter.fork import PATIENCE, ForkAware
 from compacter.memory.base import DEADLINE, LEASE, BaseMemory, Circuit, Lease, MemoryUnavailable, seconds, whole_number
+from compacter.memory.encryption import Codec, Encryption
 from compacter.memory.record import Record
 
 _SCHEMA = 2
@@ -50,15 +52,19 @@ class SQLiteMemory(BaseMemory):
     A file that an older version made is emptied, a damaged one of its own is replaced by a fresh one: all it held can
     be made again. What goes wrong after opening raises ``sqlite3.Error`` or ``MemoryUnavailable`` from a method; a call
     then goes on without the memory, which is left alone for five seconds. Records are found while another process is
-    writing. The file holds the text of summaries: whoever can write to it can change what models read.
+    writing. Without ``encryption`` the file holds the text of summaries, and whoever can write to it can change what
+    models read.
 
     Args:
         path: The file; ``":memory:"`` for a database of this object alone.
         max_entries: Number of records, from 1 on; the least recently used are dropped.
         ttl: Seconds after which a record that nobody used is forgotten; ``None``: never.
         deadline: Seconds that one operation may take, even where another process has locked the file.
+        encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the first one encrypts and
+            all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores plain text.
 
     Raises:
+        ImportError: The package ``cryptography`` is needed and not installed.
         ConfigurationError: The file cannot be opened, is not a database, belongs to another program, or was made by a
             newer version.
     """
@@ -70,8 +76,10 @@ class SQLiteMemory(BaseMemory):
         ttl: float | None = _WEEK,
         *,
         deadline: float = DEADLINE,
+        encryption: Encryption = None,
     ) -> None:
         super().__init__()
+        self._encryption, self._codec = encryption, Codec(encryption)
         self.path = _file_name(path)
         self.max_entries = whole_number("max_entries", max_entries)
         self.ttl = None if ttl is None else seconds("ttl", ttl)
@@ -91,6 +99,11 @@ class SQLiteMemory(BaseMemory):
     def __repr__(self) -> str:
         return f"SQLiteMemory({self.path!r}, max_entries={self.max_entries}, ttl={self.ttl})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Copied or pickled, it uses the same file by connections of its own, with the same keys.
+        made = partial(type(self), deadline=self.deadline, encryption=self._encryption)
+        return made, (self.path, self.max_entries, self.ttl)
+
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """All records under any of these ``keys``; what was altered since it was saved is left out."""
         now = time.time()
@@ -102,12 +115,12 @@ class SQLiteMemory(BaseMemory):
             ).fetchall()
         touch = _TOUCH if self.ttl is None else min(_TOUCH, self.ttl / 10)
         self._touch(now, [name for name, _, used in rows if isinstance(used, float) and now - used >= touch])
-        records = [Record.from_json(body) for _, body, _ in rows]
+        records = [self._codec.decode(body) for _, body, _ in rows]
         return [record for record in records if record is not None]
 
     def save(self, record: Record) -> None:
         """Keep ``record``; one with the same ``id`` is replaced."""
-        body = record.to_json()
+        body = self._codec.encode(record)
         now = time.time()
         with self._writing.use() as connection, _transaction(connection):
             connection.execute(

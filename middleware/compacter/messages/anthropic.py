@@ -96,11 +96,7 @@ class AnthropicFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         kind = word(block, "type")
         if isinstance(block, str) or kind == "text":
-            old = block if isinstance(block, str) else text_field(block, "text")
-            new = edit("text", old, "")
-            if new == old:
-                return block
-            return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
+            return self._reworded(block, block if isinstance(block, str) else text_field(block, "text"), edit)
         if kind in _EDITABLE_RESULTS:
             content = field(block, "content")
             old = "".join(part if isinstance(part, str) else text_field(part, "text") for part in listed(content))

@@ -1,6 +1,6 @@
 """The Converse message format of Amazon Bedrock.
 
-Source of the rules: the API reference of Bedrock Runtime, "Converse". Blocks are told apart by their one key;
+Source of the rules: the API reference of Bedrock Runtime, "Converse". The one key of a block says what it is;
 a ``toolResult`` must stand in the user message right after the assistant message that holds its ``toolUse``.
 """
 
@@ -67,10 +67,7 @@ class BedrockFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         text = block if isinstance(block, str) else field(block, "text")
         if isinstance(text, str):
-            new = edit("text", text, "")
-            if new == text:
-                return block
-            return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
+            return self._reworded(block, text, edit)
         answer = field(block, "toolResult")
         if answer is None:
             return block

@@ -21,7 +21,7 @@ _PLAIN = frozenset({str, type(None), list, dict, bool, int})
 
 
 class Unencodable(Exception):  # noqa: N818 - the name that the memory knows it by
-    """A message's content cannot be encoded so that it is told apart from every other content."""
+    """A message's content cannot be encoded so that it differs from the encoding of every other content."""
 
 
 def field(item: Message, name: str) -> Json:
@@ -221,6 +221,11 @@ def _written(value: Json) -> Json:
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode("ascii")
     return value
+
+
+def flat(text: str) -> str:
+    """``text`` on one line, white space folded."""
+    return " ".join(text.split())
 
 
 def listed(content: Json) -> list[Json] | tuple[Json, ...]:

@@ -21,6 +21,7 @@ from compacter.messages.parts import (
     only_text,
     outlined,
     outlines,
+    spoken,
     text_part,
 )
 
@@ -43,12 +44,12 @@ FILLERS: Mapping[Literal["user", "assistant"], str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
 }
-"""The short messages that stand between two messages of one role where turns must alternate; nobody else says them."""
+"""Short messages that stand between two of one role where turns must alternate; no user or model writes them."""
 _FILLER = FILLERS["user"]
 
 
 class UnknownFormatError(ConfigurationError):
-    """The messages are surely of none of the five formats; the error says which one is not, and what to do."""
+    """A message is surely of no known format; the error says which one, and what to do."""
 
 
 class MessageFormat:
@@ -116,6 +117,13 @@ class MessageFormat:
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         """What this format makes of an edited block; the block itself if nothing changed."""
         raise NotImplementedError
+
+    def _reworded(self, block: Message, text: str, edit: Edit) -> Message:
+        """A block of text, or a bare text, with its text edited; never blank, which some providers refuse."""
+        new = edit("text", text, "")
+        if new == text:
+            return block
+        return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
 
     # -- what follows from it ----------------------------------------------------------------------------------
 
@@ -272,7 +280,7 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
     ``param`` is the name of the argument the messages came in: ``contents`` is Gemini's, ``input`` the Responses API's.
 
     Raises :class:`UnknownFormatError` for the messages of frameworks, such as LangChain's or LlamaIndex's, and for
-    lists in which nobody speaks as a user that any of the formats knows.
+    lists without a user or assistant of any of the formats.
     """
     if param == "contents":
         return "gemini"

@@ -129,12 +129,7 @@ class GeminiFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         text = block if isinstance(block, str) else field(block, "text")
         if isinstance(text, str):
-            if field(block, "thought"):
-                return block
-            new = edit("text", text, "")
-            if new == text:
-                return block
-            return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
+            return block if field(block, "thought") else self._reworded(block, text, edit)
         answer = _either(block, "function_response")
         if not answer:
             return block

@@ -121,7 +121,7 @@ def group(kinds: list[Kind], sizes: list[int], ids: Iterable[Ids]) -> Steps:
 def _steps_without_ids(
     kinds: Sequence[Kind], first: int, end: int, waiting: dict[str, int], caller: int, broken: list[Broken]
 ) -> range:
-    """Where steps begin among messages without ids: at each, or from where nobody waits for results any longer."""
+    """Where steps begin among messages without ids: at each, or, where calls wait, from what ends the wait."""
     if waiting:
         first = next((index for index in range(first, end) if kinds[index] in _SPEAKING), end)
         if first < end:

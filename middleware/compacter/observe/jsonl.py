@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -13,10 +14,8 @@ from compacter.errors import ConfigurationError
 from compacter.events import Event
 from compacter.fork import Lock
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows has no locks of this kind: there one process writes a file.
-    fcntl = None  # type: ignore[assignment, unused-ignore]
 
 _TEXTS = frozenset({"summary", "ledger", "unverified"})
 """Fields of events that are, or quote, text of messages."""
@@ -83,7 +82,7 @@ class JsonLines:
     @contextlib.contextmanager
     def _exclusive(self) -> Generator[None]:
         """Hold the lock among processes: on a file of its own, as the other one is renamed."""
-        if fcntl is None:
+        if sys.platform == "win32":  # It has no locks of this kind: there one process writes a file.
             yield
             return
         file = os.open(f"{self.path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)

@@ -15,6 +15,7 @@ from compacter.events import (
     CompactionStarted,
     Event,
     MaxTokensAdjusted,
+    MessageShortened,
     PassagesRecalled,
     RetriesExhausted,
 )
@@ -43,7 +44,7 @@ _COUNTERS = {
     "tokens": ("{token}", "Tokens of the summarizer; gen_ai.token.type is input or output"),
     "cost": ("{USD}", "Price of the summarizer's tokens, as far as it is known"),
 }
-_REFUSED = (MaxTokensAdjusted, CompactionReused, RetriesExhausted)
+_REFUSED = (MaxTokensAdjusted, MessageShortened, CompactionReused, RetriesExhausted)
 _COUNTED: dict[type[Event], str] = {
     CompactionEvent: "compactions",
     CompactionReused: "reuses",

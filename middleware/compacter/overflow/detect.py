@@ -289,12 +289,16 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
     Reads a few members of a dict or an object; one without an error costs about a microsecond. Never raises.
     """
     try:
-        members = reply if type(reply) is dict else vars(reply)
+        if type(reply) is dict:
+            members, extra = reply, None
+        else:
+            members, extra = vars(reply), getattr(reply, "__pydantic_extra__", None)
         choices = members.get("choices")
         if choices:
-            first, extra = choices[0], getattr(reply, "__pydantic_extra__", None)
+            first = choices[0]
             reason = (first if type(first) is dict else vars(first)).get("finish_reason")
-            if reason in {None, "stop"} and not members.get("error") and not (extra and extra.get("error")):
+            finished = reason == "stop" or reason is None
+            if finished and not members.get("error") and not (extra and extra.get("error")):
                 return None
         return _in_reply(reply)
     except Exception:  # noqa: BLE001 - a reply of an unknown type is a success

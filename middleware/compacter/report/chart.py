@@ -74,14 +74,14 @@ def _window_key(story: Story) -> str:
 
 def share_bar(fold: Fold) -> str:
     """One bar for a fold: what stayed, what stands for the rest, and what is gone, as shares of what there was."""
-    whole = max(1, fold.before)
-    kept = min(100.0, 100 * fold.kept / whole)
-    summary = min(100.0 - kept, 100 * fold.summary / whole)
-    title = f"kept {fold.kept:,}, summary {fold.summary:,}, of {fold.before:,} tokens"
+    whole, summary = max(1, fold.before), fold.summary or 0
+    kept = max(0.0, min(100.0, 100 * (fold.after - summary) / whole))
+    share = max(0.0, min(100.0 - kept, 100 * summary / whole))
+    title = f"{fold.after:,} of {fold.before:,} tokens left"
     return (
         f'<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{title}">'
         f'<rect class="gone" width="100" height="10"/><rect class="kept" width="{kept:.1f}" height="10"/>'
-        f'<rect class="sum" x="{kept:.1f}" width="{summary:.1f}" height="10"/></svg>'
+        f'<rect class="sum" x="{kept:.1f}" width="{share:.1f}" height="10"/></svg>'
     )
 
 
@@ -94,7 +94,7 @@ def _thinned(folds: list[Fold]) -> list[tuple[int, int]]:
 
 def _round_up(tokens: int) -> int:
     """The next number that makes a good scale."""
-    power = 10 ** max(0, len(str(tokens)) - 2)
+    power = int(10 ** max(0, len(str(tokens)) - 2))
     return max(2, -(-int(tokens * 1.05) // power) * power)
 
 

@@ -42,10 +42,8 @@ class Fold:
     record: Record
     before: int
     after: int
-    kept: int
-    """What stayed verbatim."""
-    summary: int
-    """What stands for the rest."""
+    summary: int | None
+    """What stands for what was folded; ``None`` where the events were written without texts."""
     quoted: int
     """The most that quotes took in the requests that followed."""
     cost: float | None
@@ -56,9 +54,9 @@ class Fold:
     """USD that each later call costs less, at the price of cached tokens; ``None`` where it is not known."""
 
     @property
-    def folded(self) -> int:
-        """What was taken out."""
-        return max(0, self.before - self.kept)
+    def kept(self) -> int | None:
+        """What stayed verbatim; ``None`` where it is not known apart from the summary."""
+        return None if self.summary is None else self.after - self.summary
 
     @property
     def saved(self) -> int:
@@ -128,9 +126,7 @@ class Story:
         return max((record.time for record in self.records if record.time is not None), default=None)
 
 
-def stories(
-    records: Iterable[Record], *, price: Callable[[str | None], Prices] = prices
-) -> list[Story]:
+def stories(records: Iterable[Record], *, price: Callable[[str | None], Prices] = prices) -> list[Story]:
     """The conversations, in the order in which they first appear."""
     found: dict[str, Story] = {}
     for record in records:
@@ -162,18 +158,16 @@ def _fold(record: Record, quoted: int, price: Prices) -> Fold:
     before = record.count("requested") or record.count("original_tokens")
     after = record.count("compacted_tokens")
     words = len(record.text("summary")) + len(record.text("ledger"))
-    share = min(1.0, words / max(1, record.count("compacted_data_size")))
+    share = min(1.0, words / max(1, record.count("compacted_data_size"))) if "summary" in record.fields else None
     read, written, cost = record.count("input_tokens"), record.count("output_tokens"), record.known("cost")
     spent = cost if cost is not None and price.in_usd else read * price.read + written * price.written
     if cost is None and (price.in_usd or not (read or written)):
         cost = spent if price.in_usd else 0.0
-    summary = round(after * share)
     return Fold(
         record=record,
         before=before,
         after=after,
-        kept=after - summary,
-        summary=summary,
+        summary=None if share is None else round(after * share),
         quoted=quoted,
         cost=cost,
         pays_after=_pays_after(spent, before, after, price),

@@ -41,6 +41,16 @@ $stories
 </html>
 """)
 
+_ABOUT_SIZES = (
+    "Sizes in tokens are estimates, calibrated by what the provider said; the window is the provider's number where it "
+    "stated one."
+)
+_ABOUT_PAYING = (
+    "“Pays after” counts the calls until a fold has saved what it cost: the summarizer, and reading the new beginning "
+    "once without the prompt cache. Without a known price, a cached token counts a tenth and a written one five times "
+    "a token that is read."
+)
+
 _OPEN = 3
 """Conversations that are shown open from the start, where there are no more than this."""
 _SHOWN = 100
@@ -61,13 +71,7 @@ def page(stories: Sequence[Story], *, title: str = "Context report", with_text: 
     style = (resources / "page.css").read_text(encoding="utf-8") + heights
     script = (resources / "page.js").read_text(encoding="utf-8")
     several = len(stories) > 1
-    notes = [
-        "Sizes in tokens are estimates, calibrated by what the provider said; the window is the provider's number "
-        "where it stated one.",
-        "“Pays after” counts the calls until a fold has saved what it cost: the summarizer, and reading the new "
-        "beginning once without the prompt cache. Without a known price, a cached token counts a tenth and a written "
-        "one five times a token that is read.",
-    ]
+    notes = [_ABOUT_SIZES, _ABOUT_PAYING]
     if unread:
         notes.append(f"{unread:,} lines could not be read and are left out.")
     return _PAGE.substitute(
@@ -150,7 +154,7 @@ def _cards(stories: Sequence[Story]) -> str:
     pays = sorted(fold.pays_after for fold in folds if fold.pays_after is not None)
     unpriced = len(costs) - len(known)
     saves = sum(fold.saves for fold in folds if fold.saves is not None)
-    less = f"; {_usd(saves)} less a call, cached" if saves else ""
+    less = f", {_usd(saves)} at the price of cached ones" if saves else ""
     cards = [
         ("Folds", f"{len(folds):,}", f"{_plural(reused, 'call')} reused one" if reused else ""),
         ("Taken out of requests", f"{saved:,}", "tokens, once for each fold" + less),
@@ -231,7 +235,7 @@ def _folds(story: Story, name: str) -> str:
     if not story.folds:
         return ""
     names = [("Fold", True), ("By", False), ("Share kept", False)]
-    names += [(each, True) for each in ("Before", "Kept", "Summary", "Quoted", "Messages", "Summarizer")]
+    names += [(each, True) for each in ("Before", "After", "Kept", "Summary", "Quoted", "Messages", "Summarizer")]
     names += [(each, True) for each in ("Spent", "Seconds", "Pays after")]
     head = _head(names, sortable=False)
     rows = [_fold_row(fold, number) for number, fold in enumerate(story.folds, 1)]
@@ -258,8 +262,9 @@ def _fold_row(fold: Fold, number: int) -> str:
     pays = "never" if fold.pays_after is None else _plural(fold.pays_after, "call")
     cells = [
         f"{fold.before:,}",
-        f"{fold.kept:,}",
-        f"{fold.summary:,}",
+        f"{fold.after:,}",
+        "–" if fold.kept is None else f"{fold.kept:,}",
+        "–" if fold.summary is None else f"{fold.summary:,}",
         f"{fold.quoted:,}",
         f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
         f"{tokens:,}",
@@ -279,6 +284,7 @@ _WORDS = {
     "SilentTruncation": "cut by the server",
     "RetriesExhausted": "given up",
     "MaxTokensAdjusted": "output limit lowered",
+    "MessageShortened": "message shortened",
 }
 
 
@@ -303,6 +309,8 @@ def _reason(record: Record) -> str:
         return f"about {record.count('expected_tokens'):,} tokens were sent, {record.count('prompt_tokens'):,} read"
     if record.kind == "MaxTokensAdjusted":
         return f"from {record.count('before'):,} to {record.count('after'):,} tokens"
+    if record.kind == "MessageShortened":
+        return f"from {record.count('before'):,} to {record.count('after'):,} characters"
     error = record.text("error")
     return record.text("reason").replace("_", " ") + (f" ({error})" if error else "")
 

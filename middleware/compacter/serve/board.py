@@ -86,10 +86,12 @@ class Board:
         sizes = [f"{size} {unit}" for size, unit in ((messages, "messages"), (characters, "characters")) if size]
         self.say(", ".join([what, *filter(None, [name]), *sizes, *([f"{seconds:.1f} s"] if seconds else [])]))
 
-    def numbers(self) -> dict[str, float]:
+    def numbers(self) -> dict[str, float | None]:
         """All counts by name."""
-        totals = [read() for read in self.totals]
-        summed = {one.name: sum(getattr(each, one.name) for each in totals) for one in fields(Totals)}
+        totals = [asdict(read()) for read in self.totals]
+        # A cost that is known in part is not known.
+        every = {one.name: [each[one.name] for each in totals] for one in fields(Totals)}
+        summed = {name: None if None in numbers else sum(numbers) for name, numbers in every.items()}
         own = {"requests": self.requests, "passed_on": self.passed, "unreachable": self.unreachable}
         return {"seconds": int(time.time() - self._started), **own, "would_fold": self.would_fold, **summed}
 
@@ -100,7 +102,8 @@ class Board:
     def page(self) -> str:
         """The same as a page that loads itself anew every two seconds."""
         counts = "".join(
-            f"<tr><th scope=row>{name.replace('_', ' ')}<td>{number:,}" for name, number in self.numbers().items()
+            f"<tr><th scope=row>{name.replace('_', ' ')}<td>{'unknown' if number is None else f'{number:,}'}"
+            for name, number in self.numbers().items()
         )
         rows = "".join(
             f"<tr><td>{time.strftime('%H:%M:%S', time.localtime(row.time))}<td>{escape(row.what)}<td>"

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from unicodedata import name
 
+from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.summary import prompt
-from compacter.summary.sentences import flat, runs, sentences, stems, words
+from compacter.summary.sentences import runs, sentences, stems, words
 
 _CUT_OFF = frozenset(
     ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete")

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from compacter.summary.sentences import flat
+from compacter.messages.fields import flat
 
 TAG = "[compacter: summary of what came before]"
 """How the first line of every summary message begins; its checksum follows."""

@@ -79,13 +79,6 @@ _CONDITIONS = _any(
     r"[^,\n]{3,140}, (?:please |always |first |then |just |simply |you (?:must|should) |do not |try to |make sure )?"
     rf"(?:{_VERBS})\b",
 )
-_CLAUSES = _any(
-    # Work on a copy; never edit the original.
-    r"(?:[,;:–—-] |\b(?:and|but) )(?:please )?(?:never(?! (?:mind|been|had|saw|seen))|under no circumstances|"
-    r"no matter what)\b",
-    r"(?:[,;:–—-] |\b(?:and|but) )(?:please )?always (?:use|ask|keep|check|write|add|run|put|include|answer|reply|"
-    r"show|tell)\b",
-)
 _DUTIES = _any(
     # The folder must stay read-only. (That must have been fun.)
     r"\bmust(?:n't| not| never| always| only)?\b(?!'ve| have| feel| admit| say| be (?:so|very|really|great|nice|"
@@ -128,7 +121,6 @@ _STYLE = _any(
     _START
     + r"no (?:emojis?|markdown|jargon|bullet points|small talk|apologies|abbreviations|unit tests|new dependencies)\b",
 )
-_FORMS = (_ORDERS, _CONDITIONS, _DUTIES, _STYLE)
 
 # Other languages: first what is enough by itself, then what only counts in an order.
 _SURE = _any(
@@ -172,25 +164,12 @@ _NO_PROSE = _any(
     r"^\s{0,8}(?:\w{1,40}(?:Error|Exception|Warning)|error|warning|fatal|failed|failure|usage|traceback|exception|"
     r"hint|tip|caveat|info)\b\s?[:\[]",
 )
-_FOR_NOW = _any(
-    r"\b(?:just this once|this time only|for now|this time)\b",
-    r"^[^\w<]{0,8}(?:ensure|don't|do not|make sure)\b[^.\n]{0,80}\b(?:those|these)\b",
-)
 _AT_HAND = re.compile(
     r"^\W{0,4}(?:please |also |and |but |no,? )?(?:don't|do not|make sure|ensure|only|keep|avoid|use)\b[^\n]*?"
     r"(?:\bthe\b|[a-z]_[a-z]|[a-z][A-Z]|[A-Z]_[A-Z]|\w\(|--\w|`)"
 )
 """An order about the code or text at hand, typed in passing: no capital, and a definite thing."""
-_DESCRIBES = re.compile(
-    r"^\W{0,4}(?:[a-z]|(?:The|This|That|These|An?|It|As|Because|Since|They|Which|There|Of|In|To|For)\b)"
-)
-_ABOUT_PEOPLE = _any(
-    r"^\W{0,4}(?:(?:yes|no|well|oh|yeah|sure|ok|okay|actually|thanks|hi|so|and|but)\b[,.!]?\s*){0,2}"
-    r"(?:I(?:'m|'ll|'ve|'d)?|he|she|they|his|her|their|it(?:'s|'ll)?|that(?:'s|'ll)?|there(?:'s)?|you (?:never|"
-    r"always|guys)|what|how|why)\b",
-)
 _MARK = re.compile(r"^(?:[-*•+>]\s{1,4}|\(?\d{1,3}[.)]\s{1,4}|[a-z]\)\s)")
-_LABEL = re.compile(r"^\*\*[^*\n]{1,40}\*\*:?\s?[-–—:]?\s(?=\S)|^\*\*[^*\n]{1,40}:\*\*\s(?=\S)")
 _SIGNED = re.compile(r"^(?:\([^()\n]{1,40}\) )?([^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?): ")
 """How a message begins in a talk among people, or below a label: ``Ann: ``, ``Day 2: ``."""
 
@@ -216,22 +195,18 @@ _EMPTY = frozenset(_EMPTY_WORDS.split())
 
 def is_rule(sentence: str) -> bool:
     """Whether ``sentence``, said by the user, is meant to hold beyond the next answer."""
-    plain = _LABEL.sub("", _MARK.sub("", sentence.replace("’", "'").strip())).replace("**", "")
+    plain = _MARK.sub("", sentence.replace("’", "'").strip()).replace("**", "")
     letters = len(plain) + len(UNSPACED.findall(plain[:_SHORTEST]))
     if letters < _SHORTEST or len(plain) > _LONGEST:
         return False
-    if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")) or any(
-        veto.search(plain) for veto in (_NO_PROSE, _FOR_NOW, _AT_HAND)
-    ):
+    if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")):
+        return False
+    if _NO_PROSE.search(plain) or _AT_HAND.search(plain):
         return False
     plain = _SIGNED.sub("", plain, count=1)
     if (_SURE.search(plain) or _LASTING.search(plain)) and not _TELLS.search(plain):
         return True
-    if _WISHES.search(plain):
-        return True
-    if _ABOUT_PEOPLE.match(plain):
-        return False
-    return any(form.search(plain) for form in _FORMS) or (not _DESCRIBES.match(plain) and bool(_CLAUSES.search(plain)))
+    return any(form.search(plain) for form in (_ORDERS, _CONDITIONS, _DUTIES, _WISHES, _STYLE))
 
 
 def takes_back(sentence: str) -> bool:

@@ -12,9 +12,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.summary import rules as standing
-from compacter.summary.sentences import clip, flat, named, runs, sentences, stems, words
+from compacter.summary.sentences import clip, named, runs, sentences, stems, words
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "task": ("Task", "Goal", "Request"),

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")  # Vowel signs of Indic scripts are no word characters to ``re``.
@@ -54,7 +55,6 @@ _ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
 _FULL_STOPS = ("。", "！", "？")
 """Ends of sentences that no space follows."""
 _FENCE = "```"
-_ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _NAME, _LONGEST_NAME = re.compile(r"[^\w. /-]+"), 60
 
 
@@ -84,11 +84,6 @@ def stems(said: Iterable[str]) -> set[str]:
     }
 
 
-def flat(text: str) -> str:
-    """Return ``text`` on one line, white space folded."""
-    return " ".join(text.split())
-
-
 def clip(text: str, size: int) -> str:
     """Return ``text``, or its beginning and an ellipsis, in at most ``size`` characters."""
     if len(text) <= size:
@@ -115,8 +110,6 @@ class Sentence:
     """Whether a tool gave it."""
     size: int = 0
     """Characters of the whole text it belongs to."""
-    lead: int = 0
-    """For an item of a list, how many sentences before it the line stands that leads to the list."""
 
 
 def named(parts: Iterable[Part]) -> Iterator[tuple[str, Part]]:
@@ -149,20 +142,14 @@ def _text(part: Part, number: int) -> Iterator[Sentence]:
     speaker = "User" if part.role == "user" else "Assistant"
     size = len(part.text)
     code = False
-    count = lead = 0
     for line in _ANSI.sub("\n", part.text).splitlines():
         if line.lstrip().startswith(_FENCE):
             code = not code
             continue
-        item = _ITEM.match(line) is not None
         follows = False
         for text in split(line):
-            count += 1
             prose = not code and (_plain(text, _CODE_SHARE // 2) if size <= TYPED else reads(text))
-            behind = count - lead if item and lead else 0
-            yield Sentence(text, speaker, number, follows, prose, size=size, lead=behind)
-            if not item:
-                lead = count if text.endswith((":", "：")) else 0
+            yield Sentence(text, speaker, number, follows, prose, size=size)
             follows = True
 
 

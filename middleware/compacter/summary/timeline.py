@@ -28,16 +28,11 @@ _STORY = 0.4
 _FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
 """Shares of the room that the first sentences of the first request, and then what the user changed later, may take
 before anything else; and how many these sentences are."""
-_HANDLING = 12
-"""Characters added to each cost: a fragment reads worse than its size tells."""
-_OLDEST = 0.6
-"""What the oldest sentence counts, against 1 for the newest."""
-_TASK, _TOLD, _CHANGE, _NAMED, _QUESTION, _CHEER, _CODE = 2.0, 1.3, 1.5, 1.3, 0.5, 0.8, 0.6
-"""What a sentence counts for being the first request, the user's, the last word of the user on something, for naming
-somebody or a number, and for being a question of the assistant, an exclamation, or no prose."""
-_ANNOUNCED = 0.5
-_UNUSED = 3.0
-_SHORT = 4
+_OLDEST, _TOLD, _NAMED, _ANNOUNCED = 0.8, 1.3, 1.3, 0.5
+"""What a sentence counts for being the oldest, the user's, one that names somebody or a number, or one that says what
+is about to be done. Shares for questions and exclamations were tried, and change nothing that can be measured."""
+_NUMBER, _IDENTIFIED = 6.0, 30.0
+"""What a number and any other identifier count against a rare word: most where nobody could guess it."""
 _RELATED, _CHANGED, _WORDS, _RARE = 0.4, 0.1, 2, 5
 """Two statements are about the same when the words they share make up this share of the lesser one's weight (the
 second where the user speaks of a change), and are so many; words that more sentences hold do not count."""
@@ -123,8 +118,6 @@ class _Pool:
         self.later = _later(self)
         for place, later in self.later.items():
             self.needs[place].add(later)
-            if self.sentences[later].speaker == "User":
-                self.boosts[later] *= _CHANGE
 
     def _weigh(self) -> None:
         """Number words and names. A word is worth more the fewer sentences hold it, a name the more it is used."""
@@ -157,15 +150,12 @@ class _Pool:
         self.weights = [math.log1p(total / counts[number]) for number in range(len(features))]
         for number, name in named.items():
             use = math.log1p(counts[number]) + math.log1p(used[number]) + 2 * last[number] / total
-            self.weights[number] = _worth(name, used[number]) * (1 + use)
+            self.weights[number] = (_IDENTIFIED if any(map(str.isalpha, name)) else _NUMBER) * (1 + use)
 
     def _relate(self) -> None:
-        """An item of a list needs the line that leads to it, a short answer its question."""
+        """A short answer needs its question."""
         asked = -1
         for place, one in enumerate(self.sentences):
-            lead = place - one.lead
-            if one.lead and lead >= 0 and self.sentences[lead].part == one.part:
-                self.needs[place].add(lead)
             if one.speaker == "User" and asked >= 0 and one.size <= _ANSWER:
                 self.needs[place].add(asked)
             asked = place if one.speaker == "Assistant" and self.told[place] and one.text.endswith(_ASKS) else -1
@@ -186,39 +176,16 @@ def _identifiers(text: str) -> Iterator[str]:
                 yield name
 
 
-def _worth(name: str, used: int) -> float:
-    """What an identifier is worth against a rare word: most where nobody could guess it."""
-    if not any(map(str.isalpha, name)):
-        return 6.0 if len(name) > _SHORT else 1.0
-    if any(map(str.isdigit, name)) and len(name) > _SHORT:
-        return 60.0
-    if "/" in name:
-        return 30.0
-    # A symbol that nobody but a tool has named is one of thousands.
-    return 20.0 if used else _UNUSED
-
-
 def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
-    """Yield what each sentence counts for by its place and form."""
-    total = len(sentences) or 1
-    task = next((one.part for one in sentences if one.speaker == "User"), -1)
+    """Yield what the words of each sentence count for by its place and form."""
     announced = _announcing(sentences)
     for place, one in enumerate(sentences):
-        boost = _OLDEST + (1 - _OLDEST) * place / total
-        if one.part == task:
-            boost *= _TASK
+        boost = _OLDEST + (1 - _OLDEST) * place / len(sentences)
         if one.speaker == "User" and one.size <= TYPED:
             boost *= _TOLD
-        if not one.prose:
-            yield boost * _CODE
-            continue
-        if one.part in announced:
+        if one.prose and one.part in announced:
             boost *= _ANNOUNCED
-        if one.text.endswith(_ASKS) and one.speaker != "User":
-            boost *= _QUESTION
-        elif one.text.endswith(_CHEERS):
-            boost *= _CHEER
-        yield boost * _NAMED if _NAME.search(one.text) else boost
+        yield boost * _NAMED if one.prose and _NAME.search(one.text) else boost
 
 
 def _announcing(sentences: Sequence[Sentence]) -> set[int]:
@@ -337,7 +304,7 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
             gain += pool.boosts[place] * sum([weights[word] for word in pool.words[place] - covered])
             names = sum([weights[name] for name in pool.names[place] - covered])
             gain += names * _NAMES if pool.told[place] else names
-        return gain / (sum(map(cost, group)) + _HANDLING)
+        return gain / sum(map(cost, group))
 
     left = room
     heap = [(-ratio(together(place)), place) for place in places if place not in chosen]

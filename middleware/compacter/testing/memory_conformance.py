@@ -1,22 +1,40 @@
 """The suite that a memory must pass: what ``compacter.memory.Memory`` promises, one test a promise.
 
-For a memory of your own: subclass :class:`MemoryConformance` in a test module under a name that begins with ``Test``,
-and say in ``open`` how to get at the store; pytest does the rest.
+For a memory of your own, in a test module::
+
+    from compacter.testing.memory_conformance import MemoryConformance
+
+
+    class TestMyMemory(MemoryConformance):
+        @pytest.fixture
+        def open(self, tmp_path):
+            return lambda: MyMemory(tmp_path)
+
+pytest does the rest. A memory that is awaited goes in as ``Awaited(lambda: MyMemory(...))``. This module needs pytest,
+and nothing else here does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import pytest
 
-from compacter.memory import Memory, Record
+from compacter.memory import BaseMemory, Claim, Memory, Record
+from compacter.memory.match import Matcher
 from compacter.memory.record import StoredMessage
+from compacter.messages.format import get_format
 
+T = TypeVar("T")
 Opener = Callable[[], Memory]
+_FORMAT = get_format("openai")
+_SCOPES = ("m\0server one", "m\0server two", "m2\0server one", "m", "")
+"""Of callers that differ: a record of one is never another one's."""
 
 
 def record(key: str = "k", boundary: int = 3, text: str = "So far.", digest: str = "d") -> Record:
@@ -24,8 +42,64 @@ def record(key: str = "k", boundary: int = 3, text: str = "So far.", digest: str
     return Record(key, boundary, (), (StoredMessage(0, {"role": "user", "content": text}),), digest, "l")
 
 
+def _talk(about: str) -> list[dict[str, str]]:
+    roles = ("user", "assistant") * 4
+    return [{"role": role, "content": f"{role} {number} on {about}"} for number, role in enumerate(roles)]
+
+
+def _folded(history: Sequence[Any], about: str) -> list[Any]:
+    return [{"role": "user", "content": f"Summary of {about}."}, *history[5:]]
+
+
+class Awaited:
+    """A memory that is asked by ``afind``, ``asave`` and ``aclaim``, on an event loop of its own, for this suite."""
+
+    def __init__(self, make: Callable[[], BaseMemory]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+        async def made() -> BaseMemory:
+            return make()
+
+        self._memory = self._run(made())
+
+    def find(self, keys: Sequence[str]) -> Sequence[Record]:
+        return self._run(self._memory.afind(keys))
+
+    def save(self, record: Record) -> None:
+        self._run(self._memory.asave(record))
+
+    def claim(self, key: str, seconds: float) -> Claim | None:
+        claim = self._run(self._memory.aclaim(key, seconds))
+        return None if claim is None else _Released(lambda: self._run(claim.release()))
+
+    def close(self) -> None:
+        """End the event loop as ``asyncio.run`` does."""
+        self._run(_quiet(self._loop))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+
+class _Released:
+    def __init__(self, release: Callable[[], None]) -> None:
+        self.release = release
+
+
+async def _quiet(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await loop.shutdown_asyncgens()
+
+
 class MemoryConformance:
-    """Subclass it and override ``open``."""
+    """Subclass it under a name that begins with ``Test``, and override ``open``."""
 
     shared = True
     """Whether every memory that ``open`` returns sees what the others saved; otherwise it is called once a test."""
@@ -162,3 +236,22 @@ class MemoryConformance:
         memory.find(["k"])
         memory.save(replace(record(), key="other"))
         assert list(memory.find(["k"])) == [record()]
+
+    def test_conversations_and_scopes_are_never_confused(self, memory: Memory, other: Memory) -> None:
+        writing, reading = Matcher(memory), Matcher(other)
+        for scope in _SCOPES:
+            history = _talk("trains")
+            writing.remember(scope, _FORMAT, history, _folded(history, f"trains in {scope}"))
+        assert [reading.view(scope, _FORMAT, _talk("trains")) for scope in _SCOPES] == [
+            _folded(_talk("trains"), f"trains in {scope}") for scope in _SCOPES
+        ]
+        assert reading.view(_SCOPES[0], _FORMAT, _talk("ships")) is None
+        assert reading.view("m\0server three", _FORMAT, _talk("trains")) is None
+
+    def test_what_was_folded_is_not_stored(self, memory: Memory, other: Memory) -> None:
+        history = _talk("a secret garden")
+        Matcher(memory).remember("s", _FORMAT, history, _folded(history, "a garden"))
+        view = Matcher(other).view("s", _FORMAT, history)
+        assert view is not None
+        for found in other.find([view.record.partition(":")[0]]):
+            assert "secret" not in found.to_json()

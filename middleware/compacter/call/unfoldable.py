@@ -1,0 +1,109 @@
+"""When what may not be folded is too long: retrieved text in the last user message, and what to tell the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compacter.call.request import Request
+from compacter.compaction import excerpt
+from compacter.compaction.plan import Calibration
+from compacter.messages.format import Message, MessageFormat
+from compacter.messages.parts import Kind
+from compacter.options import Retrieved
+
+_LEAST = 100
+"""Characters that each text between marks keeps, its receipt included."""
+_RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
+
+Edit = Callable[[str], str]
+
+
+def shortened(form: MessageFormat, message: Message, how: Retrieved, excess: int) -> Message:
+    """A copy of a user message that is shorter by ``excess`` characters, as far as that can be; itself if it cannot.
+
+    With a pair of marks only what stands between them is shortened: beginning and end stay, with a receipt between.
+    With a function it gets each text and the characters it may have, and its answer gets a receipt.
+    """
+    texts: list[str] = []
+
+    def collect(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
+        texts.extend([text] if kind == "text" else [])
+        return text
+
+    form.rewrite(message, collect)
+    room = _room([len(text) for text in texts] if callable(how) else [b - a for t in texts for a, b in _spans(t, how)])
+    share = room(excess)
+
+    def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
+        if kind != "text":
+            return text
+        short = _by_function(text, share(len(text)), how) if callable(how) else _by_marks(text, share, how)
+        return short if len(short) < len(text) else text
+
+    return form.rewrite(message, edit)
+
+
+def _room(sizes: list[int]) -> Callable[[int], Callable[[int], int]]:
+    """For an excess: what a text of a size may have, when each gives its share."""
+    total = sum(sizes)
+    return lambda excess: lambda size: max(_LEAST, size * max(0, total - excess) // total) if total else size
+
+
+def _by_function(text: str, size: int, function: Callable[[str, int], str]) -> str:
+    if size >= len(text):
+        return text
+    short = function(text, max(0, size - len(_RECEIPT) - 20))
+    return short + _RECEIPT.format(before=len(text), after=len(short))
+
+
+def _by_marks(text: str, share: Callable[[int], int], marks: tuple[str, str]) -> str:
+    pieces, at = list[str](), 0
+    for begin, end in _spans(text, marks):
+        pieces += [text[at:begin], excerpt.shorten(text[begin:end], share(end - begin))]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
+    """Where texts between the marks stand; a mark without its partner begins none."""
+    found, at = list[tuple[int, int]](), 0
+    while (begin := text.find(marks[0], at)) >= 0:
+        begin += len(marks[0])
+        end = text.find(marks[1], begin)
+        if end < 0:
+            break
+        found.append((begin, end))
+        at = end + len(marks[1])
+    return found
+
+
+def advice(request: Request, calibration: Calibration, limit: int | None) -> str:
+    """What is too large of a request that is given up, how large it is, and what would help."""
+    read = request.conversation
+    if not read.messages:
+        return ""
+    index = max(range(len(read.messages)), key=read.sizes.__getitem__)
+    size = read.sizes[index] - (request.saved if index == read.last_user else 0)
+    if request.overhead > size:
+        size, what, remedy = request.overhead, "tools and other options beside the messages", "send fewer tools"
+    else:
+        what = f"message {index + 1} of {len(read.messages)}"
+        kind, remedy = _kind(request, index)
+        what = f"{what}, {kind}"
+    window = f" of {limit:,} allowed" if limit else ""
+    tokens = f"about {calibration.tokens(size):,} tokens{window}"
+    return f" The largest part is {what}: {size:,} characters, {tokens}. What helps: {remedy}; or a larger window."
+
+
+def _kind(request: Request, index: int) -> tuple[str, str]:
+    read = request.conversation
+    if index == read.last_user:
+        marks = 'mark what is retrieved and set retrieved=("<context>", "</context>"), so that it may be shortened'
+        return "the last user message", "send less of it" if request.saved else f"send less of it, or {marks}"
+    if read.kinds[index] is Kind.SYSTEM:
+        return "a system prompt", "make it shorter"
+    if index in read.pinned:
+        return "a pinned one", "remove its pin"
+    if read.kinds[index] is Kind.RESULT:
+        return "a tool result", "have the tool return less, or strategy=[ClearToolResults(), Summarize()]"
+    return "which may be folded", "a larger max_retries or compact_ratio, or a smaller preserve_recent_turns"

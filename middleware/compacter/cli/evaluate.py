@@ -1,0 +1,215 @@
+"""``compacter eval``: which setting keeps most of what a user's own conversations went on to need."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from compacter.cli.files import Transcript, read_transcripts
+from compacter.cli.replay import Grid, Probe, Score, Trace, replay, traced
+from compacter.cli.terminal import MistakeError, print_json, read_text, remarks, results
+
+_SHOWN = 12
+
+
+def run(
+    paths: Sequence[str],
+    grid: Grid,
+    *,
+    window: int | None,
+    cuts: int,
+    probes: str | None,
+    fail_under: float | None,
+    as_json: bool,
+) -> int:
+    """Print the table, the best setting first. The exit code is 1 where it keeps less than ``fail_under``.
+
+    Args:
+        paths: Files of conversations.
+        grid: The settings.
+        window: In tokens; ``None``: for each conversation its system prompt and a third of the rest.
+        cuts: Calls of each conversation to look at.
+        probes: A file of questions and answers.
+        fail_under: The least that the best setting may keep, from 0 to 1.
+        as_json: Whether to print JSON.
+    """
+    files = [file for path in paths for file in read_transcripts(path)]
+    asked = _probes(probes) if probes else {}
+    traces, short = _traces(files, asked, window, cuts)
+    console = remarks()
+    if probes and not any(trace.probes for trace in traces):
+        raise MistakeError(f'{probes}: no probe has the name of a conversation as its "conversation"')
+    if not traces:
+        raise MistakeError(
+            f"all {len(files)} conversations fit into the window: there is nothing to fold. Pass a smaller --window"
+        )
+    if short:
+        console.print(f"{short} of {len(files)} conversations fit into the window and are left out", style="yellow")
+    scores = sorted(_played(console, traces, grid), key=lambda score: score.rank)
+    if as_json:
+        print_json(_as_data(scores, traces))
+    else:
+        _show(results(), scores, traces)
+    best = scores[0]
+    if fail_under is not None and best.kept < fail_under:
+        console.print(f"the best setting keeps {best.kept:.1%}, less than {fail_under:.1%}", style="red")
+        return 1
+    return 0
+
+
+def _probes(path: str) -> dict[str, list[Probe]]:
+    found: dict[str, list[Probe]] = defaultdict(list)
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if line.strip():
+            probe = _probe(line)
+            if probe is None:
+                shape = '{"conversation": "...", "question": "...", "answer": "..."}'
+                raise MistakeError(f"{path}, line {number} is no probe: {shape}")
+            found[probe[0]].append(probe[1])
+    return found
+
+
+def _probe(line: str) -> tuple[str, Probe] | None:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("question"), str):
+        return None
+    answer = data.get("answer")
+    given = answer if isinstance(answer, list) else [answer]
+    answers = tuple(each for each in given if isinstance(each, str) and each.strip())
+    if not answers or len(answers) < len(given):
+        return None
+    return str(data.get("conversation", "")), Probe(data["question"], answers)
+
+
+def _traces(
+    files: Sequence[Transcript], asked: dict[str, list[Probe]], window: int | None, cuts: int
+) -> tuple[list[Trace], int]:
+    """The conversations that do not fit, and how many do."""
+    found: list[Trace] = []
+    for file in files:
+        names = {file.id, file.name, Path(file.name).stem} - {""}
+        # With a single conversation, a probe need not say whose it is.
+        probes = [probe for name in names for probe in asked.get(name, ())]
+        probes += asked.get("", ()) if len(files) == 1 else ()
+        trace = traced(file, window=window, cuts=cuts, probes=probes)
+        if trace is not None:
+            found.append(trace)
+    return found, len(files) - len(found)
+
+
+def _played(console: Console, traces: Sequence[Trace], grid: Grid) -> list[Score]:
+    bars = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    scores = [Score(setting) for setting in grid.settings]
+    with Progress(*bars, console=console, transient=True) as progress:
+        task = progress.add_task("replaying", total=len(traces) * len(scores))
+        for score in scores:
+            progress.update(task, description=score.setting.name)
+            for trace in traces:
+                replay(trace, score.setting, score)
+                progress.advance(task)
+    return scores
+
+
+def _as_data(scores: Sequence[Score], traces: Sequence[Trace]) -> dict[str, object]:
+    return {
+        "conversations": [
+            {
+                "name": trace.name,
+                "window": trace.window,
+                "messages": len(trace.messages),
+                "characters": trace.size,
+                "calls": len(trace.calls),
+                "cuts": [cut.at for cut in trace.cuts],
+                "needles": [len(cut.needles) for cut in trace.cuts],
+                "rules": [len(cut.rules) for cut in trace.cuts],
+                "probes": len(trace.probes),
+            }
+            for trace in traces
+        ],
+        "settings": [
+            {
+                "strategy": score.setting.strategy,
+                "ratio": score.setting.ratio,
+                "recall": score.setting.recall or 0,
+                "prompt": score.setting.prompt_name or None,
+                "kept": round(score.kept, 4),
+                "used_later": score.used_later,
+                "rules": score.rules_kept,
+                "probes": score.answered,
+                "size": score.size,
+                "refusals": score.refusals,
+                "lost": score.lost,
+                "folds": score.folds,
+                "failures": score.failures,
+                "summarizer_tokens": score.tokens,
+                "cost": score.cost,
+            }
+            for score in scores
+        ],
+    }
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+def _show(console: Console, scores: Sequence[Score], traces: Sequence[Trace]) -> None:
+    needles = sum(len(cut.needles) for trace in traces for cut in trace.cuts)
+    counted = sum(len(trace.cuts) for trace in traces)
+    console.print(
+        f"{len(traces):,} conversations, {sum(len(trace.calls) for trace in traces):,} calls that do not fit, "
+        f"{counted:,} cuts with {needles:,} identifiers, paths and numbers that were used later"
+    )
+    columns: dict[str, Callable[[Score], str]] = {
+        "strategy": lambda score: " ".join(filter(None, (score.setting.strategy, score.setting.prompt_name))),
+        "ratio": lambda score: f"{score.setting.ratio:g}",
+        "recall": lambda score: f"{score.setting.recall or 0:g}",
+        "kept": lambda score: f"{score.kept:.1%}",
+        "used later": lambda score: _share(score.used_later),
+        "rules": lambda score: _share(score.rules_kept),
+        "probes": lambda score: _share(score.answered),
+        "size": lambda score: _share(score.size),
+        "refusals": lambda score: f"{score.refusals:,}",
+        "lost": lambda score: f"{score.lost:,}",
+        "folds": lambda score: f"{score.folds:,}",
+        "tokens": lambda score: f"{score.tokens:,}",
+        "USD": lambda score: "–" if score.cost is None else f"{score.cost:.4f}",
+    }
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    # A column in which no setting has anything says nothing.
+    empty = {"–", "0", "0.0000"}
+    told = {name: read for name, read in columns.items() if name == "recall" or {*map(read, scores)} - empty}
+    for name in told:
+        table.add_column(name, justify="left" if name == "strategy" else "right", overflow="fold")
+    for place, score in enumerate(scores[:_SHOWN]):
+        table.add_row(*(read(score) for read in told.values()), style="bold green" if place == 0 else None)
+    console.print(table)
+    if len(scores) > _SHOWN:
+        console.print(f"and {len(scores) - _SHOWN} more; --json has them all", style="dim")
+    console.print(f"Best: {_as_code(scores[0])}", markup=False, soft_wrap=True)
+
+
+def _as_code(score: Score) -> str:
+    setting = score.setting
+    options = [f"compact_ratio={setting.ratio:g}", f"recall={setting.recall}"]
+    match setting.strategy:
+        case "truncate":
+            options.append("strategy=Truncate()")
+        case "clear":
+            options.append('strategy=[ClearToolResults(), Summarize()], summarizer="extractive"')
+        case "model":
+            options.append(f"summarizer={setting.model!r}")
+        case _:
+            options.append('summarizer="extractive"')
+    if setting.prompt_name:
+        options.append(f"summary_prompt=...  # {setting.prompt_name}")
+    return f"Compacter({', '.join(options)})"

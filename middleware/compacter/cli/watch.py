@@ -1,0 +1,156 @@
+"""``compacter watch``: the context window of each conversation, drawn while events are written."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.text import Text
+
+from compacter.cli.terminal import STDIN, MistakeError, bar, read_text, results
+from compacter.report import Record, Story, read_lines, stories
+
+STEPS = "▁▂▃▄▅▆▇█"
+_EVERY = 0.25
+"""Seconds between two looks at the file."""
+_MOST = 4
+"""Conversations that are drawn, the ones with the newest events."""
+
+
+class Tail:
+    """A file that grows. When it is replaced or cut short, as rotation does, the new one is read from its beginning."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0
+        self._file: tuple[int, int] | None = None
+        self._rest = b""
+
+    def lines(self) -> list[str]:
+        """The whole lines that were added since the last look; none while there is no file."""
+        try:
+            with self._path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if (status.st_dev, status.st_ino) != self._file or status.st_size < self._at:
+                    self._file, self._at, self._rest = (status.st_dev, status.st_ino), 0, b""
+                file.seek(self._at)
+                added = file.read()
+        except FileNotFoundError:
+            return []
+        self._at += len(added)
+        *whole, self._rest = (self._rest + added).split(b"\n")
+        return [line.decode("utf-8", "replace") for line in whole]
+
+
+def run(path: str, *, window: int | None, once: bool) -> int:
+    """Draw until Ctrl-C, or once. Where there is no terminal, each event is a line.
+
+    Args:
+        path: The events.
+        window: The context window in tokens, where no event and no table tells it.
+        once: Whether to draw what is there, and end.
+    """
+    console = results()
+    if once or path == STDIN:
+        records, _ = read_lines(read_text(path).split("\n"))
+        console.print(picture(stories(records), window, console.width))
+        return 0
+    if not Path(path).parent.is_dir():
+        raise MistakeError(f"{path}: there is no such folder")
+    tail = Tail(Path(path))
+    with suppress(KeyboardInterrupt):  # The way to end it.
+        if console.is_terminal:
+            _draw(console, tail, window)
+        else:
+            _print(console, tail)
+    return 0
+
+
+def _print(console: Console, tail: Tail) -> None:
+    while True:
+        for record in read_lines(tail.lines())[0]:
+            console.print(Text(line(record)), soft_wrap=True)
+        time.sleep(_EVERY)
+
+
+def _draw(console: Console, tail: Tail, window: int | None) -> None:
+    records: list[Record] = []
+    with Live(console=console, refresh_per_second=4, screen=False) as live:
+        live.update(Text("waiting for events", "dim"))
+        while True:
+            added, _ = read_lines(tail.lines())
+            if added:
+                records += added
+                live.update(picture(stories(records), window, console.width), refresh=True)
+            time.sleep(_EVERY)
+
+
+def line(record: Record) -> str:
+    """One event in words: sizes and counts, never a message's text."""
+    model = record.text("model")
+    numbers = (
+        f"{name.replace('_', ' ')} {int(value):,}"
+        for name in (
+            "requested",
+            "limit",
+            "original_tokens",
+            "compacted_tokens",
+            "passages",
+            "rounds",
+            "before",
+            "after",
+        )
+        if (value := record.known(name)) is not None
+    )
+    reason = record.text("reason")
+    return ", ".join(filter(None, (record.kind, model, record.text("conversation")[:12], *numbers, reason)))
+
+
+def picture(found: Sequence[Story], window: int | None, width: int) -> RenderableType:
+    """The newest conversations, each a bar of its last request and its sizes as a saw, and the totals."""
+    newest = sorted(found, key=lambda story: story.end or 0)[-_MOST:]
+    panels = [_panel(story, window, max(10, min(60, width - 42))) for story in newest]
+    folds = [fold for story in found for fold in story.folds]
+    cost = sum(fold.cost or 0 for fold in folds)
+    totals = (
+        f"{len(found):,} conversations, {len(folds):,} folds, {sum(fold.saved for fold in folds):,} tokens taken out, "
+        f"{sum(story.summarizer_tokens for story in found):,} summarizer tokens, {cost:.4f} USD, "
+        f"{sum(story.failures for story in found):,} failures"
+    )
+    return Group(*panels, Text(totals, "dim"))
+
+
+def _panel(story: Story, window: int | None, width: int) -> Panel:
+    limit = window or story.window or story.largest
+    name = f"{story.key[:12] or 'conversation'} {story.model}".rstrip()
+    rows: list[RenderableType] = []
+    if story.folds:
+        last = story.folds[-1]
+        summary = last.summary or 0
+        parts = [(summary, "▓", "magenta"), (last.after - summary, "█", "green")]
+        drawn = Text.from_markup(f"sent   {bar(parts, limit, width)}  ")
+        rows += [drawn.append(f"{last.after:,} of {limit:,} tokens"), _saw(story, limit, width)]
+        rows.append(Text(f"folds  {len(story.folds):,}, the last by {last.record.text('strategy')}", "dim"))
+    rows += [Text(line(record), "yellow") for record in story.troubles[-2:]]
+    return Panel(Group(*rows), title=Text(name), title_align="left")
+
+
+def _saw(story: Story, limit: int, width: int) -> Text:
+    saw = Text("sizes  ")
+    for before, after in _sizes(story, max(1, width // 2)):
+        saw.append(_step(before, limit), "green").append(_step(after, limit), "magenta")
+    return saw
+
+
+def _sizes(story: Story, most: int) -> Iterator[tuple[int, int]]:
+    return ((fold.before, fold.after) for fold in story.folds[-most:])
+
+
+def _step(tokens: int, limit: int) -> str:
+    return STEPS[max(0, min(len(STEPS) - 1, tokens * len(STEPS) // max(1, limit)))]

@@ -1,0 +1,119 @@
+"""Microsoft's Agent Framework: any chat client (https://learn.microsoft.com/en-us/agent-framework/)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from agent_framework import Content, Message, ResponseStream
+
+from compacter.call.state import State
+from compacter.call.wrap import wrap_function
+from compacter.clients.copying import with_special_methods
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back
+from compacter.messages.fields import json_text
+
+T = TypeVar("T")
+_CARRIED = ("model", "temperature", "top_p", "store", "user")
+"""Options of a call that a request for a summary takes over."""
+
+
+def _read(messages: Sequence[Any]) -> list[Mirror]:
+    found: list[Mirror] = []
+    for message in messages:
+        results = [content for content in message.contents if content.type == "function_result"]
+        if results and len(results) == len(message.contents):
+            found += [
+                Mirror({"role": "tool", "tool_call_id": one.call_id, "content": _text(one.result)}, Piece(message, one))
+                for one in results
+            ]
+        else:
+            found.append(Mirror(_whole(message), message))
+    return found
+
+
+def _whole(message: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"role": str(message.role), "content": message.text}
+    media = [content for content in message.contents if content.type in {"data", "uri", "hosted_file"}]
+    if media:
+        found["content"] = [{"type": "text", "text": message.text}, *({"type": "image_url"} for _ in media)]
+    calls = [content for content in message.contents if content.type == "function_call"]
+    if calls:
+        found["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.call_id,
+                "function": {"name": call.name, "arguments": _text(call.arguments)},
+            }
+            for call in calls
+        ]
+    return found
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _made(message: Mapping[str, Any]) -> Any:
+    content = message.get("content") or ""
+    if message["role"] == "tool":
+        return Message("tool", [Content.from_function_result(message["tool_call_id"], result=content)])
+    calls = [
+        Content.from_function_call(call["id"], call["function"]["name"], arguments=call["function"]["arguments"])
+        for call in message.get("tool_calls") or ()
+    ]
+    return Message(message["role"], [*([content] if content or not calls else []), *calls])
+
+
+def _rebuilt(message: Any, parts: list[Any]) -> Any:
+    return message if len(parts) == len(message.contents) else Message(message.role, parts)
+
+
+_ADAPTER = Adapter(
+    methods={},
+    read=_read,
+    write=pieces_back(_made, _rebuilt),
+    answer=lambda response: response,
+    model=lambda client: str(getattr(client, "model", None) or ""),
+)
+
+
+def wrap_client(state: State, client: T) -> T:
+    """A copy of a chat client; agents and workflows that get it compact.
+
+    Each request of a function-calling loop is one call. A stream is looked into until its first update: a provider
+    that says "too long" later, as OpenAI's responses can, is answered where its own client is wrapped.
+    """
+    inner: Any = type(client)._inner_get_response  # type: ignore[attr-defined]  # noqa: SLF001 - what clients define
+
+    async def create(self: Any, *, messages: Sequence[Any], options: Mapping[str, Any], **kwargs: Any) -> Any:
+        return await inner(self, messages=messages, stream=False, options=options, **kwargs)
+
+    async def open_stream(self: Any, *, messages: Sequence[Any], options: Mapping[str, Any], **kwargs: Any) -> Any:
+        return inner(self, messages=messages, stream=True, options=options, **kwargs)
+
+    async def ask(self: Any, *, messages: Sequence[Any], max_tokens: int, options: Any = None, **_: Any) -> Any:
+        kept = {name: options[name] for name in _CARRIED if options and options.get(name) is not None}
+        response = await inner(self, messages=messages, stream=False, options={**kept, "max_tokens": max_tokens})
+        usage = response.usage_details or {}
+        return completion(response.text, (usage.get("input_token_count") or 0, usage.get("output_token_count") or 0))
+
+    server = f"{type(client).__qualname__} {getattr(getattr(client, 'client', None), 'base_url', '')}"
+    binding = OwnTypes(
+        wire_format="openai",
+        positional=("self",),
+        accepts=frozenset({"max_tokens"}),
+        asks=ask,
+        server=lambda: server,
+        adapter=_ADAPTER,
+    )
+    created, opened = wrap_function(state, create, binding), wrap_function(state, open_stream, replace(binding))
+
+    def get(self: Any, *, messages: Sequence[Any], stream: bool, options: Mapping[str, Any], **kwargs: Any) -> Any:
+        if not stream:
+            return created(self, messages=messages, options=options, **kwargs)
+        return ResponseStream.from_awaitable(opened(self, messages=messages, options=options, **kwargs))
+
+    return with_special_methods(copy.copy(client), {"_inner_get_response": get})

@@ -1,0 +1,182 @@
+"""What may not be folded and is too long: retrieved text is shortened where that is allowed, else a note says why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compacter import Compacter, ConfigurationError, History
+from compacter.call.unfoldable import shortened
+from compacter.events import CompactionEvent, Event, MessageShortened
+from compacter.messages.format import get_format
+from compacter.testing import ScriptedModel, TokenLimitError
+
+MARKS = ("<context>", "</context>")
+PAGES = "".join(f"Page {n} tells of harbour {n} and of its ships. " for n in range(400))
+ASKED = f"Answer by this:\n<context>{PAGES}</context>\nWhich harbour is the oldest?"
+
+
+def talk(turns: int) -> list[dict[str, Any]]:
+    roles = ("user", "assistant")
+    return [{"role": roles[n % 2], "content": f"Message {n} says a little about the sea. " * 3} for n in range(turns)]
+
+
+def ask(
+    asked: str = ASKED, turns: int = 0, window: int = 1_000, **options: Any
+) -> tuple[ScriptedModel, list[Event], list[Any]]:
+    model, told = ScriptedModel(window=window), list[Event]()
+    history = [*talk(turns), {"role": "user", "content": asked}]
+    options.setdefault("summarizer", "extractive")
+    Compacter(on_event=told.append, **options).wrap(model.completion)("m", history)
+    return model, told, history
+
+
+class TestRetrievedText:
+    def test_between_marks_is_shortened_with_a_receipt(self) -> None:
+        model, told, history = ask(retrieved=MARKS)
+        (sent,) = model.requests[-1].messages
+        assert sent["content"].startswith("Answer by this:\n<context>Page 0 tells of harbour 0")
+        assert sent["content"].endswith("</context>\nWhich harbour is the oldest?")
+        assert "characters left out" in sent["content"]
+        assert history[-1]["content"] == ASKED
+        assert [type(event) for event in told] == [MessageShortened]
+        assert model.rejected == 1
+
+    def test_as_much_as_the_window_takes_is_kept(self) -> None:
+        model, _, _ = ask(retrieved=MARKS)
+        assert model.requests[-1].tokens > 850
+
+    def test_the_event_says_how_much(self) -> None:
+        model, told, _ = ask(retrieved=MARKS)
+        event = told[0]
+        assert isinstance(event, MessageShortened)
+        assert (event.before, event.after) == (len(ASKED), len(model.requests[-1].messages[0]["content"]))
+        assert "from 19,044 to 3," in str(event)
+
+    def test_by_a_function_of_ones_own(self) -> None:
+        asked: list[int] = []
+
+        def first(text: str, characters: int) -> str:
+            asked.append(characters)
+            return text[:characters]
+
+        model, _, _ = ask(retrieved=first)
+        (sent,) = model.requests[-1].messages
+        assert len(sent["content"]) <= 4_000
+        assert sent["content"].endswith(f"[shortened from {len(ASKED):,} to {asked[-1]:,} characters]")
+
+    def test_a_long_history_is_folded_too(self) -> None:
+        model, told, _ = ask(turns=60, retrieved=MARKS)
+        assert [type(event).__name__ for event in told] == [
+            "MessageShortened",
+            "CompactionStarted",
+            "CompactionEvent",
+        ]
+        assert "What was said" not in model.requests[-1].messages[-1]["content"]
+        assert model.rejected == 2
+        folded = told[-1]
+        assert isinstance(folded, CompactionEvent)
+        assert folded.messages_after > 2
+
+    def test_a_short_last_message_beside_a_long_history_stays(self) -> None:
+        model, told, history = ask("<context>One harbour.</context> Which?", turns=60, retrieved=MARKS)
+        assert model.requests[-1].messages[-1] == history[-1]
+        assert "MessageShortened" not in [type(event).__name__ for event in told]
+
+    def test_where_the_provider_says_no_numbers_it_is_halved(self) -> None:
+        sizes: list[int] = []
+
+        def completion(messages: list[Any]) -> str:
+            sizes.append(len(messages[-1]["content"]))
+            if sizes[-1] > 6_000:
+                raise ValueError("This request is too long: context length exceeded")
+            return "done"
+
+        call = Compacter(summarizer="extractive", retrieved=MARKS).wrap(completion)
+        assert call([{"role": "user", "content": ASKED}]) == "done"
+        assert len(sizes) == 3
+        assert sizes == sorted(sizes, reverse=True)
+
+    def test_a_history_keeps_the_whole_message(self) -> None:
+        history = History([*talk(60), {"role": "user", "content": ASKED}])
+        model = ScriptedModel(window=1_000)
+        Compacter(summarizer="extractive", retrieved=MARKS).wrap(model.completion)("m", history)
+        assert history[-1]["content"] == ASKED
+
+    @pytest.mark.parametrize("asked", [PAGES, f"<context>{PAGES}", f"{PAGES}</context>", f"</context>{PAGES}<context>"])
+    def test_without_both_marks_nothing_is_changed(self, asked: str) -> None:
+        with pytest.raises(TokenLimitError):
+            ask(asked, retrieved=MARKS)
+
+    def test_a_function_that_raises_leaves_the_providers_error(self) -> None:
+        def broken(text: str, characters: int) -> str:
+            raise ZeroDivisionError
+
+        with pytest.raises(TokenLimitError):
+            ask(retrieved=broken)
+
+    @pytest.mark.parametrize("answer", [PAGES * 2, "", ASKED])
+    def test_a_function_that_does_not_shorten_ends_soon(self, answer: str) -> None:
+        if answer:
+            with pytest.raises(TokenLimitError):
+                ask(retrieved=lambda text, characters: answer)
+        else:
+            model, _, _ = ask(retrieved=lambda text, characters: answer)
+            assert "[shortened from" in model.requests[-1].messages[0]["content"]
+
+    @pytest.mark.parametrize("name", ["openai", "anthropic", "responses", "gemini", "bedrock"])
+    def test_in_every_format(self, name: str) -> None:
+        form = get_format(name)
+        message = form.say("user", ASKED)
+        shorter = shortened(form, message, MARKS, 10_000)
+        assert form.size(message) - form.size(shorter) == pytest.approx(10_000, abs=200)
+        assert "oldest?" in str(shorter)
+
+    def test_many_marks_take_linear_time(self) -> None:
+        form = get_format("openai")
+        hostile = "<context>" * 200_000
+        assert shortened(form, form.say("user", hostile), MARKS, 1_000) == form.say("user", hostile)
+
+    @pytest.mark.parametrize("value", ["<context>", ("<a>",), ("", "</a>"), ("a", 3), 7, str])
+    def test_what_is_neither_marks_nor_function_is_refused(self, value: Any) -> None:
+        with pytest.raises(ConfigurationError, match=r"retrieved: takes two marks"):
+            Compacter(retrieved=value)
+
+
+class TestTheNoteOnGivingUp:
+    def note(self, messages: list[Any], **options: Any) -> str:
+        call = Compacter(summarizer="extractive", **options.pop("settings", {})).wrap(
+            ScriptedModel(window=500).completion
+        )
+        with pytest.raises(TokenLimitError) as refused:
+            call("m", messages, **options)
+        return str(refused.value.__notes__[-1])
+
+    def test_names_the_message_its_size_and_what_helps(self) -> None:
+        note = self.note([*talk(8), {"role": "user", "content": ASKED}])
+        assert ", the last user message: 19,044 " in note
+        assert "characters, about 4," in note
+        assert "tokens of 500 allowed" in note
+        assert 'retrieved=("<context>", "</context>")' in note
+
+    def test_a_system_prompt(self) -> None:
+        note = self.note([{"role": "system", "content": PAGES}, *talk(5)])
+        assert "message 1 of " in note
+        assert "a system prompt" in note
+
+    def test_a_pinned_message(self) -> None:
+        note = self.note([*talk(5), {"role": "assistant", "content": PAGES}, *talk(1)], settings={
+            "pin": lambda message: len(message["content"]) > 1_000
+        })  # fmt: skip
+        assert "remove its pin" in note
+
+    def test_tools(self) -> None:
+        tool = {"type": "function", "function": {"name": "look", "description": PAGES, "parameters": {}}}
+        assert "send fewer tools" in self.note(talk(3), tools=[tool])
+
+    def test_too_few_rounds(self) -> None:
+        assert "max_retries" in self.note(talk(61), settings={"max_retries": 0})
+
+    def test_no_text_of_a_message_is_in_it(self) -> None:
+        assert "harbour" not in self.note([{"role": "user", "content": ASKED}])

@@ -1,0 +1,161 @@
+"""The command as a program: help, exit codes, colours, narrow terminals, what is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import cli
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Line, Run
+
+COMMANDS = ("explain", "plan", "compact", "search", "report", "watch", "eval", "doctor", "serve")
+PROGRAM = "from compacter.cli import main; main()"
+
+
+def process(*words: str, program: str = PROGRAM, **more: Any) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))} | more.pop("env", {})
+    command = [sys.executable, "-c", program, *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, **more)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help_with_an_example(run: Run, command: str) -> None:
+    told = run(command, "--help")
+    assert told.code == 0
+    assert f"Example: compacter {command} " in " ".join(told.out.split())
+
+
+def test_the_help_lists_every_command(run: Run) -> None:
+    told = run("--help")
+    assert re.findall(r"^  (\w+)  ", told.out, re.MULTILINE) == list(COMMANDS)
+    assert "Usage: compacter" in run().err
+
+
+def test_the_version_is_told(run: Run) -> None:
+    assert re.fullmatch(r"compacter \d+\.\d+\.\d+\S*\n", run("--version").out)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("fly",), ("plan",), ("plan", "--window", "x", "f"), ("compact", "f", "--budget", "0"), ("plan", "--what")],
+)
+def test_a_wrong_word_is_a_mistake_without_a_traceback(run: Run, words: tuple[str, ...]) -> None:
+    told = run(*words)
+    assert told.code == 2
+    assert "Traceback" not in told.err
+    assert told.err
+
+
+def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("typer")
+
+    def broken(*_: object, **__: object) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("compacter.cli.explain.run", broken)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["explain", "x"])
+
+
+def test_an_interrupt_has_its_exit_code(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("compacter.cli.explain.run", interrupted)
+    assert run("explain", "x").code == 130
+
+
+def test_colours_are_for_terminals_that_want_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("explain", "prompt is too long: 205668 tokens > 200000 maximum")
+    assert "\x1b[" not in run(*words).out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[3" in run(*words).out or "\x1b[1;3" in run(*words).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", run(*words).out)
+
+
+@pytest.mark.parametrize("width", [24, 40])
+def test_a_narrow_terminal_cuts_nothing_off(
+    run: Run, folder: Path, chat: list[Line], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import json
+
+    (folder / "chat.json").write_text(json.dumps(chat))
+    words = ("explain", "prompt is too long: 205668 tokens > 200000 maximum")
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((width, 40)))
+    monkeypatch.setenv("COLUMNS", str(width))
+    explained, planned = run(*words), run("plan", "chat.json")
+    assert "200,000" in explained.out
+    assert planned.code == 0
+    assert max(map(len, explained.out.splitlines())) <= 100
+
+
+def test_the_help_comes_quickly_and_loads_nothing_heavy() -> None:
+    pytest.importorskip("typer")
+    heavy = ("litellm", "openai", "anthropic", "pydantic_core.core_schema", "compacter.compacter", "compacter.overflow")
+    program = f"""
+import sys
+from compacter.cli import main
+try:
+    main(["--help"])
+finally:
+    sys.stderr.write(" ".join(name for name in {heavy!r} if name in sys.modules and not name.startswith("pydantic")))
+"""
+    told = process(program=program)
+    assert told.returncode == 0
+    assert told.stderr == ""
+
+
+def test_without_the_extra_the_word_is_clear(tmp_path: Path) -> None:
+    for name in ("typer", "rich"):
+        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})")
+    path = os.pathsep.join((str(tmp_path), *sys.path))
+    told = process("explain", "x", env={"PYTHONPATH": path})
+    assert told.returncode == 2
+    assert told.stderr.strip().endswith('pip install "llm-compacter[cli]"')
+    assert "Traceback" not in told.stderr
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    pytest.importorskip("typer")
+    program = f"import sys; sys.argv = ['compacter', 'explain', 'x' * 9, '--json']; {PROGRAM}"
+    command = [sys.executable, "-c", program]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout
+        assert running.stderr
+        running.stdout.close()
+        assert running.stderr.read() == ""
+
+
+def test_a_path_with_brackets_and_backslashes_is_a_path(run: Run, folder: Path, chat: list[Line]) -> None:
+    import json
+
+    name = "[red]C:\\Users\\me\\chat [1].json"
+    (folder / name).write_text(json.dumps(chat))
+    assert run("plan", name).code == 0
+    told = run("plan", f"{name}.missing")
+    assert f"{name}.missing: there is no such file" in told.err
+
+
+def test_serve_says_what_is_missing_or_starts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[dict[str, Any]] = []
+    module = SimpleNamespace(run=lambda **options: started.append(options))
+    monkeypatch.setitem(sys.modules, "compacter.serve", module)
+    assert run("serve", "--upstream", "http://127.0.0.1:1/v1", "--port", "0", "--dry-run").code == 0
+    assert started[0]["upstream"] == ["http://127.0.0.1:1/v1"]
+    assert started[0]["dry_run"] is True
+    monkeypatch.setitem(sys.modules, "compacter.serve", None)
+    assert run("serve", "--upstream", "http://127.0.0.1:1/v1").code == 2

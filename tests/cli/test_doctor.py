@@ -1,0 +1,113 @@
+"""``compacter doctor``."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter import SQLiteMemory
+from compacter.cli import doctor
+from compacter.cli.doctor import KNOWN
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+SDKS = {"openai", "anthropic", "google-genai"}
+
+
+@pytest.fixture(autouse=True)
+def _no_sdk_is_loaded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing three SDKs takes seconds: only tests of their methods do."""
+    if "method" not in request.node.name:
+        monkeypatch.setattr(doctor, "_methods", lambda: iter(()))
+
+
+def findings(run: Run, *words: str) -> dict[str, dict[str, str]]:
+    return {finding["name"]: finding for finding in run("doctor", "--json", *words).data}
+
+
+def test_versions_prices_windows_are_told(run: Run) -> None:
+    found = findings(run)
+    assert found["litellm"]["state"] == "ok"
+    assert "models with a window" in found["price table"]["text"]
+    assert "128,000 tokens" in found["gpt-4o"]["text"]
+    assert found["recall"]["state"] == "ok"
+
+
+def test_the_methods_of_each_sdk_are_looked_at(run: Run) -> None:
+    found = findings(run)
+    assert {found[f"{sdk} methods"]["state"] for sdk in SDKS} == {"ok"}
+
+
+def test_a_healthy_machine_is_told_in_words(run: Run) -> None:
+    told = run("doctor")
+    assert told.code == 0, told.out
+    assert "Nothing is wrong" in told.out
+
+
+def test_a_model_without_a_window_is_wrong_where_it_was_asked_for(run: Run) -> None:
+    told = run("doctor", "--model", "nobody/nothing-7")
+    assert told.code == 1
+    assert "learnt from the first refusal" in told.out
+
+
+def test_a_memory_is_read_and_written_and_left_as_it_was(run: Run, folder: Path) -> None:
+    memory = SQLiteMemory(folder / "m.db")
+    memory.find(["0"])
+    assert findings(run, "--memory", "m.db")["m.db"]["state"] == "ok"
+    assert findings(run, "--memory", f"sqlite://{folder}/m.db")[f"sqlite://{folder}/m.db"]["state"] == "ok"
+    assert findings(run, "--memory", "sqlite:new.db")["sqlite:new.db"]["text"].startswith("will be made")
+    assert not (folder / "new.db").exists()
+
+
+def test_a_file_that_is_no_memory_is_told(run: Run, folder: Path) -> None:
+    (folder / "m.db").write_bytes(b"this is no database " * 400)
+    told = run("doctor", "--memory", "m.db", "--memory", "no/such/folder/m.db")
+    assert told.code == 1
+    assert told.out.count("BAD") == 2
+
+
+def test_an_address_that_nobody_listens_at_is_told_without_its_password(run: Run) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    told = run("doctor", "--memory", f"redis://me:hunter2@127.0.0.1:{port}/0")
+    assert told.code == 1
+    assert "hunter2" not in told.out
+    assert "***@127.0.0.1" in told.out
+
+
+def test_proxies_and_addresses_are_told_without_passwords(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:hunter2@proxy.test:3128")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.test/v1")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://[")
+    found = findings(run)
+    assert found["HTTPS_PROXY"]["text"].endswith("http://***@proxy.test:3128")
+    assert found["OPENAI_BASE_URL"]["state"] == "note"
+    assert found["ANTHROPIC_BASE_URL"]["state"] == "bad"
+
+
+def test_a_bad_release_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = doctor._installed
+    monkeypatch.setattr(doctor, "_installed", lambda name: "1.82.7" if name == "litellm" else real(name))
+    assert findings(run)["litellm"]["state"] == "bad"
+
+
+def test_a_method_that_is_new_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    fewer: dict[str, Any] = {**KNOWN, "openai": KNOWN["openai"] - {"responses.create"}}
+    monkeypatch.setattr(doctor, "KNOWN", fewer)
+    assert "responses.create" in findings(run)["openai methods"]["text"]
+
+
+@pytest.mark.parametrize("sdk", sorted(SDKS))
+def test_the_methods_that_are_known_are_those_of_the_manual(root: Path, sdk: str) -> None:
+    listed: set[str] = set()
+    for line in (root / "docs" / "clients.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 3 and cells[0] == sdk:
+            listed |= set(re.findall(r"`([^`]+)`", cells[2]))
+    assert listed <= KNOWN[sdk]

@@ -1,0 +1,121 @@
+"""``report`` and ``watch``, on files of events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from compacter import Compacter
+from compacter.cli.watch import Tail, line, picture
+from compacter.events import Event
+from compacter.report import read_lines, stories
+from compacter.testing import ScriptedModel
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Line, Run
+
+    Write = Callable[[str, Any], Path]
+
+
+@pytest.fixture
+def events(folder: Path) -> Path:
+    """What a hook writes while a conversation overflows again and again; half by hand, half with type and time."""
+    path = folder / "events.jsonl"
+
+    def hook(event: Event) -> None:
+        with path.open("a") as file:
+            fields = json.loads(event.model_dump_json())
+            head = {"event": type(event).__name__, "time": 1_790_000_000.5} if event.attempt == 1 else {}
+            file.write(json.dumps({**head, **fields}) + "\n")
+
+    model = ScriptedModel(window=1_000, replies="It is noted. " * 20)
+    call = Compacter(summarizer="extractive", on_event=hook).wrap(model.completion)
+    talk: list[Line] = []
+    for number in range(24):
+        talk.append({"role": "user", "content": f"Berth {number} takes the ferry on day {number}. " * 6})
+        talk.append(call(model="gpt-4o", messages=talk)["choices"][0]["message"])
+    return path
+
+
+def test_report_writes_a_page_of_real_events(run: Run, events: Path) -> None:
+    told = run("report", events, "-o", "report.html")
+    assert told.code == 0, told.err
+    text = Path("report.html").read_text()
+    assert "gpt-4o" in text
+    assert "takes the ferry" in text
+    assert "of 1 conversations" in told.err
+
+
+def test_report_leaves_texts_out_and_takes_a_title(run: Run, events: Path) -> None:
+    told = run("report", events, "-o", "-", "--no-text", "--title", "Ferries & <berths>")
+    assert "takes the ferry" not in told.out
+    assert "<title>Ferries &amp; &lt;berths&gt;</title>" in told.out
+
+
+def test_report_writes_over_nothing(run: Run, events: Path) -> None:
+    Path("report.html").write_text("mine")
+    assert run("report", events, "-o", "report.html").code == 2
+    assert Path("report.html").read_text() == "mine"
+
+
+def test_a_file_without_events_says_how_to_write_some(run: Run, write: Write) -> None:
+    write("chat.json", [{"role": "user", "content": "a"}])
+    told = run("report", "chat.json", "-o", "report.html")
+    assert told.code == 2
+    assert "JsonLines" in told.err
+    assert not Path("report.html").exists()
+
+
+def test_watch_draws_once(run: Run, events: Path) -> None:
+    told = run("watch", events, "--once")
+    assert told.code == 0
+    assert "of 1,000 tokens" in told.out
+    assert "folds" in told.out
+
+
+@pytest.mark.parametrize("width", [30, 60, 200])
+def test_the_picture_fits_the_terminal(events: Path, width: int) -> None:
+    console = Console(width=width, record=True, file=None, quiet=False, highlight=False)
+    with console.capture() as drawn:
+        console.print(picture(stories(read_lines(events.read_text().splitlines())[0]), None, width))
+    assert max(map(len, drawn.get().splitlines())) <= width
+
+
+def test_a_line_has_sizes_and_no_text(events: Path) -> None:
+    records, _ = read_lines(events.read_text().splitlines())
+    said = "\n".join(map(line, records))
+    assert "CompactionEvent, gpt-4o" in said
+    assert "ferry" not in said
+
+
+def test_a_tail_sees_what_is_added_whole_lines_only(folder: Path) -> None:
+    path = folder / "e.jsonl"
+    tail = Tail(path)
+    assert tail.lines() == []
+    path.write_text("one\ntw")
+    assert tail.lines() == ["one"]
+    with path.open("a") as file:
+        file.write("o\nthree\n")
+    assert tail.lines() == ["two", "three"]
+    assert tail.lines() == []
+
+
+def test_a_tail_follows_a_rotation(folder: Path) -> None:
+    path = folder / "e.jsonl"
+    path.write_text("one\n")
+    tail = Tail(path)
+    tail.lines()
+    path.rename(folder / "e.jsonl.1")
+    path.write_text("new file\n")
+    assert tail.lines() == ["new file"]
+    path.write_text("cut\n")
+    assert tail.lines() == ["cut"]
+
+
+def test_watch_of_a_folder_that_is_not_there_ends(run: Run, folder: Path) -> None:
+    assert run("watch", "no/such/events.jsonl").code == 2

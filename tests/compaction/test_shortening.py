@@ -1,0 +1,99 @@
+"""What ``Shorten`` leaves of one long text: whole characters, whole JSON values, and an exact receipt."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from compacter.compaction.excerpt import shorten
+
+RECEIPT = re.compile(r" […\[]*…([\d,]+) characters left out…\] ")
+
+
+def parts(short: str) -> tuple[str, int, str]:
+    """Beginning, number of characters left out, end."""
+    found = RECEIPT.search(short)
+    assert found is not None
+    return short[: found.start()], int(found[1].replace(",", "")), short[found.end() :]
+
+
+@pytest.mark.parametrize("text", ["x" * 600, json.dumps(["word"] * 74), "a " * 300])
+def test_a_text_of_just_the_size_stays_as_it_is(text: str) -> None:
+    assert shorten(text, len(text)) == text
+    assert len(shorten(text + text, len(text))) <= len(text)
+
+
+@pytest.mark.parametrize("size", [200, 600, 2_000])
+def test_the_receipt_counts_what_is_left_out_and_the_beginning_gets_the_larger_share(size: int) -> None:
+    text = "".join(f"{number:05}" for number in range(2_000))
+    head, left, tail = parts(shorten(text, size))
+
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert len(head) + left + len(tail) == len(text)
+    assert 1.3 < len(head) / len(tail) < 1.7
+    assert size - 20 <= len(shorten(text, size)) <= size
+
+
+@pytest.mark.parametrize("character", ["🇫🇷", "👍🏽", "👩‍👩‍👧", "e\u0301", "\r\n"])
+@pytest.mark.parametrize("shift", range(6))
+def test_what_is_seen_as_one_character_stays_whole(character: str, shift: int) -> None:
+    head, _, tail = parts(shorten("a" * shift + "|".join([character] * 400) + "b", 300))
+
+    for piece in (*head[shift:].split("|")[:-1], *tail.rstrip("b").split("|")[1:]):
+        assert piece.strip() in {character, character.strip()}
+    assert not tail.startswith(character[1:])
+    assert head.split("|")[-1].strip() in {"", character, character.strip()}
+
+
+@pytest.mark.parametrize("size", [200, 201, 202, 203])
+def test_flags_in_a_row_are_told_apart(size: int) -> None:
+    head, left, tail = parts(shorten("🇫🇷" * 400, size))
+
+    assert head == "🇫🇷" * (len(head) // 2)
+    assert tail == "🇫🇷" * (len(tail) // 2)
+    assert len(head) + left + len(tail) == 800
+
+
+def test_a_long_list_loses_its_middle_and_says_how_much() -> None:
+    value = json.loads(shorten(json.dumps([f"row {number}" for number in range(3_000)]), 2_000))
+    at = next(index for index, item in enumerate(value) if "more items left out" in item)
+    (left,) = re.findall(r"\d+", value[at])
+
+    assert value[0] == "row 0"
+    assert value[-1] == "row 2999"
+    assert len(value) - 1 + int(left) == 3_000
+    assert at == len(value) // 2
+
+
+def test_an_object_with_many_entries_keeps_the_first_and_says_how_many_are_gone() -> None:
+    value = json.loads(shorten(json.dumps({f"key {number}": number for number in range(3_000)}), 2_000))
+    (left,) = re.findall(r"\d+", value.pop("…"))
+
+    assert list(value.items())[:2] == [("key 0", 0), ("key 1", 1)]
+    assert len(value) + int(left) == 3_000
+
+
+@pytest.mark.parametrize("opening", ["{", "[", "see {that} and [this]: ", "[ { [ { "])
+def test_a_bracket_that_opens_nothing_does_not_hide_the_json_behind_it(opening: str) -> None:
+    rows = json.dumps([{"id": number, "text": "x" * 50} for number in range(200)])
+    short = shorten(f"{opening}\n{rows}\nDone.", 2_000)
+    value, end = json.JSONDecoder().raw_decode(short, short.index("\n[") + 1)
+
+    assert len(short) <= 2_000
+    kept = [item for item in value if isinstance(item, dict)]
+    assert len(kept) > 3
+    assert all(item["text"] == "x" * 50 for item in kept)
+    assert short[end:] == "\nDone."
+
+
+def test_two_values_share_the_room_by_their_sizes_and_a_small_one_stays_whole() -> None:
+    large, larger = (json.dumps({"text": "x" * size}) for size in (2_000, 6_000))
+    small = json.dumps({"status": "done", "code": 7})
+    lines = shorten(f"{large}\n{small}\n{larger}", 2_000).splitlines()
+
+    assert lines[1] == small
+    assert 2 < len(lines[2]) / len(lines[0]) < 4
+    assert all(set(json.loads(line)) == {"text"} for line in (lines[0], lines[2]))

@@ -1,0 +1,22 @@
+"""The conversations that tests begin with where their words do not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Chat = dict[str, Any]
+
+
+def history(turns: int = 10, size: int = 200) -> list[Chat]:
+    """So many questions, each with its answer, in OpenAI's format; ``size`` characters each."""
+    return [
+        {"role": role, "content": f"{said} {number}. ".ljust(size, said[0].lower())}
+        for number in range(turns)
+        for role, said in (("user", "Question"), ("assistant", "Answer"))
+    ]
+
+
+def talk(turns: int = 14, size: int = 160) -> list[Chat]:
+    """A system prompt, a history, and the question that is to be answered."""
+    system, question = {"role": "system", "content": "You are terse."}, {"role": "user", "content": "And now?"}
+    return [system, *history(turns, size), question]

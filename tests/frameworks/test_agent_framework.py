@@ -1,0 +1,94 @@
+"""Microsoft's Agent Framework, whose agents go on when the history is too long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("agent_framework")
+
+from agent_framework import Agent, Message
+from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compacter import Compacter
+
+KINDS = [OpenAIChatCompletionClient, OpenAIChatClient]
+WAYS = ["client", "chat client"]
+QUESTION = "What colour is the harbour?"
+
+
+@pytest.fixture
+def history(talk: list[tuple[str, str]]) -> list[Any]:
+    return [Message(role, [text]) for role, text in talk]
+
+
+def client(kind: Any, way: str, compacter: Compacter) -> Any:
+    bare = AsyncOpenAI(max_retries=0)
+    if way == "client":
+        return kind(model="gpt-4o", async_client=compacter.wrap(bare))
+    return compacter.wrap(kind(model="gpt-4o", async_client=bare))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_plain(serve: Callable, compacter: Compacter, history: list, words: str, kind: Any, way: str) -> None:
+    served = serve()
+    assert (await client(kind, way, compacter).get_response(history)).text == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_stream(
+    serve: Callable, compacter: Compacter, history: list, words: str, kind: Any, way: str, in_stream: bool
+) -> None:
+    if (kind, way, in_stream) == (OpenAIChatClient, "chat client", True):
+        return  # The stream is open by then; the manual says to wrap the client.
+    served = serve(in_stream=in_stream)
+    stream = client(kind, way, compacter).get_response(history, stream=True)
+    assert "".join([update.text async for update in stream]).endswith(words)
+    assert (await stream.get_final_response()).text == words
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, kind: Any, way: str, streamed: bool
+) -> None:
+    def look_up(name: str) -> str:
+        """Look something up."""
+        return report
+
+    served = serve(tool_calls=8)
+    agent = Agent(client(kind, way, compacter), tools=[look_up], default_options={"store": False})
+    if streamed:
+        assert "".join([update.text async for update in agent.run(QUESTION, stream=True)]).endswith(words)
+    else:
+        assert (await agent.run(QUESTION)).text.endswith(words)
+    assert served.recovered()
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_output_type(serve: Callable, compacter: Compacter, history: list, way: str) -> None:
+    class Colour(BaseModel):
+        colour: str
+
+    served = serve()
+    options: Any = {"response_format": Colour}
+    response = await client(OpenAIChatCompletionClient, way, compacter).get_response(history, options=options)
+    assert response.value == Colour(colour="blue")
+    assert served.recovered()
+
+
+def test_page(serve: Callable, run_page: Callable, words: str) -> None:
+    served = serve()
+    assert run_page("agent-framework")["answer"] == words
+    assert served.recovered()

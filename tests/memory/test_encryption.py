@@ -1,0 +1,104 @@
+"""Records that only who has the key can read, or write."""
+
+from __future__ import annotations
+
+import builtins
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet, MultiFernet
+
+from compacter import SQLiteMemory
+from compacter.errors import ConfigurationError
+from compacter.memory import Record
+from compacter.memory.encryption import Codec
+from compacter.memory.record import StoredMessage
+
+OLD, NEW = Fernet.generate_key(), Fernet.generate_key()
+
+
+def record(text: str = "A secret summary.") -> Record:
+    return Record("k", 3, (), (StoredMessage(0, {"role": "user", "content": text}),), "d", "l")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+def saved(file: Path, **options: Any) -> None:
+    memory = SQLiteMemory(file, **options)
+    memory.save(record())
+    memory.close()
+
+
+def found(file: Path, **options: Any) -> list[Record]:
+    memory = SQLiteMemory(file, **options)
+    try:
+        return list(memory.find(["k"]))
+    finally:
+        memory.close()
+
+
+def test_the_file_holds_no_word_of_a_summary(file: Path) -> None:
+    saved(file, encryption=OLD)
+    assert b"secret" not in file.read_bytes()
+    assert found(file, encryption=OLD) == [record()]
+
+
+def test_without_the_key_nothing_is_found(file: Path) -> None:
+    saved(file, encryption=OLD)
+    assert found(file) == found(file, encryption=NEW) == []
+
+
+def test_keys_can_be_changed_one_after_the_other(file: Path) -> None:
+    saved(file, encryption=OLD)
+    assert found(file, encryption=[NEW, OLD]) == [record()]
+    saved(file, encryption=[NEW, OLD])
+    assert found(file, encryption=NEW) == [record()]
+    assert found(file, encryption=OLD) == []
+
+
+def test_what_somebody_wrote_without_the_key_counts_for_nothing(file: Path) -> None:
+    saved(file)
+    assert found(file, encryption=OLD) == []
+
+
+def test_what_was_altered_is_left_out(file: Path) -> None:
+    saved(file, encryption=OLD)
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE records SET body = substr(body, 1, 60) || 'AAAA' || substr(body, 65)")
+    connection.close()
+    assert found(file, encryption=OLD) == []
+
+
+@pytest.mark.parametrize("cipher", [Fernet(OLD), MultiFernet([Fernet(OLD)]), OLD.decode(), (OLD,)])
+def test_a_cipher_is_given_in_several_ways(cipher: Any) -> None:
+    text = Codec(cipher).encode(record())
+    assert Codec(OLD).decode(text) == record()
+    assert Codec(OLD).decode(text.encode()) == record()
+    assert Codec(OLD).decode("é") is None
+
+
+@pytest.mark.parametrize("given", ["sesame", b"", [], [OLD, "sesame"], 7, [7]])
+def test_a_bad_key_is_refused_and_not_repeated(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match="encryption takes a key") as caught:
+        Codec(given)
+    assert "sesame" not in str(caught.value)
+
+
+def test_without_the_extra_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def fail(name: str, *rest: Any, **options: Any) -> Any:
+        if name.startswith("cryptography"):
+            raise ImportError(name)
+        return real(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", fail)
+    monkeypatch.delitem(sys.modules, "cryptography.fernet", raising=False)
+    with pytest.raises(ImportError, match="encryption"):
+        Codec(OLD)

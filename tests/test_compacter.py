@@ -1,0 +1,476 @@
+"""A ``Compacter`` as an object: made anew with other options, copied, pickled, shown, set by the environment."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import json
+import operator
+import os
+import pickle
+import pydoc
+import subprocess
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import compacter as package
+from compacter import (
+    ClearToolResults,
+    Compacter,
+    CompacterError,
+    CompactionEvent,
+    ConfigurationError,
+    History,
+    InProcessMemory,
+    SQLiteMemory,
+    Truncate,
+)
+from compacter.options import Options
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TALK = [{"role": "user", "content": f"Harbour {n} takes ships of {n} metres."} for n in range(60)]
+told: list[CompactionEvent] = []
+
+
+def note(event: CompactionEvent) -> None:
+    told.append(event)
+
+
+def is_system(message: Any) -> bool:
+    return bool(message["role"] == "system")
+
+
+def never(error: BaseException) -> None:
+    return None
+
+
+class TestReplace:
+    def test_other_options_the_same_memory_and_hooks(self) -> None:
+        one = Compacter(compact_ratio=0.5, summarizer="extractive")
+        one.on_compaction(note)
+        other = one.replace(compact_ratio=0.9)
+        assert (one.options.compact_ratio, other.options.compact_ratio) == (0.5, 0.9)
+        assert other.options.memory is one.options.memory
+        told.clear()
+        other.compact(TALK)
+        assert len(told) == 1
+        assert (one.totals.rounds, other.totals.rounds) == (0, 1)
+
+    def test_a_detector_of_ones_own_is_asked_once(self) -> None:
+        asked: list[BaseException] = []
+        one = Compacter(detect=asked.append)
+        one.replace().replace().options.detect(ValueError("no"))
+        assert len(asked) == 1
+
+    def test_a_wrong_option_is_named(self) -> None:
+        with pytest.raises(ConfigurationError, match="compact_ratio"):
+            Compacter().replace(compact_ratio=7)
+
+
+class TestHooks:
+    def test_a_hook_that_is_removed_is_not_called(self) -> None:
+        compacter = Compacter(summarizer="extractive", on_event=note)
+        compacter.on_compaction(note)
+        compacter.remove_hook(note)
+        told.clear()
+        compacter.compact(TALK)
+        assert told == []
+
+    def test_one_that_is_not_registered_is_an_error(self) -> None:
+        with pytest.raises(ConfigurationError, match="note"):
+            Compacter().remove_hook(note)
+
+
+class TestCopies:
+    @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+    def test_a_copy_shares_the_memory(self, copied: Any) -> None:
+        compacter = Compacter(compact_ratio=0.4, pin=is_system)
+        clone = copied(compacter)
+        assert clone is not compacter
+        assert clone.options == compacter.options
+        assert clone.options.memory is compacter.options.memory
+
+    def test_one_that_is_in_a_structure_twice_is_copied_once(self) -> None:
+        compacter = Compacter()
+        one, other = copy.deepcopy([compacter, compacter])
+        assert one is other
+
+    def test_a_pickled_one_has_the_options_and_an_empty_memory(self) -> None:
+        compacter = Compacter(
+            compact_ratio=0.4, pin=is_system, detect=never, fallback=None, memory=InProcessMemory(7), redact="secrets",
+            strategy=[ClearToolResults(exclude=["read"]), Truncate()], on_compaction=note, recall=900,
+        )  # fmt: skip
+        compacter.wrap(ScriptedModel(window=300).completion)("m", TALK)
+
+        clone = pickle.loads(pickle.dumps(compacter))  # noqa: S301 - its own
+
+        assert clone.options.model_copy(update={"memory": None}) == compacter.options.model_copy(
+            update={"memory": None}
+        )
+        assert (clone.options.memory.max_entries, len(clone.options.memory)) == (7, 0)
+
+    def test_a_memory_in_a_file_is_found_again(self, tmp_path: Path) -> None:
+        model = ScriptedModel(window=300)
+        compacter = Compacter(summarizer="extractive", memory=SQLiteMemory(tmp_path / "memory.db"))
+        compacter.wrap(model.completion)("m", TALK)
+        clone = pickle.loads(pickle.dumps(compacter))  # noqa: S301 - its own
+        clone.wrap(model.completion)("m", TALK)
+        assert model.rejected == 1
+
+    def test_a_subclass_stays_one(self) -> None:
+        assert type(pickle.loads(pickle.dumps(Own(compact_ratio=0.4)))) is Own  # noqa: S301 - its own
+        assert type(Own().replace(compact_ratio=0.4)) is Own
+        assert type(Own.frugal()) is Own
+
+
+class Own(Compacter):
+    """A user's own."""
+
+
+class TestWhatIsShown:
+    def test_repr_shows_what_is_not_as_usual(self) -> None:
+        assert repr(Compacter()) == "Compacter()"
+        shown = repr(Compacter(compact_ratio=0.5, on_event=note, strategy=Truncate(), recall=None))
+        assert (
+            shown == "Compacter(compact_ratio=0.5, strategy=[Truncate(name='truncate')], on_event=[note], recall=None)"
+        )
+
+    def test_help_has_every_option_with_its_default(self) -> None:
+        parameters = inspect.signature(Compacter).parameters
+        assert list(parameters) == list(Options.model_fields)
+        assert parameters["compact_ratio"].default == 0.7
+        assert "max_retries=3" in pydoc.render_doc(Compacter)
+
+    def test_the_signature_of_a_subclass_is_its_own(self) -> None:
+        class Fixed(Compacter):
+            def __init__(self, ratio: float) -> None:
+                super().__init__(compact_ratio=ratio)
+
+        assert list(inspect.signature(Fixed).parameters) == ["ratio"]
+
+    def test_completion_shows_public_names_only(self) -> None:
+        assert dir(package) == sorted([*package.__all__, "__version__"])
+        assert all(hasattr(package, name) for name in dir(package))
+
+    def test_there_is_a_version(self) -> None:
+        assert package.__version__.count(".") == 2
+
+    def test_every_error_can_be_had_from_the_top(self) -> None:
+        for module in ("compacter.memory.base", "compacter.recall.index"):
+            import_module(module)
+        found, left = set[str](), [CompacterError]
+        while left:
+            kind = left.pop()
+            left += [one for one in kind.__subclasses__() if one.__module__.startswith("compacter.")]
+            found.add(kind.__name__)
+        assert found <= set(package.__all__)
+
+
+class TestFromEnvironment:
+    def test_variables_are_read_like_options(self, tmp_path: Path) -> None:
+        options = Compacter.from_env(
+            {
+                "COMPACTER_COMPACT_RATIO": "0.4",
+                "COMPACTER_MAX_RETRIES": "5",
+                "COMPACTER_SUMMARIZER": "extractive",
+                "COMPACTER_TRIGGER_TOKENS": "0.8",
+                "COMPACTER_ADJUST_MAX_TOKENS": "false",
+                "COMPACTER_TIMEOUT": "none",
+                "COMPACTER_RECALL": "2000",
+                "COMPACTER_STRATEGY": "clear_tool_results, truncate",
+                "COMPACTER_FALLBACK": "truncate",
+                "COMPACTER_RULES": "Be brief.\nAnswer in French.",
+                "COMPACTER_MEMORY": f"sqlite:{tmp_path}/memory.db",
+                "PATH": "/bin",
+                "COMPACTER_DATA": "/data",
+            }
+        ).options
+        assert (options.compact_ratio, options.max_retries, options.summarizer) == (0.4, 5, "extractive")
+        assert (options.trigger_tokens, options.adjust_max_tokens, options.timeout) == (0.8, False, None)
+        assert options.recall is not None
+        assert options.recall.share == 2000
+        assert [strategy.name for strategy in options.strategy] == ["clear_tool_results", "truncate"]
+        assert options.fallback == ("truncate",)
+        assert options.rules == ("Be brief.", "Answer in French.")
+        assert isinstance(options.memory, SQLiteMemory)
+
+    def test_those_of_the_process_are_read_when_it_is_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COMPACTER_COMPACT_RATIO", "0.4")
+        assert Compacter().options.compact_ratio == 0.7
+        assert Compacter.from_env().options.compact_ratio == 0.4
+        assert Compacter.from_env(compact_ratio=0.5).options.compact_ratio == 0.5
+
+    def test_rules_may_be_json_and_the_prefix_ones_own(self) -> None:
+        options = Compacter.from_env({"BOT_RULES": '["Be brief.\\nAlways."]', "COMPACTER_RECALL": "off"}, prefix="BOT_")
+        assert options.options.rules == ("Be brief.\nAlways.",)
+        assert options.options.recall is not None
+
+    @pytest.mark.parametrize(
+        ("variable", "value", "told"),
+        [
+            ("COMPACTER_COMPACT_RATO", "0.4", "did you mean COMPACTER_COMPACT_RATIO"),
+            ("COMPACTER_COMPACT_RATIO", "many", "compact_ratio"),
+            ("COMPACTER_ON_EVENT", "print", "on_event takes a function"),
+            ("COMPACTER_STRATEGY", "forget", "'forget'"),
+            ("COMPACTER_FALLBACK", "forget", "fallback"),
+            ("COMPACTER_MEMORY", "mysql://host", "sqlite:PATH"),
+            ("COMPACTER_RULES", "[Be brief.", "COMPACTER_RULES takes one rule a line"),
+        ],
+    )
+    def test_what_cannot_be_read_is_named(self, variable: str, value: str, told: str) -> None:
+        with pytest.raises(ConfigurationError, match=told):
+            Compacter.from_env({variable: value})
+
+
+class TestOptionsOfOneCall:
+    def test_they_hold_for_that_call_alone(self) -> None:
+        model = ScriptedModel(window=300)
+        compacter = Compacter(summarizer="extractive", memory=None, on_compaction=note)
+        completion: Any = compacter.wrap(model.completion)
+        told.clear()
+        for options in ({"strategy": Truncate()}, {}, {"summarizer": lambda messages: "Many harbours were spoken of."}):
+            completion("m", TALK, compacter_options=options)
+        assert [event.strategy for event in told] == ["truncate", "summarize", "summarize"]
+        assert [event.summarizer_calls > 0 for event in told] == [False, False, True]
+        assert (compacter.totals.calls, compacter.totals.rounds) == (3, 3)
+
+    def test_the_memory_is_shared(self) -> None:
+        model = ScriptedModel(window=300)
+        completion: Any = Compacter(summarizer="extractive").wrap(model.completion)
+        completion("m", TALK, compacter_options={"max_retries": 2})
+        completion("m", TALK)
+        assert model.rejected == 1
+
+    async def test_in_async_programs_and_streams_too(self) -> None:
+        model = ScriptedModel(window=300)
+        compacter = Compacter(max_retries=0)
+        completion: Any = compacter.wrap(model.acompletion)
+        options = {"max_retries": 3, "summarizer": "extractive"}
+        assert (await completion("m", TALK, compacter_options=options))["choices"]
+        stream = await completion("m", [*TALK, TALK[0]], stream=True, compacter_options=options)
+        assert [chunk async for chunk in stream]
+
+    def test_generators_get_none_of_them(self) -> None:
+        model = ScriptedModel(window=300)
+
+        def chunks(messages: list[Any]) -> Any:
+            yield from model.completion("m", messages, stream=True)
+
+        call: Any = Compacter(max_retries=0).wrap(chunks)
+        assert list(call(TALK, compacter_options={"max_retries": 1, "summarizer": "extractive"}))
+
+    @pytest.mark.parametrize("options", [{"compact_rato": 0.5}, {"compact_ratio": 7}, 3])
+    def test_what_is_no_option_is_an_error(self, options: Any) -> None:
+        completion: Any = Compacter().wrap(ScriptedModel().completion)
+        with pytest.raises(ConfigurationError, match=r"compact_ratio|compacter_options"):
+            completion("m", TALK, compacter_options=options)
+
+    def test_no_client_ever_sees_them(self) -> None:
+        anthropic = pytest.importorskip("anthropic")
+        client = Compacter().wrap(anthropic.Anthropic(api_key="none", base_url="http://127.0.0.1:9", max_retries=0))
+        options: Any = {"compacter_options": {"max_retries": 1}, "model": "m", "max_tokens": 5, "messages": TALK[:1]}
+        with pytest.raises(anthropic.APIConnectionError):
+            client.messages.create(**options)
+        with pytest.raises(anthropic.APIConnectionError), client.messages.stream(**options):
+            pass
+
+
+class TestWrappedTwice:
+    def test_the_same_compacter_says_so_and_leaves_it(self, caplog: pytest.LogCaptureFixture) -> None:
+        compacter = Compacter()
+        once = compacter.wrap(ScriptedModel().completion)
+        assert compacter.wrap(once) is once
+        assert "ScriptedModel.completion is wrapped already, and is left as it is" in caplog.text
+
+    def test_another_one_says_so(self, caplog: pytest.LogCaptureFixture) -> None:
+        once = Compacter().wrap(ScriptedModel().completion)
+        assert Compacter().wrap(once) is not once
+        assert "compacted by two Compacters" in caplog.text
+
+    def test_clients_and_their_methods_too(self, caplog: pytest.LogCaptureFixture) -> None:
+        openai = pytest.importorskip("openai")
+        compacter = Compacter()
+        client = compacter.wrap(openai.OpenAI(api_key="none"))
+        assert compacter.wrap(client) is client
+        compacter.wrap(client.chat.completions.create)
+        assert len(caplog.records) == 2
+        copy.deepcopy(vars(client)["__compacter__"])
+
+    def test_what_is_made_of_a_wrapped_client_is_no_second_time(self, caplog: pytest.LogCaptureFixture) -> None:
+        openai = pytest.importorskip("openai")
+        Compacter().wrap(openai.OpenAI(api_key="none")).with_options(timeout=3)
+        assert not caplog.records
+
+    def test_a_decorator_around_a_wrapped_function_hides_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
+        compacter = Compacter()
+        once = compacter.wrap(ScriptedModel().completion)
+
+        @functools.wraps(once)
+        def logged(*args: Any, **kwargs: Any) -> Any:
+            return once(*args, **kwargs)
+
+        assert compacter.wrap(logged) is logged
+        assert compacter.wrap(functools.partial(once, "m")).func is once
+        assert len(caplog.records) == 2
+
+
+class TestPresets:
+    @pytest.mark.parametrize("preset", [Compacter.for_agents, Compacter.for_chat, Compacter.frugal])
+    def test_each_works_and_can_be_changed(self, preset: Any) -> None:
+        compacter = preset(max_retries=5, summarizer=ScriptedSummarizer("Harbours."))
+        assert compacter.options.max_retries == 5
+        assert compacter.wrap(ScriptedModel(window=300).completion)("m", TALK)["choices"]
+
+    def test_frugal_asks_no_model(self) -> None:
+        model = ScriptedModel(window=300)
+        compacter = Compacter.frugal()
+        compacter.wrap(model.completion)("m", TALK)
+        assert (compacter.totals.summarizer_calls, compacter.totals.cost) == (0, 0.0)
+
+
+class TestCosts:
+    def test_the_total_is_unknown_once_a_price_is(self) -> None:
+        model = ScriptedModel(window=300, replies="They spoke of harbours.")
+        compacter = Compacter(memory=None)
+        compacter.wrap(model.completion)("gpt-4o-mini", TALK)
+        assert compacter.totals.cost
+        compacter.wrap(model.completion)("a-model-of-ones-own", TALK)
+        compacter.wrap(model.completion)("gpt-4o-mini", TALK)
+        assert compacter.totals.cost is None
+
+
+class TestHistories:
+    def make(self) -> History:
+        history = History(TALK[:5], compacter=Compacter(summarizer="extractive", compact_ratio=0.4), max_tokens=4_000)
+        history.append({"role": "user", "content": "Never call before ten."}, pinned=True, rule=True)
+        history.extend(TALK)
+        history.compact(budget=2_500)
+        return history
+
+    def test_a_pickled_one_goes_on_where_it_was(self) -> None:
+        history = self.make()
+        clone = pickle.loads(pickle.dumps(history))  # noqa: S301 - its own
+        assert clone == history
+        assert clone.rules == history.rules
+        assert [p.text for p in clone.search("harbour 2")] == [p.text for p in history.search("harbour 2")]
+        assert repr(clone) == repr(history)
+        clone.append(TALK[0])
+        assert len(clone) == len(history) + 1
+
+    def test_its_messages_go_through_json(self) -> None:
+        history = self.make()
+        assert json.loads(json.dumps(history.messages)) == list(history)
+        history.messages.clear()
+        assert len(history) > 3
+
+    def test_plus_makes_a_longer_one(self) -> None:
+        history = self.make()
+        longer = history + TALK[:2]
+        assert isinstance(longer, History)
+        assert list(longer) == [*history, *TALK[:2]]
+        assert longer.pins == (*history.pins, False, False)
+        assert len(history + history) == 2 * len(history)
+        assert sum((history + history).pins) == 2
+        assert list(TALK[:2] + history) == [*TALK[:2], *history]
+        assert len(longer) - len(history) == 2
+
+    def test_plus_takes_lists_only(self) -> None:
+        history: Any = self.make()
+        for other in ("text", 3, None, {"role": "user", "content": "one"}):
+            with pytest.raises(TypeError):
+                operator.add(history, other)
+
+    @pytest.mark.parametrize("thing", [None, 3, 2.5, True, b"bytes", ["list"], ("a", "b"), {1, 2}, dict])
+    def test_what_is_no_message_is_refused_wherever_it_comes_from(self, thing: Any) -> None:
+        history = self.make()
+        before = list(history)
+        for use in (
+            lambda: history.append(thing),
+            lambda: history.insert(0, thing),
+            lambda: history.extend([TALK[0], thing]),
+            lambda: history.__setitem__(0, thing),
+            lambda: history.__setitem__(slice(0, 1), [thing]),
+            lambda: history.__add__([thing]),
+            lambda: History([thing]),
+        ):
+            with pytest.raises(ConfigurationError, match="is no message"):
+                use()
+        assert list(history)[:2] == before[:2]
+
+
+def run(program: str, root: Path) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": str(root / "middleware"), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+
+
+TALKING = (
+    "from compacter import Compacter\nfrom compacter.testing import ScriptedModel\n"
+    "talk = [{'role': 'user', 'content': f'Harbour {n} takes ships of {n} metres.'} for n in range(60)]\n"
+)
+
+
+class TestWithoutLitellm:
+    ABSENT = "import sys; sys.modules['litellm'] = None\n"
+
+    def test_calls_are_recovered(self, root: Path) -> None:
+        program = (
+            "compacter = Compacter(trigger_tokens=0.8)\n"
+            "print(compacter.wrap(ScriptedModel(window=300, replies='Harbours.').completion)('gpt-4o', talk))\n"
+            "print(compacter.totals.rounds, compacter.totals.failures)\n"
+        )
+        done = run(f"{self.ABSENT}{TALKING}{program}", root)
+        assert done.stdout.splitlines()[-1] == "1 0", done.stderr
+
+    @pytest.mark.parametrize(
+        "use",
+        ["Compacter(summarizer='gpt-4o')", "Compacter().compact(talk, model='gpt-4o')"],
+        ids=["option", "by hand"],
+    )
+    def test_a_models_name_is_refused_with_the_remedy(self, root: Path, use: str) -> None:
+        done = run(f"{self.ABSENT}{TALKING}{use}", root)
+        assert "ConfigurationError: " in done.stderr
+        assert "pip install litellm" in done.stderr
+
+
+class TestLitellmsBanner:
+    def test_is_not_printed_by_a_wrapped_function(
+        self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        litellm = pytest.importorskip("litellm")
+        monkeypatch.setattr(litellm, "suppress_debug_info", False)
+        completion = Compacter().wrap(litellm.completion)
+        with pytest.raises(litellm.exceptions.InternalServerError):
+            completion("openai/m", TALK, api_key="none", api_base="http://127.0.0.1:9", max_retries=0)
+        assert capfd.readouterr().out == ""
+
+
+class TestLitellmIsImported:
+    def test_in_a_thread_as_soon_as_a_model_is_named(self, root: Path) -> None:
+        program = (
+            "import sys, threading\nfrom compacter import Compacter\nCompacter(summarizer='gpt-4o')\n"
+            "(thread,) = [one for one in threading.enumerate() if one.name == 'compacter-litellm']\n"
+            "thread.join()\nprint(sys.modules['litellm'].suppress_debug_info)"
+        )
+        done = run(program, root)
+        assert done.stdout.splitlines() == ["True"], done.stderr
+
+    def test_not_where_none_is_named(self, root: Path) -> None:
+        program = (
+            "import sys\nfrom compacter import Compacter\nCompacter(summarizer='extractive')\nCompacter()\n"
+            "print('litellm' in sys.modules)"
+        )
+        assert run(program, root).stdout.split() == ["False"]
+
+    def test_a_name_that_is_not_known_is_doubted_at_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        pytest.importorskip("litellm")
+        Compacter(summarizer="gtp-4o")
+        Compacter(summarizer="openai/my-own")
+        (record,) = caplog.records
+        assert "did you mean 'gpt-4o'?" in record.getMessage()
