@@ -19,6 +19,7 @@ An answer repeats every ``mark-...`` of the conversation, so that a reader can t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -104,7 +105,7 @@ class _Asked:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: Provider
+    server: Provider  # pyright: ignore[reportIncompatibleVariableOverride] - http.server makes it of its own class
 
     def do_GET(self) -> None:
         """Answer with nothing."""
@@ -147,6 +148,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+
+    def handle(self) -> None:
+        """Requests, until the client is gone, as one that was killed is."""
+        with contextlib.suppress(ConnectionError):
+            super().handle()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
         """Quiet."""

@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,7 +147,7 @@ def stopped(proxy: Proxy) -> None:
 @contextlib.contextmanager
 def running(
     python: Path, config: Mapping[str, Any], folder: Path, environment: Mapping[str, str] | None = None
-) -> Iterator[Proxy]:
+) -> Generator[Proxy]:
     """A proxy that answers, ended on the way out."""
     proxy = launched(python, config, folder, environment)
     try:

@@ -47,6 +47,7 @@ def test_a_history_that_is_too_long_is_answered(
     assert answer.status == 200, answer.text
     assert mark in said(answer, stream=stream)
     assert [seen.status for seen in _seen(provider, mark)].count(400) == 1
+    assert "compacter_" not in str([seen.body for seen in _seen(provider, mark)])
 
 
 @pytest.mark.parametrize(("protocol", "upstream", "stream"), CELLS)

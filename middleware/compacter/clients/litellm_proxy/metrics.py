@@ -13,6 +13,21 @@ from compacter.events import (
     RetriesExhausted,
 )
 
+COUNTERS = {
+    "refusals": "Requests that the provider refused as too long",
+    "folds": "Histories that were folded",
+    "memory_hits": "Refused requests that went on with what another call had just folded",
+    "tokens_saved": "Estimated input tokens by which folding made requests smaller",
+    "summary_tokens": "Tokens that the summarizer has read and written",
+    "summary_cost_usd": "USD for summaries, as far as prices are known",
+    "summary_failures": "Summaries that were refused or could not be had",
+    "fallbacks": "Folds that had to do without a model's summary",
+    "output_limits_lowered": "Requests whose output limit was lowered",
+    "given_up": "Requests that stayed too long; the client got the provider's error",
+    "dry_runs": "Refusals that dry_run has let through",
+}
+"""Name -> what it counts; Prometheus adds ``_total``."""
+
 
 class Metrics:
     """Counters in Prometheus's own registry; nothing where ``prometheus_client`` is not installed."""
@@ -24,7 +39,7 @@ class Metrics:
         except ImportError:
             return
         groups = ("model_group",)
-        for name, text in _COUNTERS.items():
+        for name, text in COUNTERS.items():
             self._made[name] = prometheus_client.Counter(f"compacter_{name}", text, groups)
         self._made["summary_seconds"] = prometheus_client.Histogram(
             "compacter_summary_seconds", "Seconds from the decision to fold until the folded list was ready", groups
@@ -64,18 +79,3 @@ class Metrics:
         counter = self._made.get(name)
         if counter is not None:
             counter.labels(group).inc(amount)
-
-
-_COUNTERS = {
-    "refusals": "Requests that the provider refused as too long",
-    "folds": "Histories that were folded",
-    "memory_hits": "Refused requests that went on with what another call had just folded",
-    "tokens_saved": "Estimated input tokens by which folding made requests smaller",
-    "summary_tokens": "Tokens that the summarizer has read and written",
-    "summary_cost_usd": "USD for summaries, as far as prices are known",
-    "summary_failures": "Summaries that were refused or could not be had",
-    "fallbacks": "Folds that had to do without a model's summary",
-    "output_limits_lowered": "Requests whose output limit was lowered",
-    "given_up": "Requests that stayed too long; the client got the provider's error",
-    "dry_runs": "Refusals that dry_run has let through",
-}

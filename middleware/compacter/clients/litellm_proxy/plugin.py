@@ -13,18 +13,28 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Mapping, MutableMapping
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
 from cachetools import TTLCache
 from litellm.integrations.custom_logger import CustomLogger
 
-from compacter.call.arguments import Binding
 from compacter.call.attempts import SteppedCall
 from compacter.call.io import ASYNC
 from compacter.call.state import State
 from compacter.call.streams import close
+from compacter.clients.litellm_proxy.calls import (
+    PROTOCOLS,
+    TOKEN,
+    ProxyBinding,
+    ProxyCall,
+    group_of,
+    last_failure,
+    metadata_of,
+    name_of,
+    text_of,
+)
+from compacter.clients.litellm_proxy.fallbacks import ROUND, is_plain, of_group, setting, targets, with_own
 from compacter.clients.litellm_proxy.metrics import Metrics
 from compacter.clients.litellm_proxy.refusals import refused_before_content
 from compacter.clients.litellm_proxy.settings import Settings
@@ -39,97 +49,9 @@ TESTED = ("1.106", "1.108", "1.109")
 """Minor lines of litellm that the plug-in is tested with."""
 _OLDEST = (1, 106)
 _BROKEN = ((1, 107),)
-
-
-@dataclass(frozen=True, slots=True)
-class Protocol:
-    """One of the APIs that the proxy serves."""
-
-    param: str
-    wire_format: str
-    output_param: str
-    method: str
-    """The router's method."""
-
-
-CHAT = Protocol("messages", "openai", "max_tokens", "acompletion")
-RESPONSES = Protocol("input", "responses", "max_output_tokens", "aresponses")
-MESSAGES = Protocol("messages", "anthropic", "max_tokens", "aanthropic_messages")
-PROTOCOLS: Mapping[str, Protocol] = {
-    "completion": CHAT,
-    "acompletion": CHAT,
-    "responses": RESPONSES,
-    "aresponses": RESPONSES,
-    "anthropic_messages": MESSAGES,
-    "aanthropic_messages": MESSAGES,
-}
-"""Call type -> protocol."""
-
-_ROUND = "compacter_round"
-"""Argument that tells an attempt of ours from the router's other ones; taken out before anything is sent."""
-_TOKEN = "compacter_call"  # noqa: S105 - the name of it
-"""Where a request's metadata says which of the plug-in's calls it is. Not the call id: clients may choose that."""
 _MOST_CALLS = 10_000
-_LONGEST_CALL = 3_600.0
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyBinding(Binding):
-    """How to read a request to the proxy. Deployments of one group share what was folded; tenants do not."""
-
-    group: str = ""
-    place: str = ""
-
-    def model(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """The model group."""
-        return self.group
-
-    def endpoint(self, kwargs: Mapping[str, Any]) -> str:
-        """Part of the memory's scope: whose records these are."""
-        return self.place
-
-
-@dataclass(slots=True)
-class ProxyCall:
-    """One request of a client, over all its attempts."""
-
-    protocol: Protocol
-    auth: Any
-    metadata_name: str
-    tenant: str
-    team: tuple[str | None, ...]
-    key: tuple[str | None, ...]
-    given: frozenset[str]
-    """The names in the request before it was routed."""
-    given_metadata: frozenset[str]
-    """The names in its metadata then."""
-    context_fallbacks: list[Any]
-    fallbacks: list[Any]
-    their_fallbacks: list[Any]
-    by_group: dict[str, SteppedCall] = field(default_factory=dict)
-    call_type: object = None
-    """Of the outermost call to a deployment: litellm translates some protocols by a call inside a call."""
-    sent: bool = False
-    """Whether an attempt is out whose failure was not told."""
-    refused: tuple[Exception, TokenLimit] | None = None
-    said: object = None
-    """The router's record of the failure before this attempt."""
-    round: int = 0
-    """Of the attempts that the plug-in has asked for, the last."""
-    rounds: int = 0
-    tokens_saved: int = 0
-
-    def afresh(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The request as it came from the client, to be routed once more: without what its first way has left in it."""
-        kept = {name: value for name, value in request.items() if name in self.given - {"litellm_logging_obj"}}
-        metadata = {name: value for name, value in request[self.metadata_name].items() if name in self.given_metadata}
-        return {**kept, self.metadata_name: metadata}
-
-    def end(self) -> None:
-        """Let go of the messages; the numbers stay for the response's headers."""
-        for call in self.by_group.values():
-            call.close()
-        self.by_group.clear()
+_LONGEST_CALL = 1_800.0
+"""Seconds after which a call of which nothing more was heard is forgotten."""
 
 
 class CompacterPlugin(CustomLogger):
@@ -143,7 +65,8 @@ class CompacterPlugin(CustomLogger):
         super().__init__()
         self.settings = settings
         self.metrics = Metrics()
-        self._calls: MutableMapping[str, ProxyCall] = TTLCache(maxsize=_MOST_CALLS, ttl=_LONGEST_CALL)
+        calls: Any = TTLCache(maxsize=_MOST_CALLS, ttl=_LONGEST_CALL)
+        self._calls: MutableMapping[str, ProxyCall] = calls
         self._watched: set[int] = set()
 
     # -- before the router ---------------------------------------------------------------------------------------------
@@ -156,20 +79,27 @@ class CompacterPlugin(CustomLogger):
         call_type: str,
     ) -> dict[str, Any]:
         """Give the request fallbacks to its own model group."""
+        try:
+            return self._registered(user_api_key_dict, data, call_type)
+        except Exception as error:  # noqa: BLE001 - the request goes on as it would without the plug-in
+            log.warning("compacter: a request was left alone: %s", type(error).__name__)
+            return data
+
+    def _registered(self, user_api_key_dict: Any, data: dict[str, Any], call_type: str) -> dict[str, Any]:
         protocol, group = PROTOCOLS.get(call_type), data.get("model")
-        metadata_name, metadata = _metadata_of(data)
-        metadata.pop(_TOKEN, None)
+        metadata_name, metadata = metadata_of(data)
+        metadata.pop(TOKEN, None)
         if protocol is None or not isinstance(group, str) or not isinstance(data.get(protocol.param), list):
             return data
         if data.get("previous_response_id"):  # The history is at the provider.
             return data
-        team = (_text(user_api_key_dict, "team_id"), _text(user_api_key_dict, "team_alias"))
-        key = (_text(user_api_key_dict, "api_key"), _text(user_api_key_dict, "key_alias"))
+        team = (text_of(user_api_key_dict, "team_id"), text_of(user_api_key_dict, "team_alias"))
+        key = (text_of(user_api_key_dict, "api_key"), text_of(user_api_key_dict, "key_alias"))
         switches, _ = self.settings.of(group, team, key)
         if not switches.enabled:
             return data
         shared = team[0] if self.settings.memory_settings.share == "team" else None
-        theirs = _setting(data, "fallbacks")
+        theirs = setting(data, "fallbacks")
         call = ProxyCall(
             protocol=protocol,
             auth=user_api_key_dict,
@@ -178,17 +108,16 @@ class CompacterPlugin(CustomLogger):
             team=team,
             key=key,
             given=frozenset((*data, metadata_name, "context_window_fallbacks", "fallbacks")),
-            given_metadata=frozenset((*metadata, _TOKEN)),
+            given_metadata=frozenset((*metadata, TOKEN)),
             context_fallbacks=[],
             fallbacks=[],
-            their_fallbacks=theirs,
         )
-        token = metadata[_TOKEN] = secrets.token_hex(16)
+        token = metadata[TOKEN] = secrets.token_hex(16)
         self._calls[token] = call
         if not switches.dry_run and not data.get("disable_fallbacks"):
             rounds = _most_rounds(self.settings.of(group, team, key)[1])
             call.fallbacks.extend(theirs)
-            call.context_fallbacks.extend(_with_own(_setting(data, "context_window_fallbacks"), group, theirs, rounds))
+            call.context_fallbacks.extend(with_own(setting(data, "context_window_fallbacks"), group, theirs, rounds))
             data["context_window_fallbacks"] = call.context_fallbacks
             data["fallbacks"] = call.fallbacks
         return data
@@ -197,16 +126,16 @@ class CompacterPlugin(CustomLogger):
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
         """What this attempt sends."""
-        own_round = kwargs.pop(_ROUND, 0)
+        own_round = kwargs.pop(ROUND, 0)
         call = self._call_of(kwargs)
-        if call is None or PROTOCOLS.get(_name(call_type)) is None:
+        if call is None or PROTOCOLS.get(name_of(call_type)) is None:
             return None
         if call.call_type is None:
             call.call_type = call_type
         if call.call_type != call_type or not isinstance(kwargs.get(call.protocol.param), list):
             return None
         metadata = kwargs.get(call.metadata_name) or {}
-        group = str(metadata.get("model_group") or kwargs.get("model"))
+        group = group_of(call, kwargs)
         switches, state = self.settings.of(group, call.team, call.key)
         if not switches.enabled or switches.dry_run:
             return None
@@ -220,7 +149,7 @@ class CompacterPlugin(CustomLogger):
         else:
             first = False
         refused, call.refused = call.refused, None
-        said, call.said = call.said, _last_failure(metadata)
+        said, call.said = call.said, last_failure(metadata)
         if refused is None and call.sent and not first and call.said is not said:
             # An attempt was made in vain, and no failure was told: it came inside a stream.
             refused = self._refused_inside_stream(state, group, call.said, is_own=own_round > call.round)
@@ -250,7 +179,7 @@ class CompacterPlugin(CustomLogger):
         call = self._call_of(request_data)
         if call is None:
             return
-        group = str((request_data.get(call.metadata_name) or {}).get("model_group") or request_data.get("model"))
+        group = group_of(call, request_data)
         switches, state = self.settings.of(group, call.team, call.key)
         found = state.detect(exception)
         if found is None or not switches.enabled:
@@ -263,9 +192,13 @@ class CompacterPlugin(CustomLogger):
             await self._tell_plan(call, group, state, dict(request_data), found)
             return
         call.refused, call.sent = (exception, found), False
-        if not call.fallbacks or call.fallbacks == call.their_fallbacks:
-            own = {group: [*_targets(group, _most_rounds(state)), *_of_group(call.their_fallbacks, group)]}
-            call.fallbacks.insert(0, own)
+        if group not in call.prepared:
+            call.prepared.add(group)
+            own = targets(group, _most_rounds(state))
+            if is_plain(call.fallbacks):
+                call.fallbacks[:0] = own
+            else:
+                call.fallbacks.insert(0, {group: [*own, *of_group(call.fallbacks, group)]})
 
     async def async_post_call_streaming_iterator_hook(
         self,
@@ -313,8 +246,7 @@ class CompacterPlugin(CustomLogger):
         """Learn from a reply's usage, where ``trigger_tokens`` goes by it."""
         call = self._call_of(request_data)
         if call is not None and call.call_type == call_type:
-            group = str((request_data.get(call.metadata_name) or {}).get("model_group"))
-            stepped = call.by_group.get(group)
+            stepped = call.by_group.get(group_of(call, request_data))
             if stepped is not None and not request_data.get("stream"):
                 await stepped.answered(response)
 
@@ -361,7 +293,7 @@ class CompacterPlugin(CustomLogger):
     def _call_of(self, request: Mapping[str, Any]) -> ProxyCall | None:
         for name in ("litellm_metadata", "metadata"):
             metadata = request.get(name)
-            token = metadata.get(_TOKEN) if isinstance(metadata, Mapping) else None
+            token = metadata.get(TOKEN) if isinstance(metadata, Mapping) else None
             if isinstance(token, str):
                 return self._calls.get(token)
         return None
@@ -442,76 +374,6 @@ def make() -> CompacterPlugin:
     return CompacterPlugin(Settings(given))
 
 
-# -- fallbacks ---------------------------------------------------------------------------------------------------------
-
-
-def _targets(group: str, rounds: int) -> list[dict[str, Any]]:
-    """Fallbacks to the group itself; the router takes each once, and passes by a bare name that it has tried."""
-    return [{"model": group, _ROUND: number} for number in range(1, rounds + 1)]
-
-
-def _of_group(fallbacks: list[Any], group: str) -> list[Any]:
-    for entry in fallbacks:
-        if isinstance(entry, Mapping) and group in entry:
-            return list(entry[group] or ())
-    return []
-
-
-def _with_own(theirs: list[Any], group: str, others: list[Any], rounds: int) -> list[Any]:
-    """Fallbacks for "too long": those that the config names, a larger model perhaps; then folding."""
-    groups = [group]
-    for target in (*_of_group(theirs, group), *_of_group(others, group)):
-        name = target.get("model") if isinstance(target, Mapping) else target
-        if isinstance(name, str) and name not in groups:
-            groups.append(name)
-    own = [{name: [*_of_group(theirs, name), *_targets(name, rounds)]} for name in groups]
-    return [*own, *(entry for entry in theirs if not (isinstance(entry, Mapping) and set(entry) & set(groups)))]
-
-
-def _setting(data: Mapping[str, Any], name: str) -> list[Any]:
-    """A list of fallbacks as it would be without the plug-in: of the request, of the key or team, of the router."""
-    from litellm.proxy import proxy_server
-
-    router: Any = proxy_server.llm_router
-    override = data.get("router_settings_override")
-    for found in (data.get(name), override.get(name) if isinstance(override, Mapping) else None):
-        if isinstance(found, list):
-            return list(found)
-    settings = router.settings() if callable(getattr(router, "settings", None)) else router
-    return list(getattr(settings, name, None) or ())
-
-
-# -- small readers -----------------------------------------------------------------------------------------------------
-
-
 def _most_rounds(state: State) -> int:
     retries = state.options.max_retries
     return retries if isinstance(retries, int) else 3
-
-
-def _metadata_of(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The metadata that the proxy fills in, which is not always what the client calls metadata."""
-    for name in ("litellm_metadata", "metadata"):
-        found = data.get(name)
-        if isinstance(found, dict) and any(str(key).startswith("user_api_key") for key in found):
-            return name, found
-    name = "litellm_metadata" if isinstance(data.get("litellm_metadata"), dict) else "metadata"
-    found = data.get(name)
-    if not isinstance(found, dict):
-        found = data[name] = {}
-    return name, found
-
-
-def _last_failure(metadata: Mapping[str, Any]) -> object:
-    """What the router notes of the last attempt that failed: ``exception_type``, ``exception_string`` and more."""
-    earlier = metadata.get("previous_models")
-    return earlier[-1] if isinstance(earlier, (list, tuple)) and earlier else None
-
-
-def _name(call_type: Any) -> str:
-    return str(getattr(call_type, "value", call_type))
-
-
-def _text(auth: Any, name: str) -> str | None:
-    found = getattr(auth, name, None)
-    return found if isinstance(found, str) else None

@@ -81,6 +81,6 @@ async def _check_access(group: str, auth: Any, router: Any) -> None:
     await can_key_call_model(
         model=group, llm_model_list=proxy_server.llm_model_list, valid_token=auth, llm_router=router
     )
-    models = list(getattr(auth, "team_models", None) or ())
+    models: list[str] = list(getattr(auth, "team_models", None) or ())
     if models and "all-proxy-models" not in models and group not in models:
         raise PermissionError(f"the key's team has no access to the model group {group!r}")

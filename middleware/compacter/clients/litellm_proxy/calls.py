@@ -1,0 +1,134 @@
+"""A client's request over all its attempts, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compacter.call.arguments import Binding
+from compacter.call.attempts import SteppedCall
+from compacter.overflow import TokenLimit
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One of the APIs that the proxy serves."""
+
+    param: str
+    wire_format: str
+    output_param: str
+    method: str
+    """The router's method."""
+
+
+CHAT = Protocol("messages", "openai", "max_tokens", "acompletion")
+RESPONSES = Protocol("input", "responses", "max_output_tokens", "aresponses")
+MESSAGES = Protocol("messages", "anthropic", "max_tokens", "aanthropic_messages")
+PROTOCOLS: Mapping[str, Protocol] = {
+    "completion": CHAT,
+    "acompletion": CHAT,
+    "responses": RESPONSES,
+    "aresponses": RESPONSES,
+    "anthropic_messages": MESSAGES,
+    "aanthropic_messages": MESSAGES,
+}
+"""Call type -> protocol."""
+
+TOKEN = "compacter_call"  # noqa: S105 - the name of it
+"""Where a request's metadata says which of the plug-in's calls it is. Not the call id: clients may choose that."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyBinding(Binding):
+    """How to read a request to the proxy. Deployments of one group share what was folded; tenants do not."""
+
+    group: str = ""
+    place: str = ""
+
+    def model(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        """The model group."""
+        return self.group
+
+    def endpoint(self, kwargs: Mapping[str, Any]) -> str:
+        """Part of the memory's scope: whose records these are."""
+        return self.place
+
+
+@dataclass(slots=True)
+class ProxyCall:
+    """One request of a client, over all its attempts."""
+
+    protocol: Protocol
+    auth: Any
+    metadata_name: str
+    tenant: str
+    team: tuple[str | None, ...]
+    key: tuple[str | None, ...]
+    given: frozenset[str]
+    """The names in the request before it was routed."""
+    given_metadata: frozenset[str]
+    """The names in its metadata then."""
+    context_fallbacks: list[Any]
+    fallbacks: list[Any]
+    prepared: set[str] = field(default_factory=set)
+    """Groups whose folding stands in ``fallbacks``, where it is put at a refusal, before the router looks."""
+    by_group: dict[str, SteppedCall] = field(default_factory=dict)
+    call_type: object = None
+    """Of the outermost call to a deployment: litellm translates some protocols by a call inside a call."""
+    sent: bool = False
+    """Whether an attempt is out whose failure was not told."""
+    refused: tuple[Exception, TokenLimit] | None = None
+    said: object = None
+    """The router's record of the failure before this attempt."""
+    round: int = 0
+    """Of the attempts that the plug-in has asked for, the last."""
+    rounds: int = 0
+    tokens_saved: int = 0
+
+    def afresh(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as it came from the client, to be routed once more: without what its first way has left in it."""
+        kept = {name: value for name, value in request.items() if name in self.given - {"litellm_logging_obj"}}
+        metadata = {name: value for name, value in request[self.metadata_name].items() if name in self.given_metadata}
+        return {**kept, self.metadata_name: metadata}
+
+    def end(self) -> None:
+        """Let go of the messages; the numbers stay for the response's headers."""
+        for call in self.by_group.values():
+            call.close()
+        self.by_group.clear()
+
+
+def group_of(call: ProxyCall, kwargs: Mapping[str, Any]) -> str:
+    """The model group of an attempt; ``model`` is the deployment's own by then."""
+    return str((kwargs.get(call.metadata_name) or {}).get("model_group") or kwargs.get("model"))
+
+
+def metadata_of(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The metadata that the proxy fills in, which is not always what the client calls metadata."""
+    for name in ("litellm_metadata", "metadata"):
+        found = data.get(name)
+        if isinstance(found, dict) and any(str(key).startswith("user_api_key") for key in found):
+            return name, found
+    name = "litellm_metadata" if isinstance(data.get("litellm_metadata"), dict) else "metadata"
+    found = data.get(name)
+    if not isinstance(found, dict):
+        found = data[name] = {}
+    return name, found
+
+
+def last_failure(metadata: Mapping[str, Any]) -> object:
+    """What the router notes of the last attempt that failed: ``exception_type``, ``exception_string`` and more."""
+    earlier = metadata.get("previous_models")
+    return earlier[-1] if isinstance(earlier, (list, tuple)) and earlier else None
+
+
+def name_of(call_type: Any) -> str:
+    """The name of a call type, which is an enum or a text."""
+    return str(getattr(call_type, "value", call_type))
+
+
+def text_of(auth: Any, name: str) -> str | None:
+    """A member of ``UserAPIKeyAuth``, where it is a text."""
+    found = getattr(auth, name, None)
+    return found if isinstance(found, str) else None

@@ -1,0 +1,165 @@
+"""A call whose attempts somebody else makes: what each of them sends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from compacter.call.arguments import Binding
+from compacter.call.attempts import SteppedCall
+from compacter.call.state import State
+from compacter.memory import InProcessMemory
+from compacter.options import validated
+from compacter.overflow import TokenLimit
+from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error
+
+Chat = list[dict[str, Any]]
+BINDING = Binding(wire_format="openai", vendors=True, server=lambda: "a gateway")
+TOO_LONG = TokenLimit(limit=400, requested=900)
+
+
+def talk(turns: int = 16) -> Chat:
+    messages: Chat = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"What of wall number {turn}? " * 4})
+        messages.append({"role": "assistant", "content": f"Wall number {turn} still stands. " * 4})
+    return [*messages, {"role": "user", "content": "And now?"}]
+
+
+def refusal() -> TokenLimitError:
+    return token_limit_error(limit=400, input_tokens=900)
+
+
+class Writer:
+    """A summarizer that counts, and fails on demand."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.calls = 0
+        self.error = error
+
+    async def __call__(self, messages: Sequence[Any], **_: Any) -> str:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return "The user asks for walls, and all of them still stand."
+
+
+def state(writer: Writer, **options: Any) -> State:
+    return State(validated({"summarizer": writer, "memory": InProcessMemory(), **options}))
+
+
+async def test_the_first_attempt_sends_what_the_caller_sends() -> None:
+    kwargs = {"model": "m", "messages": talk()}
+    call = SteppedCall(state(Writer()), BINDING)
+    assert await call.first(kwargs) is kwargs
+    assert not call.changed
+
+
+async def test_after_a_refusal_the_next_attempt_sends_less_and_the_callers_list_is_as_it_was() -> None:
+    messages = talk()
+    before = [dict(message) for message in messages]
+    call = SteppedCall(state(Writer()), BINDING)
+    await call.first({"model": "m", "messages": messages})
+    sent = await call.again({"model": "m", "messages": messages}, refusal(), TOO_LONG)
+    assert len(sent["messages"]) < len(messages)
+    assert sent["messages"][-1] == messages[-1]
+    assert messages == before
+    assert call.rounds == 1
+    assert call.tokens_saved > 100
+
+
+async def test_after_another_failure_the_same_is_sent_again() -> None:
+    kwargs = {"model": "m", "messages": talk()}
+    call = SteppedCall(state(Writer()), BINDING)
+    await call.first(kwargs)
+    sent = await call.again(kwargs, refusal(), TOO_LONG)
+    assert call.same(kwargs) == sent
+
+
+async def test_each_refusal_folds_deeper_until_the_rounds_are_used_up() -> None:
+    kwargs = {"model": "m", "messages": talk()}
+    call = SteppedCall(state(Writer(), max_retries=2, compact_ratio=0.3), BINDING)
+    await call.first(kwargs)
+    sizes = [len(str(kwargs["messages"]))]
+    for _ in range(2):
+        sent = await call.again(kwargs, refusal(), TokenLimit())
+        sizes.append(len(str(sent["messages"])))
+    assert sizes == sorted(sizes, reverse=True)
+    error = refusal()
+    with pytest.raises(TokenLimitError) as raised:
+        await call.again(kwargs, error, TokenLimit())
+    assert raised.value is error
+    with pytest.raises(TokenLimitError):
+        call.same(kwargs)
+
+
+async def test_what_cannot_be_folded_raises_the_providers_own_error() -> None:
+    kwargs = {"model": "m", "messages": [{"role": "user", "content": "wall " * 500}]}
+    call = SteppedCall(state(Writer()), BINDING)
+    await call.first(kwargs)
+    error = refusal()
+    with pytest.raises(TokenLimitError) as raised:
+        await call.again(kwargs, error, TOO_LONG)
+    assert raised.value is error
+
+
+async def test_a_later_call_of_the_conversation_starts_from_what_was_folded() -> None:
+    writer, messages = Writer(), talk()
+    shared = state(writer)
+    first = SteppedCall(shared, BINDING)
+    await first.first({"model": "m", "messages": messages})
+    await first.again({"model": "m", "messages": messages}, refusal(), TOO_LONG)
+    calls = writer.calls
+    later = [*messages, {"role": "assistant", "content": "Fine."}, {"role": "user", "content": "Good."}]
+    second = SteppedCall(shared, BINDING)
+    sent = await second.first({"model": "m", "messages": later})
+    assert len(sent["messages"]) < len(later)
+    assert writer.calls == calls
+    assert second.rounds == 0
+    assert second.tokens_saved > 100
+
+
+async def test_a_short_history_is_not_looked_up() -> None:
+    shared = state(Writer())
+    kwargs = {"model": "m", "messages": talk()}
+    call = SteppedCall(shared, BINDING)
+    await call.first(kwargs)
+    await call.again(kwargs, refusal(), TOO_LONG)
+    shared.calibration("m").window = 1_000_000
+    assert await SteppedCall(shared, BINDING).first(kwargs) is kwargs
+
+
+async def test_a_summarizer_that_fails_leaves_the_fallback() -> None:
+    kwargs = {"model": "m", "messages": talk()}
+    call = SteppedCall(state(Writer(RuntimeError("no access"))), BINDING)
+    await call.first(kwargs)
+    sent = await call.again(kwargs, refusal(), TOO_LONG)
+    assert len(sent["messages"]) < len(kwargs["messages"])
+
+
+async def test_a_plan_asks_no_model() -> None:
+    writer = Writer()
+    plan = await SteppedCall(state(writer), BINDING).planned({"model": "m", "messages": talk()}, TOO_LONG)
+    assert plan is not None
+    assert plan.head
+    assert writer.calls == 0
+
+
+async def test_the_attempts_of_a_scripted_model_end_with_an_answer() -> None:
+    model = ScriptedModel(window=500)
+    kwargs: dict[str, Any] = {"model": "m", "messages": talk(30)}
+    call = SteppedCall(state(Writer()), BINDING)
+    sent = await call.first(kwargs)
+    for _ in range(4):
+        try:
+            reply = await model.acompletion(**sent)
+        except TokenLimitError as error:
+            found = call.state.detect(error)
+            assert found is not None
+            sent = await call.again(kwargs, error, found)
+        else:
+            assert reply["choices"][0]["message"]["content"] == "ok"
+            return
+    pytest.fail("no answer")
