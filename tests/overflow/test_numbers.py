@@ -76,7 +76,12 @@ def test_a_number_like_a_status_in_brackets_counts_where_a_word_claims_it(text: 
 
 @pytest.mark.parametrize(
     ("text", "values"),
-    [("exceeds limit (2013)", []), ("exceeds limit (20130)", [20130]), ("exceeds limit 9000 (2013)", [9000, 2013])],
+    [
+        ("exceeds limit (2013)", []),
+        ("exceeds limit (9999)", []),
+        ("exceeds limit (10000)", [10000]),
+        ("exceeds limit 9000 (2013)", [9000, 2013]),
+    ],
 )
 def test_a_lone_small_number_in_brackets_is_the_providers_code(text: str, values: list[int]) -> None:
     assert counts(text) == values
