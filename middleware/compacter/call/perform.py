@@ -344,14 +344,23 @@ class Performer:
     def _hold(self, claim: Any) -> bool:
         if claim is None or isinstance(claim, bool):
             return bool(claim)
-        safely = self._safely if inspect.iscoroutinefunction(claim.release) else self._state.safely
-        release = partial(safely, "memory", claim.release)
+        release = self._release_of(claim)
         with self._lock:
             if not self._closed:
                 self._held.append(partial(self.io.beside, release))
                 return True
         self.io.beside(release)
         return True
+
+    def _release_of(self, claim: Any) -> Callable[[], object]:
+        if not inspect.iscoroutinefunction(claim.release):
+            return partial(self._state.safely, "memory", claim.release)
+
+        # A function: of a partial of a method Python 3.11 cannot tell that it is awaited.
+        async def release() -> None:
+            await self._safely("memory", claim.release)
+
+        return release
 
     def _awaits(self, memory: BaseMemory) -> bool:
         return memory.asynchronous and self.io.asynchronous and not on_trio()
