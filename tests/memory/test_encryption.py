@@ -75,7 +75,11 @@ def test_what_was_altered_is_left_out(file: Path) -> None:
     assert found(file, encryption=OLD) == []
 
 
-@pytest.mark.parametrize("cipher", [Fernet(OLD), MultiFernet([Fernet(OLD)]), OLD.decode(), (OLD,)], ids=["Fernet", "MultiFernet", "text", "several"])
+@pytest.mark.parametrize(
+    "cipher",
+    [Fernet(OLD), MultiFernet([Fernet(OLD)]), OLD.decode(), (OLD,)],
+    ids=["Fernet", "MultiFernet", "text", "several"],
+)
 def test_a_cipher_is_given_in_several_ways(cipher: Any) -> None:
     text = Codec(cipher).encode(record())
     assert Codec(OLD).decode(text) == record()
