@@ -118,10 +118,7 @@ async def test_a_claim_is_renewed_while_it_is_held_and_not_after(
     await again.release()
 
 
-async def test_a_cancelled_call_gives_its_claim_back(
-    redis_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("compacter.memory.redis.LEASE", 600.0)  # It does not run out by itself here.
+async def test_the_claim_of_a_cancelled_call_ends_soon(redis_url: str, namespace: str) -> None:
     memory, asked = RedisMemory(redis_url, namespace=namespace), asyncio.Event()
 
     async def slow(messages: Any) -> str:
