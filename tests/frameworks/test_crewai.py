@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+if importlib.util.find_spec("crewai") is None:
+    pytest.skip("crewai is not installed", allow_module_level=True)
 os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("OTEL_SDK_DISABLED", "true")
 os.environ.setdefault("CREWAI_TRACING_ENABLED", "false")
-pytest.importorskip("crewai")
 
 from crewai import LLM, Agent
 from crewai.tools import tool

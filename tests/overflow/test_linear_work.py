@@ -9,7 +9,7 @@ import pytest
 from compacter.overflow import detect_text
 from compacter.overflow.text import MAX_TEXT
 
-SMALL = 2_400
+SMALL = 6_000
 FLOOR = 0.004
 """Seconds below which a time is noise."""
 

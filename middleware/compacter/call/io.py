@@ -221,9 +221,8 @@ def resolved(function: Callable[..., Any], *args: Any) -> Any:
         result = await outcome
         return [chunk async for chunk in result] if is_async_iterator(result) else result
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    # The public function raises where there is none; what the action raises would get that error as its context.
+    if asyncio._get_running_loop() is None:  # noqa: SLF001
         return asyncio.run(wait())
     return _begun(lambda: asyncio.run(wait())).result()
 

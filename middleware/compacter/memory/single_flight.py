@@ -99,8 +99,9 @@ class SingleFlight(ForkAware):
         if "asyncio" in sys.modules:  # A program that never loads it has no loop.
             import asyncio
 
-            with contextlib.suppress(RuntimeError):  # Plain code, or trio.
-                loop = asyncio.get_running_loop()
+            # None in plain code and under trio, where the public function raises: an error on its way to the caller
+            # must not get that one as its context.
+            loop = asyncio._get_running_loop()  # noqa: SLF001
         mine = _Running(loop)
         # Cancelling one waiter's view of a future cancels the future itself, unless it is running.
         mine.done.set_running_or_notify_cancel()
