@@ -219,10 +219,12 @@ def job_of(
     if target is not None and target >= size:
         # By its characters it fits, the provider says that it does not: then only the proportion of its numbers counts.
         target = _in_proportion(request, found, size)
-    recall, window = request.recall, calibration.window
+    recall, window, conversation = request.recall, calibration.window, request.conversation
+    # In the middle of an agent's work nothing new is asked: its steps are worth more than quotes (issue 10).
+    asked = trigger == "token_limit" and conversation.last_user == len(conversation.messages) - 1
     return Job(
         conversation=request.conversation,
-        reserved=recall.room(window, calibration.chars_per_token) if recall and trigger == "token_limit" else 0,
+        reserved=recall.room(window, calibration.chars_per_token) if recall and asked else 0,
         trigger=trigger,
         calibration=calibration,
         model=request.model,
