@@ -46,6 +46,16 @@ def structlog_set(**settings: Any) -> Generator[None]:
         structlog.reset_defaults()
 
 
+@pytest.fixture(autouse=True)
+def untouched_level() -> Generator[None]:
+    """The level of the logger ``compacter`` counts, and an example or a page of the manual may have set it."""
+    logger = logging.getLogger("compacter")
+    level = logger.level
+    logger.setLevel(logging.NOTSET)
+    yield
+    logger.setLevel(level)
+
+
 class TestLinesForPeople:
     def test_a_compaction_is_one_sentence_with_its_numbers(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO)
