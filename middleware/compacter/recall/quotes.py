@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
+from itertools import repeat
 from typing import NamedTuple
 
 from compacter.messages.fields import field, listed
@@ -245,7 +247,11 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
 
 def _may_hold(messages: Sequence[Message], wire: MessageFormat) -> bool:
     """Whether any message may hold quotes; quick, for it is asked on each call of the caller's whole history."""
-    for message in _users(messages) if wire.name == "openai" else messages:
+    if wire.name == "openai":
+        with suppress(LookupError, TypeError):  # As a rule all messages are dicts, and what users say are texts.
+            texts = (message["content"] for message in messages if message["role"] == "user")
+            return any(map(str.startswith, texts, repeat(TAG)))
+    for message in messages:
         content = message.get("content") if type(message) is dict else None
         if type(content) is str:
             if content.startswith(TAG):
@@ -256,14 +262,6 @@ def _may_hold(messages: Sequence[Message], wire: MessageFormat) -> bool:
             if isinstance(text, str) and text.startswith(TAG):
                 return True
     return False
-
-
-def _users(messages: Sequence[Message]) -> Sequence[Message]:
-    """The users' messages, where all are dicts with a role; else all messages."""
-    try:
-        return [message for message in messages if message["role"] == "user"]
-    except (LookupError, TypeError):
-        return messages
 
 
 def _joined(message: Message, wire: MessageFormat, text: str) -> Message:
