@@ -14,6 +14,7 @@
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
 #   make peers       compacter beside what else there is: docs/benchmarks.md (PEERS="langchain strands")
+#   make docs        the manual as a site, in build/site: links and anchors are checked, each page is there as Markdown too
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
 # PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests.
@@ -40,7 +41,7 @@ EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium
-.PHONY: gateway fleet fleet-bench frameworks peers clean
+.PHONY: gateway fleet fleet-bench frameworks peers docs clean
 
 test: lint types pytest
 
@@ -96,6 +97,14 @@ $(VENV)-newest/.done: requirements/newest.txt $(VENV)/.uv
 $(VENV)-mutants/.done: requirements/mutants.txt
 	@$(PYTHON) -m venv $(VENV)-mutants
 	@$(BIN)/uv pip install --python $(VENV)-mutants/bin/python --require-hashes -r requirements/mutants.txt
+	@touch $@
+
+docs: $(VENV)-docs/.done
+	$(VENV)-docs/bin/python docs/make_site.py
+
+$(VENV)-docs/.done: $(VENV)/.uv requirements/docs.txt
+	@$(PYTHON) -m venv $(VENV)-docs
+	@$(BIN)/uv pip install --python $(VENV)-docs/bin/python --require-hashes -r requirements/docs.txt
 	@touch $@
 
 # The LiteLLM proxy and what it brings (about 800 MB) stay out of the environment of the other tests.
@@ -188,6 +197,7 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) requirements/newest.in --output-file requirements/newest.txt
 	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
+	$(BIN)/$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
 	@for file in requirements/frameworks/*.in requirements/peers/*.in; do case $$file in */base.in) continue;; esac; \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate $$file \
@@ -195,4 +205,4 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
 
 clean:
-	rm -rf tests/serve/*/node_modules .venv .venv-* dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf tests/serve/*/node_modules .venv .venv-* dist build .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*

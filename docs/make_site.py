@@ -1,0 +1,156 @@
+"""Builds the manual as a site: HTML, a Markdown twin of each page, and `llms.txt`. `make docs` runs it.
+
+The pages are written to be read in the repository, where a link may lead to an example or a test. So they are copied
+first: a linked file outside `docs/` becomes a page under `source/`, and links are turned there. Zensical then reads
+`mkdocs.yml`, makes the site, and fails on a link or an anchor that leads nowhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parent.parent
+CONFIG = ROOT / "mkdocs.yml"
+LINK = re.compile(r"\]\(([^()\s#:]+)(#[^()\s]*)?\)")
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+ROW = re.compile(r"^\| \[[^][]*\]\(([^()#]+)\) \| (.+) \|$", re.MULTILINE)
+LANGUAGES = {".py": "python", ".jsonl": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+
+
+class BrokenManualError(Exception):
+    """A link to a file that the repository does not have, or a page that the navigation misses."""
+
+
+def placed(file: PurePosixPath) -> PurePosixPath:
+    """Where a file of the repository stands in the site's sources: pages of `docs/` at the top, others by `source/`."""
+    if file.is_relative_to("docs"):
+        return file.relative_to("docs")
+    place = "source" / file
+    return place if file.suffix in {".md", ".png", ".svg"} else place.with_name(f"{place.name}.md")
+
+
+def target(page: PurePosixPath, link: str) -> PurePosixPath:
+    """The file of the repository that a link on a page names; a folder stands for its README."""
+    file = PurePosixPath(os.path.normpath(page.parent / link))
+    if (ROOT / file).is_dir():
+        file /= "README.md"
+    if file.is_absolute() or ".." in file.parts or not (ROOT / file).is_file():
+        message = f"{page}: there is no file {link!r}"
+        raise BrokenManualError(message)
+    return file
+
+
+def turned(page: PurePosixPath, text: str) -> tuple[str, set[PurePosixPath]]:
+    """A page with its links as the site needs them, and the files that they name. Code blocks stay as they are."""
+    named: set[PurePosixPath] = set()
+
+    def turn(link: re.Match[str]) -> str:
+        file = target(page, link[1])
+        named.add(file)
+        return f"]({os.path.relpath(placed(file), placed(page).parent)}{link[2] or ''})"
+
+    lines, fence = [], ""
+    for line in text.splitlines(keepends=True):
+        mark = FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        lines.append(line if fence or mark else LINK.sub(turn, line))
+    return "".join(lines), named
+
+
+def shown(file: PurePosixPath) -> str:
+    """The text of a page: a Markdown file itself, any other file as a code block under its name."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if file.suffix == ".md":
+        return text
+    return f"# {file}\n\n````{LANGUAGES.get(file.suffix, 'text')}\n{text}````\n"
+
+
+def gather(sources: Path) -> None:
+    """Write every page of `docs/`, and every file that is linked from one, to the folder of the site's sources."""
+    waiting = {PurePosixPath(file.relative_to(ROOT)) for file in (ROOT / "docs").rglob("*.md")}
+    done: set[PurePosixPath] = set()
+    while waiting:
+        file = waiting.pop()
+        done.add(file)
+        place = sources / placed(file)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix in {".png", ".svg"}:
+            shutil.copyfile(ROOT / file, place)
+            continue
+        text, named = turned(file, shown(file))
+        place.write_text(text, encoding="utf-8")
+        waiting |= named - done
+
+
+def in_order(nav: list[Any]) -> list[tuple[str, list[str]]]:
+    """Sections of the navigation, each with its pages. Pages outside of a section are one of their own."""
+    sections: list[tuple[str, list[str]]] = []
+    for entry in nav:
+        ((title, value),) = entry.items()
+        pages = [page for item in value for page in item.values()] if isinstance(value, list) else [value]
+        sections.append((title, pages))
+    return sections
+
+
+def check_navigation(config: dict[str, Any], sources: Path) -> None:
+    """Every page of `docs/` is in the navigation, and nothing else. Zensical does not look at this."""
+    listed = {page for _, pages in in_order(config["nav"]) for page in pages}
+    there = {str(page.relative_to(sources)) for page in sources.rglob("*.md")}
+    there = {page for page in there if not page.startswith("source/")}
+    if wrong := sorted(listed ^ there):
+        message = f"mkdocs.yml: nav and docs/ differ by {', '.join(wrong)}"
+        raise BrokenManualError(message)
+
+
+def index_for_models(config: dict[str, Any], sources: Path) -> str:
+    """The text of `llms.txt` (https://llmstxt.org): every page of the navigation, with a word on what it is about.
+
+    That is what the manual's first page says of it, else the page's own first sentence.
+    """
+    said = dict(ROW.findall((sources / "index.md").read_text(encoding="utf-8")))
+    lines = [f"# {config['site_name']}", "", f"> {config['site_description']}"]
+    for title, pages in in_order(config["nav"]):
+        lines += ["", f"## {title}", ""]
+        for page in pages:
+            heading, _, rest = (sources / page).read_text(encoding="utf-8").partition("\n")
+            sentence = " ".join(rest.strip().split("\n\n")[0].split()).split(". ")[0].rstrip(".:")
+            about = said.get(page) or (sentence if sentence[:1].isalpha() else "")
+            plain = re.sub(r"\[([^][]*)\]\([^()]*\)", r"\1", about)
+            lines.append(f"- [{heading.removeprefix('# ')}]({page}){': ' if plain else ''}{plain}")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Build the site; 1 where a link or the navigation is broken, Zensical's own code where it finds fault."""
+    config = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
+    sources, site = ROOT / config["docs_dir"], ROOT / config["site_dir"]
+    for folder in (sources, site):
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        gather(sources)
+        check_navigation(config, sources)
+    except BrokenManualError as error:
+        print(f"make_site: {error}", file=sys.stderr)
+        return 1
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "--config-file", str(CONFIG)]
+    if code := subprocess.run(command, check=False).returncode:
+        return code
+    pages = sorted(sources.rglob("*.md"))
+    for page in pages:
+        shutil.copyfile(page, site / page.relative_to(sources))
+    (site / "llms.txt").write_text(index_for_models(config, sources), encoding="utf-8")
+    print(f"{len(pages)} pages in {site.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The manual can be made into a site: links lead to files, the navigation has each page. `make docs` does the rest."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SITE = runpy.run_path(str(ROOT / "docs" / "make_site.py"))
+PAGE = PurePosixPath("docs/frameworks/index.md")
+
+
+@pytest.fixture(scope="module")
+def config() -> dict[str, Any]:
+    settings: dict[str, Any] = SITE["yaml"].safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    return settings
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("manual")
+    SITE["gather"](folder)
+    return folder
+
+
+def test_every_link_of_the_manual_leads_to_a_page_of_the_site(sources: Path) -> None:
+    pages = list(sources.rglob("*.md"))
+    links = [(page, link[1]) for page in pages for link in SITE["LINK"].finditer(prose(page))]
+    assert len(links) > 150
+    assert [(page.name, link) for page, link in links if not (page.parent / link).is_file()] == []
+
+
+def prose(page: Path) -> str:
+    """A page without its code blocks."""
+    return "".join(part for number, part in enumerate(page.read_text(encoding="utf-8").split("```")) if number % 2 == 0)
+
+
+def test_the_navigation_has_each_page(config: dict[str, Any], sources: Path) -> None:
+    SITE["check_navigation"](config, sources)
+
+
+def test_a_page_that_the_navigation_lacks_is_named(config: dict[str, Any], sources: Path) -> None:
+    with pytest.raises(SITE["BrokenManualError"], match=r"clients\.md"):
+        SITE["check_navigation"]({"nav": [{"Home": "index.md"}]}, sources)
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "../../../etc/passwd", "../images"])
+def test_a_link_that_leads_nowhere_is_named(link: str) -> None:
+    with pytest.raises(SITE["BrokenManualError"], match="there is no file"):
+        SITE["turned"](PAGE, f"See [this]({link}).")
+
+
+def test_a_link_out_of_the_manual_leads_to_the_sources_in_the_site() -> None:
+    text, named = SITE["turned"](
+        PAGE, "[one](../../examples/quickstart.py), [two](../clients.md#vendors-in-particular)"
+    )
+    assert text == "[one](../source/examples/quickstart.py.md), [two](../clients.md#vendors-in-particular)"
+    assert named == {PurePosixPath("examples/quickstart.py"), PurePosixPath("docs/clients.md")}
+
+
+def test_code_blocks_stay_as_they_are() -> None:
+    block = "````python\n```\ncall[0](nothing.md)\n````\n"
+    assert SITE["turned"](PAGE, block) == (block, set())
+
+
+def test_the_index_for_models_has_each_page_of_the_navigation(config: dict[str, Any], sources: Path) -> None:
+    index = SITE["index_for_models"](config, sources)
+    assert index.startswith("# compacter\n\n> ")
+    assert "- [Options](options.md): every option of `Compacter`, its default, and what it does\n" in index
+    assert index.count("\n- [") == sum(len(pages) for _, pages in SITE["in_order"](config["nav"]))
