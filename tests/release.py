@@ -128,11 +128,15 @@ def main() -> int:
         "--python", action="append", choices=VERSIONS, help="a version; by default all that are present"
     )
     arguments = parser.parse_args()
-    if not re.fullmatch(r"llm_compacter-[^-]+-py3-none-any\.whl", arguments.wheel.name):
+    named = re.fullmatch(r"llm_compacter-[^-]+-py3-none-any\.whl", arguments.wheel.name)
+    if not (named and arguments.wheel.is_file()):
         parser.error(f"{arguments.wheel} is no wheel of compacter: make wheel")
+    versions = arguments.python or VERSIONS
     present = interpreters()
+    if not present.keys() & set(versions):
+        parser.error(f"none of Python {', '.join(versions)} is on this machine")
     failed = 0
-    for version in arguments.python or VERSIONS:
+    for version in versions:
         if version not in present:
             print(f"Python {version}: not on this machine")
             continue
