@@ -7,7 +7,9 @@
 #   make lint        ruff: rules and format              make format   let ruff mend what it can
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
-#   make wheel       build the distribution into dist/   make clean    remove what the above made
+#   make wheel sdist build both, byte for byte the same each time, into dist/   make sbom  what the wheel brings, CycloneDX
+#   make release-check  install the wheel on each Python that is present, with each extra, and try it (some minutes)
+#   make clean       remove what the above made
 #   make newest      the tests of the OpenAI and Anthropic clients with the newest SDKs, and without litellm
 #   make node agent  install what two tests of the pass-through want: OpenAI's SDK for Node, and an agent (400 MB)
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
@@ -41,7 +43,7 @@ EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium
-.PHONY: gateway fleet fleet-bench frameworks peers docs clean
+.PHONY: gateway fleet fleet-bench frameworks peers docs sdist sbom release-check clean
 
 test: lint types pytest
 
@@ -148,8 +150,31 @@ peers: $(VENV)/.dev
 			|| rm -rf $(VENV)-peers/$$name; }; done
 	VENV=$(VENV) $(BIN)/python benchmarks/peers $(if $(filter file,$(origin PEERS)),,$(PEERS)) $(PEERS_ARGS)
 
-wheel: $(VENV)/.dev
-	$(BIN)/uv build --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
+# What is published. Its files carry the time of the last commit, so that whoever builds it again gets the same bytes;
+# outside a checkout that is a time of hatchling's own.
+RELEASE := $(VENV)-release
+DATED := SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 1580601600)}
+
+wheel sdist: $(RELEASE)/.done
+	@rm -f dist/llm_compacter-*$(if $(filter wheel,$@),.whl,.tar.gz)
+	$(DATED) $(RELEASE)/bin/hatchling build --target $@ --directory dist
+
+# Of what `pip install` brings without extras, at the versions that the tests ran with.
+sbom: wheel
+	@rm -rf $(RELEASE)/wheel dist/llm_compacter-*.cdx.json
+	@$(RELEASE)/bin/uv venv --quiet --python $(RELEASE)/bin/python $(RELEASE)/wheel
+	@$(RELEASE)/bin/uv pip install --quiet --python $(RELEASE)/wheel --require-hashes -r requirements/base.txt
+	@$(RELEASE)/bin/uv pip install --quiet --python $(RELEASE)/wheel --no-deps dist/llm_compacter-*.whl
+	$(DATED) $(RELEASE)/bin/cyclonedx-py environment $(RELEASE)/wheel --pyproject pyproject.toml --mc-type library \
+		--output-reproducible --output-file "$$(echo dist/llm_compacter-*.whl | sed 's/-py3-none-any.whl$$/.cdx.json/')"
+
+release-check: wheel
+	$(RELEASE)/bin/python tests/release.py dist/llm_compacter-*.whl
+
+$(RELEASE)/.done: requirements/release.txt | $(VENV)/.uv
+	@$(PYTHON) -m venv $(RELEASE)
+	@$(BIN)/uv pip install --quiet --python $(RELEASE)/bin/python --require-hashes -r requirements/release.txt
+	@touch $@
 
 # The environment. One stamp file a step, so that each is done once and again when its pins change.
 $(VENV)/.uv: requirements/uv.txt
@@ -199,6 +224,7 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
+	$(BIN)/$(COMPILE) --constraint requirements/dev.txt --constraint requirements/uv.txt requirements/release.in --output-file requirements/release.txt
 	@for file in requirements/frameworks/*.in requirements/peers/*.in; do case $$file in */base.in) continue;; esac; \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate $$file \
 		--output-file $${file%.in}.txt; done

@@ -7,11 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.release import ELSEWHERE, USES
 
 import compacter
 
@@ -173,10 +176,24 @@ def test_no_file_names_a_package_registry() -> None:
     assert [str(path) for path in files if path.is_file() and hosts.search(path.read_text(errors="ignore"))] == []
 
 
-def test_the_wheel_holds_the_package_and_its_types(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("llm_compacter-*-py3-none-any.whl")
+def build(source: Path, folder: Path, *targets: str) -> list[Path]:
+    """The project in ``source``, built for each target, the wheel first."""
+    for target in targets:
+        command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
+        environment = os.environ | {"SOURCE_DATE_EPOCH": "1700000000"}
+        subprocess.run(command, cwd=source, check=True, capture_output=True, env=environment)
+    return sorted(folder.iterdir(), key=lambda path: path.suffix, reverse=True)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The wheel and the source archive."""
+    wheel, archive = build(ROOT, tmp_path_factory.mktemp("dist"), "wheel", "sdist")
+    return wheel, archive
+
+
+def test_the_wheel_holds_the_package_and_its_types(built: tuple[Path, Path]) -> None:
+    wheel, _ = built
     with zipfile.ZipFile(wheel) as archive:
         shipped = {name for name in archive.namelist() if ".dist-info/" not in name}
     source = {
@@ -185,3 +202,38 @@ def test_the_wheel_holds_the_package_and_its_types(tmp_path: Path) -> None:
         if path.suffix in {".py", ".css", ".js"}
     }
     assert shipped == source | {"compacter/py.typed"}
+
+
+def test_the_wheel_carries_its_licence(built: tuple[Path, Path]) -> None:
+    wheel, _ = built
+    with zipfile.ZipFile(wheel) as archive:
+        (licence,) = (name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
+        assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_source_archive_builds_the_same_wheel_and_itself(built: tuple[Path, Path], tmp_path: Path) -> None:
+    # Another folder and other times of change, and no git: neither may leave a trace.
+    with tarfile.open(built[1]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    for path in source.rglob("*"):
+        os.utime(path, (0, 1_000_000_000))
+    again = build(source, tmp_path / "dist", "wheel", "sdist")
+    assert [path.name for path in again] == [path.name for path in built]
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in built]
+
+
+def test_the_source_archive_holds_what_its_tests_want(built: tuple[Path, Path]) -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)  # noqa: S607
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    with tarfile.open(built[1]) as archive:
+        shipped = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = {name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()}
+    assert {name for name in tracked - shipped if not name.startswith(".github/")} == set()
+    assert [name for name in shipped if re.search(r"(^|/)(\.venv|node_modules|__pycache__|\.git)(/|$)", name)] == []
+
+
+def test_the_release_is_tried_with_each_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {*USES, *ELSEWHERE} == {"", *project["optional-dependencies"]}
