@@ -111,13 +111,14 @@ $(VENV)-docs/.done: $(VENV)/.uv requirements/docs.txt
 
 # The LiteLLM proxy and what it brings (about 800 MB) stay out of the environment of the other tests.
 gateway: $(VENV)/.dev $(VENV)-proxy/.done redis
-	COMPACTER_PROXY_PYTHON=$(VENV)-proxy/bin/python $(BIN)/python -m pytest tests/gateway $(PYTEST_ARGS)
+	COMPACTER_PROXY_PYTHON=$(abspath $(VENV)-proxy)/bin/python $(BIN)/python -m pytest tests/gateway $(PYTEST_ARGS)
 
 fleet: $(VENV)-proxy/.done redis
-	@PYTHONPATH=middleware:examples $(VENV)-proxy/bin/python examples/fleet/demo.py
+	@PYTHONPATH=$(CURDIR)/middleware:$(CURDIR)/examples $(abspath $(VENV)-proxy)/bin/python examples/fleet/demo.py
 
 fleet-bench: $(VENV)-proxy/.done redis
-	@PYTHONPATH=middleware:examples $(VENV)-proxy/bin/python benchmarks/fleet.py --python $(VENV)-proxy/bin/python
+	@PYTHONPATH=$(CURDIR)/middleware:$(CURDIR)/examples $(abspath $(VENV)-proxy)/bin/python benchmarks/fleet.py \
+		--python $(abspath $(VENV)-proxy)/bin/python
 
 $(VENV)-proxy/.done: $(VENV)/.uv requirements/proxy.txt
 	@$(PYTHON) -m venv $(VENV)-proxy

@@ -45,7 +45,7 @@ def main() -> None:
     failed = False
     for name in options.parts or PARTS:
         with tempfile.TemporaryDirectory(prefix="compacter-fleet-") as folder, Provider() as provider:
-            fleet = Fleet(Path(options.python), Path(folder), provider)
+            fleet = Fleet(Path(options.python).absolute(), Path(folder), provider)
             try:
                 failed |= not PARTS[name](fleet, options)
             finally:

@@ -19,7 +19,7 @@ from pretend_fleet.provider import Provider
 from pretend_fleet.proxies import Answer, Proxy, running
 
 ROOT = Path(__file__).parents[2]
-PYTHON = Path(os.environ.get("COMPACTER_PROXY_PYTHON", ROOT / ".venv-proxy" / "bin" / "python"))
+PYTHON = Path(os.environ.get("COMPACTER_PROXY_PYTHON", ROOT / ".venv-proxy" / "bin" / "python")).absolute()
 BESIDE = Path(__file__).with_name("beside")
 _NUMBERS = itertools.count(1)
 Json = dict[str, Any]
