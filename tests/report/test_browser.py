@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -128,24 +127,15 @@ def test_paper_shows_every_conversation(browser: Browser, tmp_path: Path, lines:
 
 
 @pytest.mark.parametrize("conversations", [1, 500])
-def test_ten_thousand_events_open_in_two_seconds(
+def test_ten_thousand_events_are_one_page_that_opens(
     browser: Browser, tmp_path: Path, lines: Lines, conversations: int
 ) -> None:
-    many = lines(conversations=conversations, folds=-(-10_000 * 3 // 7 // conversations))
-    records, _ = read_lines(many)
+    # How long it takes is measured in benchmarks/report.py.
+    records, _ = read_lines(lines(conversations=conversations, folds=-(-10_000 * 3 // 7 // conversations)))
     assert len(records) >= 10_000
     path = tmp_path / "report.html"
     path.write_text(page(stories(records)), encoding="utf-8")
-
-    def seconds() -> float:
-        context = browser.new_context(viewport={"width": DESK[0], "height": DESK[1]})
-        shown = context.new_page()
-        begin = time.perf_counter()
-        shown.goto(path.as_uri(), wait_until="load")
-        shown.evaluate("document.body.getBoundingClientRect().height")
-        took = time.perf_counter() - begin
-        context.close()
-        return took
-
-    # The best of a few: a busy machine says nothing about the page.
-    assert min(seconds() for _ in range(4)) < 2
+    assert path.stat().st_size < 8_000_000
+    shown = opened(browser, path)
+    assert shown.locator("details.story").count() >= conversations
+    shown.context.close()
