@@ -16,6 +16,7 @@ from google import genai
 from litellm.router import Router
 
 from compacter import Compacter
+from compacter.cli.doctor import NAMES, methods_of
 from compacter.clients.litellm import REFUSED
 
 if TYPE_CHECKING:
@@ -23,25 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
-NAMES = {"messages", "input", "contents", "items", "requests"}
-"""Parameters that may hold a conversation."""
 OPERATIONS = {"messages", "body", "input", "modelInput"}
-
-
-def methods(resource: Any, package: str, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Public methods below a client that have such a parameter."""
-    for name in dir(resource):
-        if name.startswith(("_", "with_")) or name in ("parent_ref", "sdk_configuration"):
-            continue
-        try:
-            member = getattr(resource, name)
-        except Exception:  # noqa: BLE001, S112 - a property may need what is not configured
-            continue
-        if inspect.ismethod(member):
-            if set(inspect.signature(member).parameters) & NAMES:
-                yield ".".join((*path, name))
-        elif type(member).__module__.startswith(package) and len(path) < 4:
-            yield from methods(member, package, (*path, name))
 
 
 def functions() -> Iterator[str]:
@@ -69,17 +52,17 @@ def operations() -> Iterator[str]:
 def gemini() -> Iterator[str]:
     """As ``methods``; what an interaction is made of is passed on as keywords."""
     client = genai.Client(api_key="none")
-    yield from methods(client, "google.genai")
+    yield from methods_of(client, "google.genai")
     yield from (f"{path}interactions.create" for path in ("", "aio.") if hasattr(client, "interactions"))
 
 
 SDKS: dict[str, Callable[[], Iterator[str]]] = {
-    "openai": lambda: methods(openai.OpenAI(api_key="none"), "openai.resources"),
-    "anthropic": lambda: methods(anthropic.Anthropic(api_key="none"), "anthropic.resources"),
+    "openai": lambda: methods_of(openai.OpenAI(api_key="none"), "openai.resources"),
+    "anthropic": lambda: methods_of(anthropic.Anthropic(api_key="none"), "anthropic.resources"),
     "google-genai": gemini,
     "bedrock-runtime": operations,
     "litellm": functions,
-    "Router": lambda: methods(Router(model_list=[]), "nothing below it"),
+    "Router": lambda: methods_of(Router(model_list=[]), "nothing below it"),
 }
 CLIENTS: dict[str, Callable[[], Any]] = {
     "openai": lambda: openai.OpenAI(api_key="none"),
