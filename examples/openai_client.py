@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from openai import OpenAI
 from openai.types.chat import ChatCompletionMessageParam
 
 from compacter import Compacter
-from pretend_provider import MODEL, pretend_provider
+from compacter.testing import ScriptedServer
 
 
 def main() -> None:
     """Forty questions, through the client and through one with other options."""
     compacter = Compacter()
-    with pretend_provider(window=800) as (address, provider):
-        plain = OpenAI(base_url=address, api_key="none")
+    with ScriptedServer(window=800, replies="We see the harbour, and eat what came in with the tide. " * 3) as server:
+        plain = server.openai()  # An `openai.OpenAI` whose provider is a scripted model on this machine.
         client = compacter.wrap(plain)
         print(f"{type(client).__name__}, and the same object as before: {client is plain}")
 
@@ -21,10 +20,9 @@ def main() -> None:
         for day in range(40):
             history.append({"role": "user", "content": f"Day {day + 1}: what do we see, and where do we eat?"})
             chosen = client if day % 2 else client.with_options(timeout=30)  # which stays wrapped
-            reply = chosen.chat.completions.create(model=MODEL, messages=history)
+            reply = chosen.chat.completions.create(model="pretend-1", messages=history)
             history.append({"role": "assistant", "content": reply.choices[0].message.content})
-        print(f"{len(history)} messages, {provider.rejected} refused, {compacter.totals.rounds} compactions")
-        plain.close()
+        print(f"{len(history)} messages, {server.model.rejected} refused, {compacter.totals.rounds} compactions")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""For users' own tests: a chat model with a real context window, a summarizer that fails on demand.
+"""For users' own tests: a chat model with a real context window, as a function or behind HTTP; a summarizer that fails.
 
-Pure Python, deterministic, no network, no SDK. See ``docs/testing.md``.
+Pure Python, deterministic, no network but a loopback port if you ask for one, no SDK. See ``docs/testing.md``.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ from compacter.testing.replies import (
     Struct,
 )  # fmt: skip
 from compacter.testing.rules import CharacterCount, ChatRules, Check, Count
+from compacter.testing.server import ScriptedServer
 
 __all__ = [
     "STYLES", "AsyncScriptedStream", "CharacterCount", "ChatRules", "Check", "Chunk", "Completion", "Count",
     "Failure", "Failures", "Interrupted", "InvalidRequestError", "OverflowAt", "ProviderError", "RateLimitError",
-    "Replies", "Reply", "Request", "ScriptExhaustedError", "ScriptedModel", "ScriptedStream", "ScriptedSummarizer",
-    "Struct", "Style", "TokenLimitError", "invalid_request_error", "rate_limit_error", "server_error",
-    "token_limit_error",
+    "Replies", "Reply", "Request", "ScriptExhaustedError", "ScriptedModel", "ScriptedServer", "ScriptedStream",
+    "ScriptedSummarizer", "Struct", "Style", "TokenLimitError", "invalid_request_error", "rate_limit_error",
+    "server_error", "token_limit_error",
 ]  # fmt: skip

@@ -1,0 +1,292 @@
+"""Three HTTP protocols around one scripted model: OpenAI's chat completions and responses, Anthropic's messages.
+
+A protocol reads a request as messages of chat completions, which is what the model checks and counts, and writes
+what the model says, whole or in chunks, as its own JSON or server-sent events.
+"""
+
+# ruff: noqa: ARG002, D102 - what each method is for stands in ScriptedProtocol
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias
+
+Body: TypeAlias = dict[str, Any]
+Event: TypeAlias = tuple[str | None, Body]
+"""Name and data of a server-sent event."""
+
+_numbers = itertools.count(1)
+"""Of answers: programs take two with the same id for one."""
+
+
+class ScriptedProtocol(Protocol):
+    """What the server needs of one protocol."""
+
+    def read(self, body: Body) -> Body:
+        """The arguments of ``ScriptedModel.completion`` that a request comes to."""
+
+    def whole(self, body: Body, completion: Body) -> Body:
+        """The answer to a request that wants no stream."""
+
+    def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
+        """The answer as a stream."""
+
+    def error(self, message: str, kind: str | None, code: object) -> Body:
+        """A refusal, as an HTTP status carries it."""
+
+    def failed(self, body: Body, error: Body) -> Iterator[Event]:
+        """A refusal inside a stream that has begun with HTTP 200."""
+
+
+class ChatCompletions:
+    """OpenAI's: https://platform.openai.com/docs/api-reference/chat."""
+
+    def read(self, body: Body) -> Body:
+        return body
+
+    def whole(self, body: Body, completion: Body) -> Body:
+        return completion
+
+    def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
+        return ((None, chunk) for chunk in chunks)
+
+    def error(self, message: str, kind: str | None, code: object) -> Body:
+        return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+    def failed(self, body: Body, error: Body) -> Iterator[Event]:
+        yield None, error
+
+
+class Messages:
+    """Anthropic's: https://docs.anthropic.com/en/api/messages."""
+
+    _REASONS: Mapping[str, str] = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+
+    def read(self, body: Body) -> Body:
+        messages: list[Body] = []
+        if body.get("system"):
+            messages.append({"role": "system", "content": body["system"]})
+        for message in body["messages"]:
+            content = message["content"]
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            messages.extend(self._messages(message["role"], blocks))
+        return {**{name: body[name] for name in body if name not in {"system", "messages"}}, "messages": messages}
+
+    def _messages(self, role: str, blocks: list[Body]) -> Iterator[Body]:
+        """In the order of the blocks: results behind other blocks are as wrong here as at the provider."""
+        rest: list[Body] = []
+        calls: list[Body] = []
+        for block in blocks:
+            if block.get("type") == "tool_use":
+                calls.append(_call(block["id"], block["name"], json.dumps(block["input"])))
+            elif block.get("type") != "tool_result":
+                rest.append(block)
+            else:
+                if rest:
+                    yield {"role": role, "content": rest}
+                    rest = []
+                yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": block.get("content") or ""}
+        if calls:
+            yield {"role": role, "content": rest or None, "tool_calls": calls}
+        elif rest or not blocks:
+            yield {"role": role, "content": rest}
+
+    def whole(self, body: Body, completion: Body) -> Body:
+        choice = completion["choices"][0]
+        message = choice["message"]
+        text = message.get("content") or message.get("refusal")
+        content: list[Body] = [{"type": "text", "text": text}] if text else []
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            arguments = json.loads(function["arguments"] or "{}")
+            content.append({"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments})
+        return {
+            **self._start(body),
+            "content": content,
+            "stop_reason": self._REASONS.get(choice["finish_reason"], "end_turn"),
+            "usage": self._usage(completion.get("usage")),
+        }
+
+    def _start(self, body: Body) -> Body:
+        return {
+            "id": f"msg_{next(_numbers)}", "type": "message", "role": "assistant", "model": body["model"],
+            "content": [], "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 0, "output_tokens": 0},
+        }  # fmt: skip
+
+    def _usage(self, usage: Mapping[str, Any] | None) -> Body:
+        known = usage or {}
+        return {"input_tokens": known.get("prompt_tokens", 0), "output_tokens": known.get("completion_tokens", 0)}
+
+    def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
+        return ((data["type"], data) for data in self._events(body, chunks))
+
+    def _events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Body]:
+        yield {"type": "message_start", "message": self._start(body)}
+        index, opened, reason, usage = -1, "", "end_turn", None
+        for chunk in chunks:
+            usage = chunk.get("usage") or usage
+            for choice in chunk["choices"]:
+                reason = self._REASONS.get(choice["finish_reason"] or "", reason)
+                for kind, block, delta in self._blocks(choice["delta"]):
+                    if kind != opened:
+                        if opened:
+                            yield {"type": "content_block_stop", "index": index}
+                        index, opened = index + 1, kind
+                        yield {"type": "content_block_start", "index": index, "content_block": block}
+                    yield {"type": "content_block_delta", "index": index, "delta": delta}
+        if opened:
+            yield {"type": "content_block_stop", "index": index}
+        ended = {"stop_reason": reason, "stop_sequence": None}
+        yield {"type": "message_delta", "delta": ended, "usage": self._usage(usage)}
+        yield {"type": "message_stop"}
+
+    def _blocks(self, delta: Body) -> Iterator[tuple[str, Body, Body]]:
+        """For each piece: which block it belongs to, that block as it begins, and the piece."""
+        if text := delta.get("content") or delta.get("refusal"):
+            yield "text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
+        for call in delta.get("tool_calls") or ():
+            function = call["function"]
+            block = {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "input": {}}
+            piece = {"type": "input_json_delta", "partial_json": function["arguments"]}
+            yield f"tool {call['index']}", block, piece
+
+    def error(self, message: str, kind: str | None, code: object) -> Body:
+        return {"type": "error", "error": {"type": kind, "message": message}}
+
+    def failed(self, body: Body, error: Body) -> Iterator[Event]:
+        yield "error", error
+
+
+class Responses:
+    """OpenAI's newer ones: https://platform.openai.com/docs/api-reference/responses."""
+
+    def read(self, body: Body) -> Body:
+        items = body["input"]
+        messages: list[Body] = []
+        for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
+            kind = item.get("type", "message")
+            if kind == "message":
+                messages.append({"role": item["role"], "content": item["content"]})
+            elif kind == "function_call":
+                call = _call(item["call_id"], item["name"], item["arguments"])
+                if messages and messages[-1].get("tool_calls"):
+                    messages[-1]["tool_calls"].append(call)
+                else:
+                    messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            elif kind == "function_call_output":
+                messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]})
+        return {**{name: body[name] for name in body if name != "input"}, "messages": messages}
+
+    def whole(self, body: Body, completion: Body) -> Body:
+        choice = completion["choices"][0]
+        message = choice["message"]
+        text = message.get("content") or message.get("refusal")
+        items = [self._message(text)] if text else []
+        items += [self._function(call) for call in message.get("tool_calls") or ()]
+        return self._ended(self._start(body), items, choice["finish_reason"], completion.get("usage"))
+
+    def _message(self, text: str) -> Body:
+        part = {"type": "output_text", "text": text, "annotations": []}
+        shared = {"id": f"msg_{next(_numbers)}", "type": "message", "role": "assistant", "status": "completed"}
+        return {**shared, "content": [part]}
+
+    def _function(self, call: Body) -> Body:
+        shared = {"id": f"fc_{next(_numbers)}", "type": "function_call", "status": "completed"}
+        return {**shared, "call_id": call["id"], **call["function"]}
+
+    def _start(self, body: Body) -> Body:
+        return {
+            "id": f"resp_{next(_numbers)}", "object": "response", "created_at": 0, "model": body["model"], "output": [],
+            "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "in_progress", "error": None,
+        }  # fmt: skip
+
+    def _ended(self, start: Body, items: list[Body], reason: str | None, usage: Mapping[str, Any] | None) -> Body:
+        cut = reason == "length"
+        known = usage or {}
+        read, written = known.get("prompt_tokens", 0), known.get("completion_tokens", 0)
+        return {
+            **start,
+            "status": "incomplete" if cut else "completed",
+            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+            "output": items,
+            "usage": {
+                "input_tokens": read, "output_tokens": written, "total_tokens": read + written,
+                "input_tokens_details": known.get("prompt_tokens_details") or {"cached_tokens": 0},
+                "output_tokens_details": {"reasoning_tokens": 0},
+            },
+        }  # fmt: skip
+
+    def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
+        for number, data in enumerate(self._events(body, chunks)):
+            yield data["type"], {**data, "sequence_number": number}
+
+    def _events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Body]:
+        start = self._start(body)
+        yield {"type": "response.created", "response": start}
+        items: list[Body] = []
+        reason, usage = None, None
+        for chunk in chunks:
+            usage = chunk.get("usage") or usage
+            for choice in chunk["choices"]:
+                reason = choice["finish_reason"] or reason
+                delta = choice["delta"]
+                if text := delta.get("content") or delta.get("refusal"):
+                    yield from self._text(items, text)
+                for call in delta.get("tool_calls") or ():
+                    yield from self._arguments(items, call)
+        for index, item in enumerate(items):
+            yield from self._closed(index, item)
+        ended = self._ended(start, items, reason, usage)
+        yield {"type": f"response.{ended['status']}", "response": ended}
+
+    def _text(self, items: list[Body], text: str) -> Iterator[Body]:
+        if not items:
+            items.append(self._message(""))
+            opened = {**items[0], "content": [], "status": "in_progress"}
+            yield {"type": "response.output_item.added", "output_index": 0, "item": opened}
+            part = dict(items[0]["content"][0])
+            yield {"type": "response.content_part.added", **self._place(0, items[0]), "content_index": 0, "part": part}
+        items[0]["content"][0]["text"] += text
+        place = {**self._place(0, items[0]), "content_index": 0}
+        yield {"type": "response.output_text.delta", **place, "delta": text, "logprobs": []}
+
+    def _arguments(self, items: list[Body], call: Body) -> Iterator[Body]:
+        if "id" in call:
+            items.append(self._function(call))
+            opened = {**items[-1], "status": "in_progress"}
+            yield {"type": "response.output_item.added", "output_index": len(items) - 1, "item": opened}
+        elif piece := call["function"]["arguments"]:
+            items[-1]["arguments"] += piece
+            place = self._place(len(items) - 1, items[-1])
+            yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
+
+    def _closed(self, index: int, item: Body) -> Iterator[Body]:
+        place = self._place(index, item)
+        if item["type"] == "function_call":
+            done = {"arguments": item["arguments"], "name": item["name"]}
+            yield {"type": "response.function_call_arguments.done", **place, **done}
+        else:
+            part = item["content"][0]
+            text = {"text": part["text"], "logprobs": []}
+            yield {"type": "response.output_text.done", **place, "content_index": 0, **text}
+            yield {"type": "response.content_part.done", **place, "content_index": 0, "part": part}
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+
+    def _place(self, index: int, item: Body) -> Body:
+        return {"item_id": item["id"], "output_index": index}
+
+    error = ChatCompletions.error
+
+    def failed(self, body: Body, error: Body) -> Iterator[Event]:
+        start = self._start(body)
+        reason = {"code": error["error"]["code"], "message": error["error"]["message"]}
+        for number, (kind, response) in enumerate(
+            (("response.created", start), ("response.failed", {**start, "status": "failed", "error": reason}))
+        ):
+            yield kind, {"type": kind, "response": response, "sequence_number": number}
+
+
+def _call(identity: str, name: str, arguments: str) -> Body:
+    return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
