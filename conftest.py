@@ -12,5 +12,5 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(), SkipParser()],
-    patterns=["README.md", "docs/*.md", "docs/how-to/*.md"],
+    patterns=["README.md", "docs/*.md", "docs/clients/*.md", "docs/how-to/*.md"],
 ).pytest()
