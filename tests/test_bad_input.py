@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompacterError, CompactionEvent, InvalidHistoryError
+from compacter import Compacter, CompacterError, CompactionEvent, History, InvalidHistoryError, Truncate
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
 from compacter.testing import (
@@ -58,6 +58,8 @@ class TestOptions:
             ("on_compaction", "print"),
             ("on_event", [print, None]),
             ("before_compaction", 1),
+            ("compact_ratio", True),
+            ("detect", lambda: True),
             ("redact", "secret"),
             ("logger", 3),
         ],
@@ -66,10 +68,26 @@ class TestOptions:
         with pytest.raises(ConfigurationError, match=option):
             Compacter(**{option: value})
 
-    def test_an_unknown_option_is_named_beside_the_known_ones(self) -> None:
-        options: dict[str, Any] = {"compaction_ratio": 0.5}
-        with pytest.raises(ConfigurationError, match=r"'compaction_ratio'.*compact_ratio"):
+    @pytest.mark.parametrize(
+        ("options", "remedy"),
+        [
+            ({"compact_ration": 0.5}, r"'compact_ration'; did you mean compact_ratio\?"),
+            ({"window": 5}, r"'window'; there are: adjust_max_tokens, .*, trigger_tokens"),
+            ({"summarizer": "extrative"}, "did you mean 'extractive'"),
+            ({"strategy": "clear_tool_results"}, r"say strategy=ClearToolResults\(\)"),
+            ({"strategy": Truncate}, r"say strategy=Truncate\(\)"),
+        ],
+    )
+    def test_a_slip_is_told_what_was_meant(self, options: dict[str, Any], remedy: str) -> None:
+        with pytest.raises(ConfigurationError, match=remedy):
             Compacter(**options)
+
+    @pytest.mark.parametrize(
+        ("argument", "value"), [("messages", {"role": "user"}), ("compacter", 5), ("model", 5), ("max_tokens", True)]
+    )
+    def test_an_unusable_argument_of_a_history_is_named(self, argument: str, value: Any) -> None:
+        with pytest.raises(ConfigurationError, match=argument):
+            History(**{argument: value})
 
     def test_every_bad_option_is_named_at_once(self) -> None:
         with pytest.raises(ConfigurationError, match=r"(?s)compact_ratio.*max_retries"):
@@ -97,7 +115,7 @@ class TestWhatIsNoCall:
         def add(one: int, other: int) -> int:
             return one + other
 
-        with pytest.raises(TypeError, match=r"add.*messages_param"):
+        with pytest.raises(TypeError, match=r"add.*out of one, other.*messages_param"):
             Compacter().wrap(add)
 
     def test_a_messages_param_that_is_none_is_named(self) -> None:

@@ -246,6 +246,21 @@ class TestHooksMemoriesAndLoggersThatFail:
         with pytest.raises(TokenLimitError):
             pinning("m", talk())
 
+    @pytest.mark.parametrize("answer", [ZeroDivisionError("no"), "yes", 4000])
+    def test_a_detector_that_does_not_work_is_told_of(self, answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+        def broken(error: BaseException) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        completion = Compacter(detect=broken).wrap(ScriptedModel(replies=ValueError("E-4711")).completion)
+        with pytest.raises(ValueError, match="E-4711"):
+            completion("m", talk())
+        (record,) = caplog.records
+        assert record.levelname == "WARNING"
+        assert "detect failed" in record.message
+        assert "returns a TokenLimit, True, False or None" in record.message
+
     @pytest.mark.parametrize("fallback", ["truncate", "extractive"])
     def test_a_redaction_that_raises_sends_nothing_unredacted(self, fallback: Any) -> None:
         def broken(text: str) -> str:

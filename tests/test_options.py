@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -57,6 +58,11 @@ class Halve:
 
 
 class TestOneList:
+    def test_help_says_what_each_is_for(self) -> None:
+        assert Compacter.__doc__ is not None
+        listed = re.findall(r"^        (\w+): ", Compacter.__doc__.partition("Raises:")[0], re.MULTILINE)
+        assert listed == list(Options.model_fields)
+
     def test_what_a_type_checker_reads_has_the_names_that_are_accepted(self) -> None:
         assert set(get_type_hints(CompacterOptions)) == set(Options.model_fields)
 

@@ -346,6 +346,16 @@ class TestDecorators:
 
         assert answered(chat(talk())) == "A short one."
 
+    def test_compacted_with_another_name_for_the_messages(self) -> None:
+        model = ScriptedModel(window=900)
+
+        @compacted(summarizer="extractive", messages_param="dialogue", wire_format="openai")
+        def chat(dialogue: list[Any]) -> Any:
+            return model.completion("m", dialogue)
+
+        assert chat(talk())
+        assert model.rejected == 1
+
     async def test_compacted_called(self) -> None:
         model = ScriptedModel(window=900)
 

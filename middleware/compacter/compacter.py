@@ -87,7 +87,34 @@ class Compacter:
     has compacted, and what it has learnt of each model.
 
     Args:
-        **options: The options, all keyword-only; see "Options".
+        compact_ratio: Share of the size that is folded, oldest first.
+        max_retries: Compactions per call, so at most ``1 + max_retries`` requests; or a tenacity stop.
+        summarizer: Who writes summaries: ``None`` (the wrapped call), a model's name, a function, ``"extractive"``.
+        summary_prompt: Instruction in place of the built-in one.
+        max_summary_tokens: Tokens that a summary may have.
+        strategy: What becomes of the old part: one strategy, or several tried in order.
+        fallback: What is done when no summary can be had: ``"extractive"``, ``"truncate"``, both; ``None`` raises.
+        preserve_recent_turns: Newest turns that stay verbatim as long as the result still fits.
+        pin: Function of a message: where it is true, the message survives verbatim.
+        trigger_tokens: Size at which a call compacts first: tokens, or a share of the window such as ``0.8``.
+        min_calls_between: Calls for which that trigger rests after it fired.
+        alternate_roles: Whether user and assistant must alternate; ``None``: what the format needs.
+        adjust_max_tokens: Whether a too large output limit is lowered where the input alone fits.
+        memory: Where compactions are remembered; ``None``: nowhere.
+        timeout: Seconds for the summaries of one call.
+        detect: Function of an exception that is asked first whether it is a token limit.
+        on_compaction: Function or functions of each ``CompactionEvent``.
+        on_event: The same for every event.
+        before_compaction: Function of each ``CompactionPlan``; may change or forbid it.
+        redact: Function from text to text, or ``"secrets"``, applied to all that leaves the conversation.
+        recall: Share of a known window, or tokens, that quotes of what was folded may take; ``None``: no quotes.
+        rules: Standing rules that every summary carries word for word.
+        retrieved: Where the last user message holds retrieved text that may be shortened.
+        logger: A logger of the standard library or of structlog.
+        summary_request: ``"transcript"``, or ``"native"`` to ask for the summary by the messages themselves.
+        token_counter: Function that counts the tokens of messages.
+
+    ``compacter.options.Options`` says more of each, with units.
 
     Raises:
         ConfigurationError: An option is unknown or unusable; each is named. Also a ``ValueError``.
@@ -537,17 +564,22 @@ class _Decorator(Protocol):
 @overload
 def compacted(function: F, /) -> F: ...
 @overload
-def compacted(**options: Unpack[CompacterOptions]) -> _Decorator: ...
-def compacted(function: Any = None, /, **options: Any) -> Any:
+def compacted(
+    *, messages_param: str | None = None, wire_format: str | None = None, **options: Unpack[CompacterOptions]
+) -> _Decorator: ...
+def compacted(
+    function: Any = None, /, *, messages_param: str | None = None, wire_format: str | None = None, **options: Any
+) -> Any:
     """Decorator with a ``Compacter`` of its own: ``@compacted`` or ``@compacted(compact_ratio=0.5)``.
 
     Args:
         function: The function, where the decorator stands without parentheses.
+        messages_param: As for ``Compacter.wrap``: the parameter that takes the messages.
+        wire_format: As for ``Compacter.wrap``: their format, where it cannot be recognised.
         **options: The options of ``Compacter``, all keyword-only.
 
     Raises:
         ConfigurationError: An option is unknown or unusable.
     """
-    if function is None:
-        return Compacter(**options)
-    return Compacter(**options)(function)
+    decorate = partial(Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format)
+    return decorate if function is None else decorate(function)

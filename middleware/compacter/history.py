@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, MutableSequence
+from collections.abc import Iterable, Mapping, MutableSequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
@@ -72,8 +72,12 @@ class History(MutableSequence[Message]):
         archive: bool = True,
     ) -> None:
         given: object = messages
-        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
             raise ConfigurationError(f"messages takes a list of messages, not {type(messages).__name__}")
+        if compacter is not None and not callable(getattr(compacter, "compact", None)):
+            raise ConfigurationError(f"compacter takes a Compacter, not {compacter!r}")
+        if model is not None and not isinstance(model, str):
+            raise ConfigurationError(f"model takes a model's name, not {model!r}")
         limits: tuple[tuple[str, object, int], ...] = (
             ("max_tokens", max_tokens, 1),
             ("reserve_tokens", reserve_tokens, 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import inspect
 import itertools
 import os
@@ -12,9 +13,10 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
+from types import NoneType
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
 from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
@@ -58,6 +60,8 @@ def _summarizer(value: object) -> object:
         name = value.strip().lower()
         if name in _NO_MODELS:
             raise ValueError(f"{value!r} {_NO_MODELS[name]}")
+        if name != "extractive" and difflib.get_close_matches(name, ["extractive"], 1, 0.8):
+            raise ValueError(f"{value!r} is no model; did you mean 'extractive'?")
         return "extractive" if name == "extractive" else value
     if value is None or (callable(value) and not isinstance(value, type)):
         if value is not None:
@@ -88,10 +92,23 @@ def _check_call(function: Callable[..., object], shown: str, remedy: str, option
         raise ValueError(f"{name} cannot be called as {shown}: {error}. {remedy}") from None
 
 
+_STRATEGIES = ("Summarize", "Truncate", "ClearToolResults", "Shorten", "Chain")
+
+
+def _ratio(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("takes a share such as 0.7, not a truth value")  # noqa: TRY004 - pydantic reads it
+    return value
+
+
 def _strategy(value: object) -> object:
     parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if not parts:
         raise ValueError("takes a strategy such as Summarize(), a function of a task, or a sequence of them")
+    for part in parts:
+        name = part.__name__ if isinstance(part, type) else str(part).title().replace("_", "")
+        if isinstance(part, (str, type)) and name in _STRATEGIES:
+            raise ValueError(f"takes an object, so say strategy={name}()")
     return tuple(map(as_strategy, parts))
 
 
@@ -170,13 +187,19 @@ class AskedFirst:
     """``detect_token_limit`` with the user's own function asked first; True means "yes, without numbers"."""
 
     function: Callable[[BaseException], TokenLimit | bool | None]
+    complain: Callable[[BaseException], None] | None = None
+    """Gets what the function raised; such an answer, and one that is no answer, counts as no opinion."""
 
     def __call__(self, error: BaseException) -> TokenLimit | None:
         """What ``error`` says of the limit; ``None`` where it is another error."""
         try:
             answer = self.function(error)
-        except Exception:  # noqa: BLE001 - a broken detector must not hide the provider's error
+            if not isinstance(answer, (TokenLimit, bool, NoneType)):
+                raise TypeError(f"detect returns a TokenLimit, True, False or None, not {type(answer).__name__}")  # noqa: TRY301
+        except Exception as fault:  # noqa: BLE001 - a broken detector must not hide the provider's error
             answer = None
+            if self.complain is not None:
+                self.complain(fault)
         if isinstance(answer, TokenLimit):
             return answer
         if answer is False:
@@ -190,6 +213,7 @@ def _detect(value: object) -> object:
         return value or detect_token_limit
     if not callable(value):
         raise ValueError("takes a function of an exception that returns a TokenLimit, True, False or None")  # noqa: TRY004 - as below
+    _check_call(value, "detect(error)", "A detector takes the exception and nothing else")
     return AskedFirst(cast("Detector", value))
 
 
@@ -217,7 +241,7 @@ class Options(BaseModel):
         validate_default=True,
     )
 
-    compact_ratio: float = Field(default=0.7, gt=0, le=1)
+    compact_ratio: Annotated[float, BeforeValidator(_ratio)] = Field(default=0.7, gt=0, le=1)
     """Share of the size of what may be folded, oldest first: more than 0, at most 1. More is taken where the provider
     stated its numbers and that is needed to fit in one round."""
     max_retries: Annotated[int | Stop, PlainValidator(_retries)] = 3
@@ -405,7 +429,13 @@ def validated(options: dict[str, object]) -> Options:
         for problem in error.errors():
             name = ".".join(map(str, problem["loc"][:1]))
             if problem["type"] == "extra_forbidden":
-                lines.append(f"unknown option {name!r}; there are: {', '.join(Options.model_fields)}")
+                similar = difflib.get_close_matches(name, Options.model_fields, 1, 0.7)
+                known = (
+                    f"did you mean {similar[0]}?"
+                    if similar
+                    else f"there are: {', '.join(sorted(Options.model_fields))}"
+                )
+                lines.append(f"unknown option {name!r}; {known}")
             else:
                 lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r})")
         raise ConfigurationError("; ".join(lines)) from None

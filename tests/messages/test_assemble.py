@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compacter import Compacter
 from compacter.compaction.check import assemble
 from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format
+from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 OPENAI = get_format("openai")
 USER, ASSISTANT = ({"role": role, "content": text} for role, text in FILLERS.items())
@@ -50,6 +52,29 @@ def test_the_summary_has_its_place_and_turns_alternate(
 def test_without_a_summary_a_filler_opens_where_the_user_was_first() -> None:
     assert assemble(Conversation.of(TALK, OPENAI), [0, 2, 3], None, alternate=True) == [S, USER, A1, U2]
     assert assemble(Conversation.of([A1, U1, A2], OPENAI), [0, 1], None, alternate=True) == [A1, U1]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nobody_reads_fillers_as_if_they_had_been_said(form: FormatName) -> None:
+    wire = get_format(form)
+    for role in FILLERS:
+        assert list(wire.parts(wire.filler(role), 0)) == []
+
+
+def test_a_summarizer_and_quotes_never_show_a_filler() -> None:
+    summarizer = ScriptedSummarizer("They spoke of harbours.")
+    model = ScriptedModel(window=1_500, replies=[{"content": [{"type": "text", "text": "Three ships."}]}] * 120)
+    chat = Compacter(summarizer=summarizer, recall=200).wrap(model.completion, wire_format="anthropic")
+    history: list[Any] = []
+    for day in range(90):
+        history.append(say("user", f"Question {day}: what came into the harbour on day {day}, and who carried it?"))
+        chat("m", history)
+        history.append({"role": "assistant", "content": [{"type": "text", "text": "Three ships."}]})
+    assert len(summarizer.prompts) >= 2
+    assert FILLERS["assistant"] not in "".join(summarizer.prompts)
+    read = [message["content"] for request in model.requests for message in request.messages]
+    assert any(FILLERS["assistant"] in str(content) for content in read)
+    assert not any("Assistant: [compacter]" in str(content) for content in read)
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -27,6 +27,8 @@ _STANDARD = (logging.Logger, logging.LoggerAdapter)
 _PACKAGE = str(Path(__file__).parent.parent)
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
+    "detect": "detect failed ({error}) and counts as without opinion; it takes an exception and returns a "
+    "TokenLimit, True, False or None",
     "memory": "the memory failed ({error}); the call goes on without it",
     "recall": "quotes could not be found ({error}); requests go on without them",
 }

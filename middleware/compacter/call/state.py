@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call.log import Log
@@ -19,7 +21,7 @@ from compacter.memory.single_flight import SingleFlight
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.models import window
-from compacter.options import Options
+from compacter.options import AskedFirst, Options
 from compacter.summary import message as summary_message
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class State:
         self.options = options
         self.log = Log(options)
         self.detect = options.detect
+        if isinstance(self.detect, AskedFirst):
+            self.detect = replace(self.detect, complain=partial(self.log.failed, "detect"))
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
         memory = options.memory

@@ -79,9 +79,14 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
         raise TypeError(f"compacter cannot wrap {_described(target)}. It wraps {SUPPORTED}")
     binding = bind(candidate, messages_param=messages_param, wire_format=wire_format)
     if binding is None:
-        raise TypeError(
-            f"{_described(target)} has no parameter for messages that compacter knows. It wraps {SUPPORTED}"
-        )
+        names = ", ".join(inspect.signature(candidate).parameters) if inspect.isfunction(candidate) else ""
+        where = "has no parameter called messages, input or contents"
+        if names:
+            raise TypeError(
+                f"{_described(target)} {where}. Name the one that takes the messages, out of {names}: "
+                'wrap(function, messages_param="...") or @compacted(messages_param="...")'
+            )
+        raise TypeError(f"{_described(target)} {where}. compacter wraps {SUPPORTED}")
     function: Any = wrap_function(state, candidate, binding)
     wrapped: T = function
     return wrapped if inspect.isroutine(target) else _same_type(target, function)

@@ -46,6 +46,7 @@ FILLERS: Mapping[Literal["user", "assistant"], str] = {
 }
 """Short messages that stand between two of one role where turns must alternate; no user or model writes them."""
 _FILLER = FILLERS["user"]
+_FILLERS = frozenset(FILLERS.values())
 
 
 class UnknownFormatError(ConfigurationError):
@@ -159,10 +160,11 @@ class MessageFormat:
     def parts(self, message: Message, index: int) -> Iterator[Part]:
         """What a summarizer reads of it: no reasoning, media as placeholders, calls and results as text.
 
-        Empty parts are left out, a call never is. ``index`` is the message's position in the caller's list.
+        Empty parts and fillers, which nobody has said, are left out, a call never is. ``index`` is the message's
+        position in the caller's list.
         """
         for part in self._all_parts(message, index):
-            if part.kind == "call" or (part.text and part.kind != "reasoning"):
+            if part.kind == "call" or (part.text and part.kind != "reasoning" and part.text not in _FILLERS):
                 yield part
 
     def _all_parts(self, message: Message, index: int) -> Sequence[Part]:
