@@ -40,6 +40,8 @@ _SPEAKERS: dict[Kind, Speaker] = {
     Kind.ASSISTANT: "assistant",
     Kind.RESULT: "tool",
 }
+_NO_SYSTEM = ("user", "assistant", "tool", "model")
+"""Roles of a dict that is surely no system message, in every format."""
 FILLERS: Mapping[Literal["user", "assistant"], str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
@@ -155,6 +157,15 @@ class MessageFormat:
         """Whose turn it takes where turns must alternate: ``"user"``, ``"assistant"``, ``"system"``, or another."""
         kind = self.kind(message)
         return _SPEAKERS.get(kind) or text_field(message, "role") or "assistant"
+
+    def systems(self, messages: Sequence[Message]) -> list[int]:
+        """Indexes of the system's messages: those whose ``speaker`` is ``"system"``."""
+        return [
+            index
+            for index, message in enumerate(messages)
+            if (type(message) is not dict or message.get("role") not in _NO_SYSTEM)
+            and self.speaker(message) == "system"
+        ]
 
     def parts(self, message: Message, index: int) -> Iterator[Part]:
         """What a summarizer reads of it: no reasoning, media as placeholders, calls and results as text.
