@@ -250,6 +250,7 @@ def test_digests_raise_one_exception(digest: Callable[[Any], object]) -> None:
             continue
 
 
+MARK = {"cachePoint": {"type": "default"}}
 SAME: dict[str, list[list[Any]]] = {
     "openai": [
         [{"role": "user", "content": "a"}, {"content": "a", "role": "user", "name": None}],
@@ -275,7 +276,7 @@ SAME: dict[str, list[list[Any]]] = {
         [{"role": "user", "content": "a"}],
     ],
     "bedrock": [
-        [{"role": "user", "content": [{"text": "a"}]}, {"role": "user", "content": [{"text": "a"}, {"cachePoint": {}}]}],
+        [{"role": "user", "content": [{"text": "a"}]}, {"role": "user", "content": [{"text": "a"}, MARK]}],
     ],
 }  # fmt: skip
 """Spellings of one message in a row; each row another message."""
