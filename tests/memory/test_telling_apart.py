@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from litellm import Message as LitellmMessage
 
 from compacter import Compacter
 from compacter.memory import InProcessMemory, SQLiteMemory
 from compacter.memory.match import Matcher
-from compacter.memory.record import conversation_digest, flight_key, message_digest
+from compacter.memory.record import conversation_digest, flight_key, message_digest, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
@@ -148,7 +150,7 @@ def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(name: str
     matcher.remember("scope", OPENAI, history, [SUMMARY, *history[6:]])
     if len(memory) > before:
         # It can be encoded after all: then it stands for this content and no other.
-        assert message_digest(OPENAI, history[place]) == message_digest(OPENAI, other[place])
+        assert prefix_digest(OPENAI, [history[place]]) == prefix_digest(OPENAI, [other[place]])
     else:
         assert matcher.view("scope", OPENAI, other) is None
         assert len(told) <= 1
@@ -234,14 +236,65 @@ def test_comparing_with_what_was_seen_agrees_with_types_and_values(one: Any, oth
     if len(memory):
         assert matcher.view("scope", ANTHROPIC, copy.deepcopy(history)) is not None
         if not same(one, other) and type(one) is not bytes and type(other) is not bytes:
-            digests = [message_digest(ANTHROPIC, asking({"value": value})[1]) for value in (one, other)]
+            digests = [prefix_digest(ANTHROPIC, asking({"value": value})[1:2]) for value in (one, other)]
             found = matcher.view("scope", ANTHROPIC, asking({"value": other})) is not None
             assert found is (digests[0] == digests[1])
 
 
-def test_digests_raise_one_exception() -> None:
+@pytest.mark.parametrize("digest", [lambda message: prefix_digest(OPENAI, [message]), partial(message_digest, OPENAI)])
+def test_digests_raise_one_exception(digest: Callable[[Any], object]) -> None:
     for make in UNREADABLE.values():
         try:
-            message_digest(OPENAI, make())
+            digest(make())
         except Unencodable:
             continue
+
+
+MARK = {"cachePoint": {"type": "default"}}
+SAME: dict[str, list[list[Any]]] = {
+    "openai": [
+        [{"role": "user", "content": "a"}, {"content": "a", "role": "user", "name": None}],
+        [{"role": "assistant", "content": "a"}, LitellmMessage(role="assistant", content="a")],
+        [{"role": "user", "content": "\0a"}, {"role": "user", "content": "\0a", "name": None}],
+        [{"role": "tool", "tool_call_id": "t", "content": "c"}, {"content": "c", "role": "tool", "tool_call_id": "t"}],
+    ],
+    "anthropic": [
+        [{"role": "user", "content": "a"}, {"role": "user", "content": [{"text": "a", "type": "text"}]}],
+        [{"role": "user", "content": [{"type": "text", "text": "a", "citations": []}]}],
+        [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "a"}]}],
+    ],
+    "responses": [
+        [{"role": "user", "content": "a"}, {"type": "message", "content": "a", "role": "user"}],
+        [{"type": "other", "role": "user", "content": "a"}],
+    ],
+    "gemini": [
+        ["a", {"text": "a"}, {"role": "user", "parts": [{"text": "a"}]}, {"parts": ["a"], "role": "user"}],
+        [
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"aB": 1}}, "thoughtSignature": "s"}]},
+            {"parts": [{"thought_signature": "s", "function_call": {"args": {"aB": 1}, "name": "f"}}], "role": "model"},
+        ],
+        [{"role": "user", "content": "a"}],
+    ],
+    "bedrock": [
+        [{"role": "user", "content": [{"text": "a"}]}, {"role": "user", "content": [{"text": "a"}, MARK]}],
+    ],
+}  # fmt: skip
+"""Spellings of one message in a row; each row another message."""
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_one_message_has_one_digest_however_it_is_spelt(name: str) -> None:
+    rows = [{prefix_digest(get_format(name), [message]) for message in row} for row in SAME[name]]
+    assert [len(digests) for digests in rows] == [1] * len(rows)
+    assert len(set.union(*rows)) == len(rows)
+
+
+def test_a_digest_knows_where_each_message_ends_and_whose_calls_it_is_for() -> None:
+    def digest(*texts: str, scope: str = "") -> str:
+        return prefix_digest(OPENAI, [{"role": "user", "content": text} for text in texts], scope)
+
+    many = [str(number) for number in range(200)]
+    each = [digest(), digest("ab"), digest("a", "b"), digest("b", "a"), digest("", "ab"), digest("ab", scope="other")]
+    each += [digest(*many), digest(*many[1:], many[0]), digest(*many[:-1]), digest(*many[:-1], "x")]
+    assert len(set(each)) == len(each)
+    assert digest(*many) == digest(*many)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compacter.compaction.check import kept_and_discarded, violations
 from compacter.compaction.conversation import Conversation
@@ -119,3 +121,22 @@ class TestOrigins:
 
     def test_a_changed_order_is_seen_all_the_same(self) -> None:
         assert kept_and_discarded([U1, A1, U2], [U2, U1])[0] == [2, 0]
+
+    @given(
+        st.lists(st.sampled_from([U1, A1, U2]), max_size=8), st.lists(st.sampled_from([U1, A1, SUMMARY]), max_size=3)
+    )
+    def test_each_message_has_one_place_and_what_has_none_is_discarded(
+        self, before: list[Any], made: list[Any]
+    ) -> None:
+        for start in range(len(before) + 1):
+            after = [*made, *before[start:]]
+            positions, gone = kept_and_discarded(before, after)
+            places = [place for place in positions if place is not None]
+            assert all(
+                message is before[place] for message, place in zip(after, positions, strict=True) if place is not None
+            )
+            assert positions[len(made) :] == list(range(start, len(before)))
+            assert len(places) == len(set(places))
+            assert [id(message) for place, message in enumerate(before) if place not in places] == list(map(id, gone))
+            missing = [message for message, place in zip(after, positions, strict=True) if place is None]
+            assert not {id(message) for message in missing} & set(map(id, gone))

@@ -105,19 +105,25 @@ def kept_and_discarded(
     One object may stand at several places. Read from the end, each takes the last place that is in order yet:
     what is folded is old.
     """
+    bound, place = len(before), len(after)
+    while bound and place and before[bound - 1] is after[place - 1]:
+        bound, place = bound - 1, place - 1
+    end = range(bound, len(before))
+    # Before that end stand a summary, and the few messages that are held.
+    first, wanted = after[:place], set(map(id, after[:place]))
     places: dict[int, list[int]] = {}
-    for index, message in enumerate(before):
-        places.setdefault(id(message), []).append(index)
-    found: list[int | None] = [None] * len(after)
-    bound = len(before)
-    for place in range(len(after) - 1, -1, -1):
-        left = places.get(id(after[place]))
-        if left:
-            index = left.pop(bisect_left(left, bound) - 1)
-            found[place] = index
-            bound = min(bound, index)
+    for index, message in enumerate(before[:bound]):
+        if id(message) in wanted:
+            places.setdefault(id(message), []).append(index)
+    found: list[int | None] = []
+    for message in reversed(first):
+        left = places.get(id(message))
+        origin = left.pop(bisect_left(left, bound) - 1) if left else None
+        found.append(origin)
+        bound = bound if origin is None else min(bound, origin)
     kept = set(found)
-    return found, tuple(message for index, message in enumerate(before) if index not in kept)
+    gone = tuple(message for index, message in enumerate(before[: end.start]) if index not in kept)
+    return [*reversed(found), *end], gone
 
 
 def _edits(before: Conversation, after: Conversation, positions: Sequence[int | None]) -> set[int]:

@@ -94,21 +94,14 @@ def _values_shortened(text: str, spans: Sequence[Span], size: int) -> str:
 
 def _words(text: str, size: int, whole: Sequence[Span] = ()) -> str:
     room = max(size - _RECEIPT_SIZE, _SHORTEST)
-    head = boundary(text, int(room * _HEAD_SHARE))
-    tail = boundary_after(text, len(text) - (room - head))
+    head = _boundary(text, int(room * _HEAD_SHARE), -1)
+    tail = _boundary(text, len(text) - (room - head), 1)
     for start, end in (*whole, *(match.span() for match in _DATA_URL.finditer(text))):
         if start < head < end:
             head = start
         if start < tail < end:
             tail = end
     return text[:head].rstrip() + _RECEIPT.format(left=tail - head) + text[tail:].lstrip()
-
-
-def boundary_after(text: str, index: int) -> int:
-    """The first place from ``index`` on where a cut splits no character."""
-    while 0 < index < len(text) and _joined(text, index):
-        index += 1
-    return index
 
 
 def _json(value: object, size: int) -> str:
@@ -137,10 +130,10 @@ def _pruned(value: object, longest: int, items: int) -> object:
     return value
 
 
-def boundary(text: str, index: int) -> int:
-    """The last place up to ``index`` where a cut splits no character; 0 when there is no such place."""
+def _boundary(text: str, index: int, step: int) -> int:
+    """The nearest place from ``index`` on, ``step`` by step, where a cut splits no character; or an end of the text."""
     while 0 < index < len(text) and _joined(text, index):
-        index -= 1
+        index += step
     return index
 
 

@@ -8,13 +8,22 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
 from compacter.compaction.check import kept_and_discarded
 from compacter.memory.base import Memory, Steps, apump, base_memory, pump
-from compacter.memory.record import Record, StoredMessage, chain, footprint, lookup_keys, message_digest, record_key
+from compacter.memory.record import (
+    LONGEST_OPENING,
+    Record,
+    StoredMessage,
+    footprint,
+    lookup_keys,
+    prefix_digest,
+    record_key,
+)
 from compacter.messages.fields import Json, Unencodable
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
@@ -154,44 +163,28 @@ class Matcher:
         if tell is not None:
             tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
-    def _layout(self, record: Record, history: _History) -> _Layout | None:  # noqa: C901 - one decision a line
+    def _layout(self, record: Record, history: _History) -> _Layout | None:
         """How the record's view lies over this history; ``None`` when the record is not of it."""
-        form, first = history.form, history.first
-        if len(history.messages) - first < record.boundary:
-            return None
         known = self.memory.attached(f"recognised:{record.id}")
-        moved = True
         if isinstance(known, _Recognised):
-            now = list(islice(history.messages, first, first + len(known.prefix)))
+            now = list(islice(history.messages, history.first, history.first + len(known.prefix)))
             # Comparing structures runs in C: nothing that was seen before is encoded again.
             if known.prefix == now and (known.record is record or known.record == record):
-                if known.layout is None:
-                    known.layout = _laid_out(record, history)
                 return known.layout
-            moved = False
-            for index, (old, new, digest) in enumerate(zip(known.prefix, now, known.digests, strict=False), first):
-                if old == new:
-                    if digest:
-                        history.digests[index] = digest
-                elif (form.speaker(new) == "system") != (digest is None):
-                    moved = True  # System messages came or went: the rest stands at other places.
-                    break
-                elif digest:
-                    if history.digest(index) != digest:
-                        return None
-                    moved = True  # Only marks have moved; the next comparison is a plain one again.
-        if not history.matches(record):
+        # The last message alone tells most histories apart.
+        folded = history.folded(record)
+        if not folded or prefix_digest(history.form, folded[-1:]) != record.last:
             return None
-        return self._recognise(record, history, _laid_out(record, history)) if moved else _laid_out(record, history)
+        if prefix_digest(history.form, folded) != record.digest:
+            return None
+        return self._recognise(record, history)
 
-    def _recognise(self, record: Record, history: _History, layout: _Layout | None = None) -> _Layout | None:
-        """Keep what recognises this history without encoding it once more."""
-        position, kept, body = 0, set(record.kept), history.body
+    def _recognise(self, record: Record, history: _History) -> _Layout:
+        """Lay the record's view out, and keep what recognises this history without encoding it once more."""
+        layout = _laid_out(record, history)
         prefix: list[Json] = []
-        digests: list[bytes | None] = []
-        size = 0
-        for index in range(history.first, body[record.boundary - 1] + 1):
-            message = history.messages[index]
+        size = footprint(record)
+        for message in islice(history.messages, history.first, history.body[record.boundary - 1] + 1):
             text = message.get("content") if type(message) is dict and len(message) == 2 else None
             if type(text) is str and len(text) < _LONG and type(message.get("role")) is str:
                 prefix.append(message.copy())
@@ -199,18 +192,12 @@ class Matcher:
             else:
                 prefix.append(_comparable(message))
                 size += footprint(prefix[-1])
-            if index != body[position]:
-                digests.append(None)
-                continue
-            digests.append(b"" if position in kept else history.digest(index))
-            position += 1
-        size += footprint(record)
-        self.memory.attach(f"recognised:{record.id}", _Recognised(record, prefix, digests, layout), size)
+        self.memory.attach(f"recognised:{record.id}", _Recognised(record, prefix, layout), size)
         return layout
 
 
 class _History:
-    """One history as it was sent; each message is encoded once, however many records are tried."""
+    """One history as it was sent."""
 
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
@@ -219,30 +206,23 @@ class _History:
             (index for index, message in enumerate(messages) if form.speaker(message) != "system"), len(messages)
         )
         """Where its leading system messages end."""
-        self.digests: dict[int, bytes] = {}
-        self._body: list[int] = []
+        self._body: Sequence[int] | None = None
 
     @property
-    def body(self) -> list[int]:
+    def body(self) -> Sequence[int]:
         """The indexes of the messages that are not system messages: positions of a record count these."""
-        if not self._body:
-            self._body = [index for index, item in enumerate(self.messages) if self.form.speaker(item) != "system"]
+        if self._body is None:
+            systems = set(self.form.systems(self.messages))
+            every = range(self.first, len(self.messages))
+            self._body = every if len(systems) == self.first else [index for index in every if index not in systems]
         return self._body
 
-    def digest(self, index: int) -> bytes:
-        """Digest of the message at this index. Raises ``Unencodable``."""
-        if index not in self.digests:
-            self.digests[index] = message_digest(self.form, self.messages[index])
-        return self.digests[index]
-
-    def matches(self, record: Record) -> bool:
-        """Whether the record folded what this history holds in its place. Raises ``Unencodable``."""
+    def folded(self, record: Record) -> list[Message]:
+        """The messages that the record would fold; none where this history is too short for it."""
         if len(self.body) < record.boundary:
-            return False
+            return []
         kept = set(record.kept)
-        folded = [self.body[position] for position in range(record.boundary) if position not in kept]
-        # The last one alone tells most histories apart.
-        return chain([self.digest(folded[-1])]) == record.last and chain(map(self.digest, folded)) == record.digest
+        return [self.messages[self.body[position]] for position in range(record.boundary) if position not in kept]
 
 
 def _record_of(scope: str, history: _History, after: Sequence[Message], window: int) -> Record | None:
@@ -253,7 +233,7 @@ def _record_of(scope: str, history: _History, after: Sequence[Message], window: 
     """
     form, before, body = history.form, history.messages, history.body
     origins, _ = kept_and_discarded(before, after)
-    places = {index: position for position, index in enumerate(body)}
+    places = dict(zip(body, range(len(body)), strict=True))
     kept = {places[origin] for origin in origins if origin in places}
     gone = [position for position in range(len(body)) if position not in kept]
     if not gone:
@@ -263,21 +243,21 @@ def _record_of(scope: str, history: _History, after: Sequence[Message], window: 
     position, behind_system = 0, False
     for origin, message in zip(origins, after, strict=True):
         if origin is None:
-            message_digest(form, message)
+            form.content(message)
             literals.append(StoredMessage(position, copy.deepcopy(message), behind_system))
             boundary = max(boundary, min(position + behind_system, len(body)))
         elif origin in places:
             position, behind_system = places[origin] + 1, False
         elif origin >= history.first:
             position, behind_system = max(position, bisect_left(body, origin)), True
-    parts = [history.digest(body[position]) for position in gone]
+    folded = [before[body[position]] for position in gone]
     return Record(
-        key=record_key(scope, form, [before[index] for index in body], gone),
+        key=record_key(scope, form, [before[index] for index in body[:LONGEST_OPENING]], gone),
         boundary=boundary,
         kept=tuple(sorted(position for position in kept if position < boundary)),
         literals=tuple(literals),
-        digest=chain(parts),
-        last=chain(parts[-1:]),
+        digest=prefix_digest(form, folded),
+        last=prefix_digest(form, folded[-1:]),
         folded_user=next((place for place in reversed(gone) if form.read(before[body[place]])[0] is Kind.USER), -1),
         window=window,
     )
@@ -298,44 +278,37 @@ class _Layout:
     """Whether the last genuine user message up to there, if there is one, stands verbatim."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Recognised:
     """A history that was recognised once, so that it need not be encoded again."""
 
     record: Record
     prefix: list[Json]
     """Its messages up to the boundary, behind the leading system messages, as what they can be compared with."""
-    digests: list[bytes | None]
-    """Of the same. Empty for those that the record does not fold (whatever they say, it matches), ``None`` for a system
-    message."""
-    layout: _Layout | None
-    """``None`` until it is asked for."""
+    layout: _Layout
 
 
 def _laid_out(record: Record, history: _History) -> _Layout:
     """The layout for a history that the record matches."""
-    form, messages, first, kept = history.form, history.messages, history.first, set(record.kept)
-    slots: dict[tuple[int, bool], list[StoredMessage]] = {}
+    form, messages, first, body = history.form, history.messages, history.first, history.body
+    end = body[record.boundary - 1] + 1
+    # Where each stands: behind the system messages before an index, at it, after it, and last of all.
+    placed: list[tuple[tuple[int, int], int | StoredMessage]] = [
+        ((body[at], 1), body[at] - first) for at in record.kept
+    ]
+    if end - first > record.boundary:
+        systems = set(range(first, end)).difference(body)
+        placed.extend(((index, 1), index - first) for index in systems)
     for literal in record.literals:
-        slots.setdefault((literal.position, literal.behind_system), []).append(literal)
-    items: list[int | StoredMessage] = list(slots.get((0, False), ()))
-    user_stays = record.folded_user < 0
-    position, index = 0, first
-    for index in range(first, len(messages)):
-        if form.speaker(messages[index]) == "system":
-            items.append(index - first)
-            continue
-        items.extend(slots.get((position, True), ()))
-        if position in kept:
-            items.append(index - first)
-            if position > record.folded_user and form.read(messages[index])[0] is Kind.USER:
-                user_stays = True
-        position += 1
-        items.extend(slots.get((position, False), ()))
-        if position >= record.boundary:
-            break
-    items.extend(slots.get((position, True), ()))
-    return _Layout(tuple(items), index - first + 1, user_stays)
+        at = literal.position
+        if literal.behind_system and at < record.boundary:
+            placed.append(((body[at], 0), literal))
+        else:
+            placed.append(((body[at - 1] if at else first - 1, 2 + literal.behind_system), literal))
+    placed.sort(key=itemgetter(0))
+    later = (body[position] for position in record.kept if position > record.folded_user)
+    user_stays = record.folded_user < 0 or any(form.read(messages[index])[0] is Kind.USER for index in later)
+    return _Layout(tuple(item for _, item in placed), end - first, user_stays)
 
 
 def _view(layout: _Layout, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public

@@ -107,8 +107,11 @@ class AnthropicFormat(MessageFormat):
     def _content(self, message: Message) -> Json:
         """The message as data without marks; a lone text block is the same as a string."""
         data = faithful(message, _OWN)
-        if isinstance(data, dict) and isinstance(data.get("content"), str):
-            data["content"] = [{"type": "text", "text": data["content"]}]
+        blocks = field(data, "content")
+        if isinstance(blocks, list) and len(blocks) == 1 and isinstance(blocks[0], dict):
+            text = blocks[0].get("text")
+            if isinstance(text, str) and blocks[0] == {"type": "text", "text": text}:
+                data["content"] = text
         return data
 
     def compacted(self, message: Message) -> str | None:

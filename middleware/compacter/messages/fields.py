@@ -97,31 +97,31 @@ def faithful(item: Message, own: frozenset[str] = frozenset()) -> Json:
     """``item`` as data of dicts, lists, texts and whole numbers that equals that of no other content.
 
     Equal data means equal content, by ``==`` and as JSON: flags and fractions become marked texts, since ``True == 1``
-    and ``1.0 == 1``. Cache marks and ``None`` fields are left out and bytes are base64 text, so that a message has one
-    content as dict and as SDK object, and wherever the caller puts the mark of the cache. Below the keys ``own``, which
-    hold what a tool or a model made, everything counts.
+    and ``1.0 == 1``. Keys are in order. Cache marks and ``None`` fields are left out and bytes are base64 text, so that
+    a message has one content as dict and as SDK object, and wherever the caller puts the mark of the cache. Below the
+    keys ``own``, which hold what a tool or a model made, everything counts.
 
     Raises :class:`Unencodable` for objects with data that cannot be seen (behind properties, in private attributes),
     keys that are not text, more than 100 levels of nesting and numbers of more than 8,192 bits.
     """
     try:
-        return _faithful(item, own, 0, inside=False)
+        return _faithful(item, own, 0, False)  # noqa: FBT003
     except Unencodable:
         raise
     except Exception as error:  # whatever somebody else's class does when it is read
         raise Unencodable(f"{type(item).__name__} cannot be read: {type(error).__name__}") from error
 
 
-def _faithful(value: object, own: frozenset[str], depth: int, *, inside: bool) -> Json:
+def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> Json:  # noqa: FBT001 - not public
+    if type(value) is not dict and (value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum))):
+        return _scalar(value)
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
-    if value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum)):
-        return _scalar(value)
     if isinstance(value, (list, tuple)):
-        return [_faithful(inner, own, depth + 1, inside=inside) for inner in value]
-    members = value.items() if isinstance(value, Mapping) else _members(value)
+        return [_faithful(inner, own, depth + 1, inside) for inner in value]
+    members = value.items() if isinstance(value, (dict, Mapping)) else _members(value)
     found: dict[str, Json] = {}
-    for key, inner in members:
+    for key, inner in sorted(members):
         if not isinstance(key, str):
             raise Unencodable(f"a key is {type(key).__name__}, not text")
         name = str.__str__(key)
@@ -129,7 +129,10 @@ def _faithful(value: object, own: frozenset[str], depth: int, *, inside: bool) -
             continue
         if name in found:
             raise Unencodable("two keys have one text")
-        found[name] = _faithful(inner, own, depth + 1, inside=inside or name in own)
+        if type(inner) is str and inner[:1] != "\0":
+            found[name] = inner
+        else:
+            found[name] = _faithful(inner, own, depth + 1, inside or name in own)
     return found
 
 

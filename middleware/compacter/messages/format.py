@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from itertools import islice
-from operator import itemgetter
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from compacter.errors import ConfigurationError
@@ -40,6 +40,8 @@ _SPEAKERS: dict[Kind, Speaker] = {
     Kind.ASSISTANT: "assistant",
     Kind.RESULT: "tool",
 }
+_NO_SYSTEM = ("user", "assistant", "tool", "model")
+"""Roles of a dict that is surely no system message, in every format."""
 FILLERS: Mapping[Literal["user", "assistant"], str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
@@ -157,6 +159,15 @@ class MessageFormat:
         kind = self.kind(message)
         return _SPEAKERS.get(kind) or text_field(message, "role") or "assistant"
 
+    def systems(self, messages: Sequence[Message]) -> list[int]:
+        """Indexes of the system's messages: those whose ``speaker`` is ``"system"``."""
+        return [
+            index
+            for index, message in enumerate(messages)
+            if (type(message) is not dict or message.get("role") not in _NO_SYSTEM)
+            and self.speaker(message) == "system"
+        ]
+
     def parts(self, message: Message, index: int) -> Iterator[Part]:
         """What a summarizer reads of it: no reasoning, media as placeholders, calls and results as text.
 
@@ -246,7 +257,7 @@ def get_format(name: str) -> MessageFormat:
 # -- recognising a format --------------------------------------------------------------------------------------
 
 _LOOK_AT = 40
-"""Messages that are looked at one by one before those of a plain chat are passed over in one go."""
+"""Messages that are looked at one by one before those of a plain chat are passed over."""
 _ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
 _TYPES = frozenset(
     {"message", "reasoning", "item_reference", "compaction", "compaction_summary", "context_compaction", "program"}
@@ -286,11 +297,14 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
     """
     if param == "contents":
         return "gemini"
+    others: Sequence[Message] = messages
     found = _first_telling(islice(messages, _LOOK_AT))
-    if found is None and len(messages) > _LOOK_AT and not _plain_talk(messages):
-        found = _first_telling(islice(messages, _LOOK_AT, None))
+    if found is None:
+        with suppress(LookupError):  # As a rule the rest of a chat is plain: this is asked of each call's history.
+            others = [item for item in messages if type(item) is not dict or type(item["content"]) is not str]
+        found = _first_telling(others)
     if found != "gemini":
-        _refuse_foreign(messages)
+        _refuse_foreign(messages, set(map(type, others)) - {dict})
     if found is None:
         return "responses" if param == "input" else "openai"
     return found
@@ -315,16 +329,8 @@ def foreign(message: Message) -> bool:
     return not (known and names <= _FIELDS)
 
 
-def _plain_talk(messages: Sequence[Message]) -> bool:
-    """Whether all messages behind the first ones are dicts whose content is text; runs in C."""
-    try:
-        return {str}.issuperset(map(type, map(itemgetter("content"), islice(messages, _LOOK_AT, None))))
-    except (LookupError, TypeError, AttributeError):
-        return False
-
-
-def _refuse_foreign(messages: Sequence[Message]) -> None:
-    for made in set(map(type, messages)) - {dict}:
+def _refuse_foreign(messages: Sequence[Message], classes: Iterable[type]) -> None:
+    for made in classes:
         index = next(index for index, message in enumerate(messages) if type(message) is made)
         if foreign(messages[index]):
             raise UnknownFormatError(

@@ -150,13 +150,13 @@ class GeminiFormat(MessageFormat):
         """The content as data in snake_case, a bare string or part as the content it stands for."""
         if _is_content(message):
             data = _snake(faithful(message, _FREE))
-            data["parts"] = [{"text": part} if isinstance(part, str) else part for part in listed(data.get("parts"))]
-            return data
+            parts = [{"text": part} if isinstance(part, str) else part for part in listed(data.get("parts"))]
+            return dict(sorted({**data, "parts": parts}.items()))
         parts = [
             {"text": data} if isinstance(data := _snake(faithful(part, _FREE)), str) else data
             for part in _parts(message)
         ]
-        return {"role": "model" if self.kind(message) is Kind.ASSISTANT else "user", "parts": parts}
+        return {"parts": parts, "role": "model" if self.kind(message) is Kind.ASSISTANT else "user"}
 
 
 _OWN_TYPES = frozenset({dict, str, list, tuple})
@@ -280,7 +280,7 @@ def _snake_key(key: str) -> str:
 
 def _snake(value: Json) -> Json:
     if isinstance(value, dict):
-        return {_snake_key(key): inner if key in _FREE else _snake(inner) for key, inner in value.items()}
+        return dict(sorted((_snake_key(key), inner if key in _FREE else _snake(inner)) for key, inner in value.items()))
     return [_snake(inner) for inner in value] if isinstance(value, list) else value
 
 

@@ -42,7 +42,7 @@ class OpenAIFormat(MessageFormat):
         """Messages in short. The common forms are read here: this runs on histories of 100,000 messages."""
         kinds, sizes, ids = list[Kind](), list[int](), list[Ids]()
         nothing: tuple[str, ...] = ()
-        for index, message in enumerate(messages):
+        for message in messages:
             try:
                 if type(message) is dict:
                     role, content, count = message["role"], message["content"], len(message)
@@ -51,23 +51,23 @@ class OpenAIFormat(MessageFormat):
                         sizes.append(len(content))
                         continue
                     if role == "tool" and type(content) is str is type(called := message["tool_call_id"]):
+                        ids.append((len(kinds), nothing, (called,)))
                         kinds.append(_RESULT)
                         sizes.append(len(content))
-                        ids.append((index, nothing, (called,)))
                         continue
                     if role == "assistant" and count == 3:
                         size, calls = _read_calls(message["tool_calls"], content)
+                        ids.append((len(kinds), calls, nothing))
                         kinds.append(_ASSISTANT)
                         sizes.append(size)
-                        ids.append((index, calls, nothing))
                         continue
             except Exception:  # noqa: BLE001, S110 - no common form
                 pass
             kind, size, calls, results = self.read(message)
+            if calls or results:
+                ids.append((len(kinds), calls, results))
             kinds.append(kind)
             sizes.append(size)
-            if calls or results:
-                ids.append((index, calls, results))
         return kinds, sizes, ids
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:

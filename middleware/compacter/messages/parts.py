@@ -80,7 +80,7 @@ def outlines(read: Callable[[Any], Outline], messages: Iterable[object]) -> Outl
     return kinds, sizes, ids
 
 
-def group(kinds: list[Kind], sizes: list[int], ids: Iterable[Ids]) -> Steps:
+def group(kinds: list[Kind], sizes: list[int], ids: Iterable[Ids]) -> Steps:  # noqa: C901 - one decision a line
     """Group messages into steps, pairing calls with results by position.
 
     Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
@@ -92,16 +92,16 @@ def group(kinds: list[Kind], sizes: list[int], ids: Iterable[Ids]) -> Steps:
     caller = following = 0
     for index, calls, results in ids:
         if following < index:
-            steps.extend(_steps_without_ids(kinds, following, index, waiting, caller, broken))
+            first = _where_wait_ends(kinds, following, index, waiting, caller, broken) if waiting else following
+            steps.extend(range(first, index))
         following = index + 1
         answers = False
         for result in results:
             if result in waiting:
-                if waiting[result] == 1:
-                    del waiting[result]
-                else:
-                    waiting[result] -= 1
                 answers = True
+                waiting[result] -= 1
+                if not waiting[result]:
+                    del waiting[result]
             else:
                 broken.append(Broken(index, result, "orphan result"))
         if not answers and (not waiting or kinds[index] in _SPEAKING):
@@ -113,20 +113,21 @@ def group(kinds: list[Kind], sizes: list[int], ids: Iterable[Ids]) -> Steps:
         for call in calls:
             waiting[call] = waiting.get(call, 0) + 1
         caller = index
-    steps.extend(_steps_without_ids(kinds, following, len(kinds), waiting, caller, broken))
+    if waiting:
+        following = _where_wait_ends(kinds, following, len(kinds), waiting, caller, broken)
+    steps.extend(range(following, len(kinds)))
     broken.sort(key=lambda half: half.index)
     return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
 
 
-def _steps_without_ids(
+def _where_wait_ends(
     kinds: Sequence[Kind], first: int, end: int, waiting: dict[str, int], caller: int, broken: list[Broken]
-) -> range:
-    """Where steps begin among messages without ids: at each, or, where calls wait, from what ends the wait."""
-    if waiting:
-        first = next((index for index in range(first, end) if kinds[index] in _SPEAKING), end)
-        if first < end:
-            broken.extend(_unanswered(caller, waiting))
-    return range(first, end)
+) -> int:
+    """The first of these messages without ids that somebody speaks: the calls that wait are given up there."""
+    first = next((index for index in range(first, end) if kinds[index] in _SPEAKING), end)
+    if first < end:
+        broken.extend(_unanswered(caller, waiting))
+    return first
 
 
 def _unanswered(caller: int, waiting: dict[str, int]) -> list[Broken]:

@@ -149,8 +149,8 @@ class ResponsesFormat(MessageFormat):
     def _content(self, message: Message) -> Json:
         """The item as data without marks; an item without a type is a message."""
         data = faithful(message, _OWN)
-        if isinstance(data, dict) and "type" not in data:
-            data["type"] = "message"
+        if field(data, "type") == "message":
+            del data["type"]
         return data
 
     def compacted(self, message: Message) -> str | None:
