@@ -11,7 +11,6 @@ from compacter.compaction.conversation import Conversation
 from compacter.effects import Reply
 from compacter.messages.fields import field, listed
 from compacter.messages.format import Message, MessageFormat
-from compacter.recall.passages import Quotes
 
 if TYPE_CHECKING:
     from compacter.recall.archive import Archive
@@ -44,14 +43,10 @@ class Request:
     """The option ``pin``."""
     pinned_by_history: frozenset[int] = frozenset()
     """``id`` of messages that a ``History`` has pinned."""
-    watched: bool = True
-    """Whether there are hooks for events, or a trigger: then the usage of every reply is read."""
     rules: tuple[str, ...] = ()
     """Declared rules: of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
     """``messages``, where they were read already."""
-    recall: Quotes | None = None
-    """The option ``recall``; ``None`` also where quotes were refused."""
     archive: Archive | None = None
     """What was folded of the ``History`` that was passed."""
     alternate: bool | None = None
@@ -78,6 +73,17 @@ class Request:
     def size(self) -> int:
         """Size of what is sent, the overhead and quotes included."""
         return self.conversation.size + self.overhead + len(self.quotes) - self.saved
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of what is sent, without media and reasoning."""
+        read = self.conversation
+        return [
+            part.text
+            for index in range(read.start, len(read.messages))
+            for part in read.format.parts(read.messages[index], index)
+            if part.kind != "media"
+        ]
 
     @property
     def sent(self) -> Sequence[Message]:

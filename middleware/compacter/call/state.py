@@ -16,11 +16,9 @@ from compacter.fork import Lock
 from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
 from compacter.memory.single_flight import SingleFlight
-from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.models import window
 from compacter.options import Options
-from compacter.summary import message as summary_message
 
 if TYPE_CHECKING:
     from compacter.call.recall import Recall
@@ -118,26 +116,6 @@ class State:
         """Calls that may share a summary have the same scope. ``rules`` are those that a ``History`` declares."""
         declared = f"\0{tuple(rules)!r}" if rules else ""
         return f"{model}\0{form.name}\0{endpoint}\0{self._settings}{declared}"
-
-    def holds_secrets(self, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> bool:
-        """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.
-
-        Summaries are redacted already; messages that stay as they are are stored by their position alone.
-        """
-        redact = self.options.redact
-        if redact is None:
-            return False
-        verbatim = set(map(id, before))
-        for message in after:
-            if id(message) in verbatim or summary_message.parse(form.plain_text(message) or "") is not None:
-                continue
-            text = json_text(form.content(message))
-            try:
-                if redact(text) != text:
-                    return True
-            except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
-                return True
-        return False
 
     # -- recall --------------------------------------------------------------------------------------------------------
 
