@@ -124,12 +124,10 @@ class WrappedFunction:
 
     def generator(self) -> Function:
         """A generator function for a generator function: nothing is called before its first chunk is asked for."""
+        opened = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            if OWN_OPTIONS in kwargs:
-                return (yield from self._with(kwargs.pop(OWN_OPTIONS)).generator()(*args, **kwargs))
-            self.state.count_call()
-            chunks = run(self._handle(SYNC, args, kwargs))
+            chunks = opened(*args, **kwargs)
             try:
                 return (yield from chunks)
             finally:
@@ -140,11 +138,14 @@ class WrappedFunction:
     def async_generator(self) -> Function:
         """As ``generator``."""
 
+        @functools.wraps(self.function)
+        async def begin(*args: Any, **kwargs: Any) -> Any:
+            return self.function(*args, **kwargs)
+
+        opened = WrappedFunction(self.state, begin, self.binding).asynchronous()
+
         async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            own = self._with(kwargs.pop(OWN_OPTIONS)).async_generator() if OWN_OPTIONS in kwargs else None
-            if own is None:
-                self.state.count_call()
-            chunks = await self._handle(ASYNC, args, kwargs) if own is None else own(*args, **kwargs)
+            chunks = await opened(*args, **kwargs)
             try:
                 async for chunk in chunks:
                     yield chunk
@@ -181,8 +182,13 @@ class WrappedFunction:
 
     async def _opened(self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A quiet call's stream, looked into up to its first content."""
+        before = GiveUps.count
         reply = await streams.opened(io, stream, self.state.detect)
-        return reply.raw if reply.token_limit is None else await self._handle(io, args, kwargs, reply)
+        if reply.token_limit is None:
+            return reply.raw
+        if reply.error is not None and gave_up_since(before, reply.error):
+            raise reply.error
+        return await self._handle(io, args, kwargs, reply)
 
     async def _later(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
         """An async stream that a plain function returned. It is read up to its content when it is first iterated."""
@@ -200,7 +206,7 @@ class WrappedFunction:
         been without it, and the provider's own exception stands.
         """
         if refused is None:
-            args, kwargs = self.binding.read_once(args, kwargs)
+            args, kwargs = self.binding.as_list(args, kwargs, histories=False)
         call = await self.read(io, args, kwargs)
         if isinstance(call, str):
             return await self._unchanged(io, args, kwargs, refused, call)
