@@ -11,7 +11,7 @@ from typing import Any
 from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC
 from compacter.call.perform import Performer, WrappedCall, carried_on
-from compacter.call.request import usage_of, weight
+from compacter.call.request import weight
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
 from compacter.compaction.plan import plan
@@ -110,7 +110,7 @@ class SteppedCall(WrappedFunction):
     async def answered(self, reply: object) -> None:
         """Take in the usage of a reply: what ``trigger_tokens`` goes by."""
         if self._flow is not None and self._effect is not None and self.state.proactive:
-            await self._advanced(Reply(raw=reply, input_tokens=usage_of(reply)[0]))
+            await self._advanced(Reply(raw=reply))
             self.close()
 
     async def planned(self, kwargs: dict[str, Any], found: TokenLimit) -> CompactionPlan | None:

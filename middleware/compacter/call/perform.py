@@ -18,7 +18,7 @@ from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.io import IO, is_kind, on_trio
 from compacter.call.recover import Policy
-from compacter.call.request import read_reply, tokens_read
+from compacter.call.request import read_reply
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
@@ -138,6 +138,8 @@ class Performer:
         """The views that this call got or made, each with the id of its record."""
         self._held: list[Callable[[], object]] = []
         """What gives back what this call holds: its flight and its claim."""
+        self._awaits = io.asynchronous and state.memory is not None and state.memory.asynchronous and not on_trio()
+        """Whether the memory is awaited."""
         self._closed = False
         self._lock = threading.Lock()
 
@@ -181,7 +183,7 @@ class Performer:
             if streams.can_be_opened(self.io, raw):
                 reply = await streams.opened(self.io, raw, self._state.detect)
             else:
-                reply = Reply(raw=raw, token_limit=detect_in_reply(raw), input_tokens=tokens_read(raw))
+                reply = Reply(raw=raw, token_limit=detect_in_reply(raw))
         except Exception as error:
             self.failed(error)
             if gave_up_since(before, error):
@@ -344,7 +346,7 @@ class Performer:
 
     async def _granted(self, memory: BaseMemory, key: str) -> bool:
         """Whether this call now holds the claim; True too when the memory cannot say."""
-        if self._awaits(memory):
+        if self._awaits:
             return self._hold(await self._safely("memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True))
         # In the thread: a claim that is granted after a cancellation is given back all the same.
         return bool(
@@ -376,14 +378,11 @@ class Performer:
 
         return release
 
-    def _awaits(self, memory: BaseMemory) -> bool:
-        return memory.asynchronous and self.io.asynchronous and not on_trio()
-
     async def _use(
         self, memory: BaseMemory, action: Callable[[], T], awaited: Callable[[Thread | None], Awaitable[T]]
     ) -> T | None:
         """Use the memory: awaited where it can be; from a thread where it waits for a disk or a network."""
-        if self._awaits(memory):
+        if self._awaits:
             used: T | None = await self._safely("memory", lambda: awaited(self.io.thread if self.large else None))
             return used
         if memory.blocking or self.large:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
-from compacter.call.request import ConversationState, Request, pinned
+from compacter.call.request import ConversationState, Request, pinned, tokens_read
 from compacter.compaction.plan import MARGIN, Calibration, Job, most_tokens, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.effects import Call, Flow, Quote, Remembered, Reply, Tell
@@ -364,8 +364,8 @@ class Policy:
 
     def _checked(self, reply: Reply) -> Flow[object]:
         """Take in the reply's usage; with a trigger, a prompt that was cut is compacted and sent once more."""
-        tokens = reply.input_tokens
-        if not tokens or (self.calibration.learnt and not self._watched):
+        tokens = 0 if self.calibration.learnt and not self._watched else tokens_read(reply.raw)
+        if not tokens:
             return reply.raw
         if not (yield from self.cut_silently(tokens)):
             self._learn(tokens)
@@ -381,8 +381,9 @@ class Policy:
             except Exception:  # noqa: BLE001 - the call has succeeded before: its reply is what the caller gets
                 again = reply
             if again is not reply and again.token_limit is None:
-                if again.input_tokens and self._missing(again.input_tokens) is None:
-                    self._learn(again.input_tokens)
+                read = tokens_read(again.raw)
+                if read and self._missing(read) is None:
+                    self._learn(read)
                 return again.raw
         self.request = whole
         return reply.raw

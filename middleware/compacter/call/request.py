@@ -210,8 +210,13 @@ def _is_call(part: object) -> bool:
 
 
 def tokens_read(reply: object) -> int:
-    """Input tokens of the request as the reply states them; 0 where it says nothing of the request's size."""
-    return 0 if edited_by_provider(reply) else usage_of(reply)[0]
+    """Input tokens of the request as the reply states them; 0 where it says nothing of the request's size.
+
+    Nothing is looked for in a stream: what it says of that comes last.
+    """
+    if hasattr(type(reply), "__next__") or hasattr(type(reply), "__anext__") or edited_by_provider(reply):
+        return 0
+    return usage_of(reply)[0]
 
 
 def edited_by_provider(reply: object) -> bool:

@@ -335,14 +335,15 @@ class WrappedFunction:
         calibration = state.calibration(called)
         if not state.proactive:
             self._learn_from_last(request, calibration)
+        known = state.conversation(request.digest) if state.proactive else None
         watched = state.proactive or bool(state.event_hooks)
         return WrappedCall(
             self.function,
             binding,
             args,
             kwargs,
-            Policy(state.options, request, calibration, state.conversation(request.digest), watched=watched),
-            state.scope(called, form, binding.endpoint(kwargs), rules),
+            Policy(state.options, request, calibration, known, watched=watched),
+            "\0".join((called, form.name, binding.endpoint(kwargs), state.scope, *([repr(rules)] if rules else []))),
             called,
             history,
             0 if history is None else history.version,
