@@ -461,7 +461,7 @@ class Compacter:
                     'Compacter(summarizer=...); summarizer="extractive" needs no model'
                 )
             models.check_installed(f"model={model!r}")
-        performer = Performer(self._state, io, job.conversation.format, model=model, large=large)
+        performer = Performer(self._state, io, model=model, large=large)
         try:
             made = await adrive(compact(self._state.options, job), performer)
         finally:

@@ -37,7 +37,7 @@ class Reply:
     """What a wrapped function or a summarizer answered, as far as it was read."""
 
     text: str = ""
-    """Read of summarizers' replies only."""
+    """Read of summarizers' replies only, like the tokens."""
     input_tokens: int = 0
     """Tokens the model read, as the reply's usage states them, cached ones included; 0 where it states none."""
     output_tokens: int = 0

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from tests import conversations
 
-from compacter.call.request import Request
 from compacter.effects import AskSummarizer, Effect, Remember, Remembered, Reply, Tell
 from compacter.events import Event
 from compacter.options import Options
@@ -23,7 +22,7 @@ E = TypeVar("E", bound=Effect[Any])
 
 
 class Dialogue:
-    """One flow, and what it has said so far. What a test does not ask for is answered with "nothing there",
+    """A flow of a policy, and what it has said so far. What a test does not ask for is answered with "nothing there",
     a further request for a summary with the summary before it.
     """
 
@@ -32,7 +31,6 @@ class Dialogue:
         self.events: list[Event] = []
         self.effects: list[str] = []
         self.result: Any = None
-        self.request: Request | None = None
         self.ended = False
         self._summary: Reply | None = None
         self._pending: Effect[Any] | None = None
@@ -72,7 +70,7 @@ class Dialogue:
         try:
             self._pending = action()
         except StopIteration as stop:
-            self.ended, (self.result, self.request) = True, stop.value
+            self.ended, self.result = True, stop.value
         else:
             self.effects.append(type(self._pending).__name__)
 
@@ -94,7 +92,7 @@ class Dialogue:
 
 
 def make_options(*, attempts: int = 4, **options: Any) -> Options:
-    return Options(**{"max_retries": attempts - 1, **options})
+    return Options(**{"max_retries": attempts - 1, "recall": None, **options})
 
 
 SUMMARY = Reply("They asked ten questions.", input_tokens=700, output_tokens=6, finish="stop")

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter.call.io import ASYNC, SYNC, run
-from compacter.call.perform import adrive, drive
+from compacter.call.perform import adrive
 from compacter.effects import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+    from compacter.effects import Flow
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ class Performs:
     async def perform(self, effect: Effect[Any]) -> Any:
         outcome = self._perform(effect)
         return await outcome if hasattr(outcome, "__await__") else outcome
+
+
+def drive(flow: Flow[Any], performer: Performs) -> Any:
+    """Run a flow in a sync program."""
+    return run(adrive(flow, performer))  # type: ignore[arg-type]
 
 
 def sum_of_two(closed: list[str]) -> Generator[Effect[Any], Any, float]:
@@ -61,7 +68,7 @@ async def later(effect: Effect[Any]) -> float:
 
 def test_outcomes_are_sent_and_errors_thrown() -> None:
     closed: list[str] = []
-    assert drive(sum_of_two(closed), Performs(ten_or_error)) == 24.0  # type: ignore[arg-type]
+    assert drive(sum_of_two(closed), Performs(ten_or_error)) == 24.0
     assert closed == ["MainThread"]
 
 
@@ -84,7 +91,7 @@ def test_an_error_the_flow_does_not_take_comes_out() -> None:
         raise KeyError
 
     with pytest.raises(KeyError):
-        drive(sum_of_two(closed), Performs(broken))  # type: ignore[arg-type]
+        drive(sum_of_two(closed), Performs(broken))
     assert len(closed) == 1
 
 
@@ -104,7 +111,7 @@ def test_an_interrupt_is_not_shown_to_the_flow(interrupt: type[BaseException]) -
         raise interrupt
 
     with pytest.raises(interrupt):
-        drive(curious(), Performs(interrupted))  # type: ignore[arg-type]
+        drive(curious(), Performs(interrupted))
     assert [type(error) for error in seen] == [GeneratorExit]
 
 

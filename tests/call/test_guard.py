@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 import traceback
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,39 @@ class TestNestedCompacters:
         with pytest.raises(Exception, match="context"):
             outer.wrap(chat)("m", talk(12, 400))
         assert len(sent) == len(set(sent))
+
+    @pytest.mark.parametrize("shape", ["generator", "async generator", "function that returns a generator"])
+    def test_that_holds_for_streams_which_call_when_they_are_read(self, shape: str) -> None:
+        sent: list[str] = []
+
+        def completion(model: str, messages: list[Any]) -> Any:
+            sent.append(repr(messages))
+            raise token_limit_error(limit=10, input_tokens=90_000)
+
+        inner = Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)
+
+        def generator(model: str, messages: list[Any]) -> Iterator[Any]:
+            yield inner(model, messages)
+
+        async def async_generator(model: str, messages: list[Any]) -> AsyncIterator[Any]:
+            yield inner(model, messages)
+
+        async def read(stream: AsyncIterator[Any]) -> list[Any]:
+            return [chunk async for chunk in stream]
+
+        def function(model: str, messages: list[Any]) -> Iterator[Any]:
+            return generator(model, messages)
+
+        outer = Compacter(summarizer=ScriptedSummarizer("Short."))
+        calls: dict[str, Callable[[], object]] = {
+            "generator": lambda: list(outer.wrap(generator)("m", talk(12, 400))),
+            "async generator": lambda: asyncio.run(read(outer.wrap(async_generator)("m", talk(12, 400)))),
+            "function that returns a generator": lambda: list(outer.wrap(function)("m", talk(12, 400))),
+        }
+        with pytest.raises(Exception, match="context"):
+            calls[shape]()
+        assert len(sent) == len(set(sent)) > 1
+        assert outer.totals.rounds == 0
 
     def test_the_outer_one_goes_on_where_the_inner_one_tries_nothing(self) -> None:
         model = ScriptedModel(window=2_000)

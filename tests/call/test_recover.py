@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tenacity import stop_never
 
-from compacter.call.recover import recover
+from compacter.call.recover import Policy
 from compacter.call.request import Request
 from compacter.compaction.plan import Calibration
 from compacter.compaction.strategies import Truncate
@@ -59,8 +59,8 @@ def recovery(
         settings.setdefault("detect", told)
         history = talk() if messages is None else messages
         request = Request(format=OPENAI, original=history, messages=history, **asked)
-        flow = recover(options(**settings), request, calibration or Calibration(), first or refusal())
-        return begin(flow)
+        policy = Policy(options(**settings), request, calibration or Calibration())
+        return begin(policy.recover(first or refusal()))
 
     return make
 

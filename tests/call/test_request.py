@@ -8,7 +8,7 @@ import pytest
 from tests.conversations import history
 
 from compacter import Compacter
-from compacter.call.recover import confirmed, job_of, lower_output
+from compacter.call.recover import Policy
 from compacter.call.request import Request, is_large, read_reply, usage_of
 from compacter.call.state import State
 from compacter.compaction.plan import MARGIN, Calibration
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 def request(**options: Any) -> Request:
     messages = history()
     return Request(**{"format": get_format("openai"), "original": messages, "messages": messages, **options})
+
+
+def policy(calibration: Calibration | None = None, **asked: Any) -> Policy:
+    return Policy(Options(), request(**asked), calibration or Calibration())
 
 
 class TestUsage:
@@ -64,29 +68,29 @@ class TestRepliesThatWereCutOff:
     @pytest.mark.parametrize(("written", "means"), [(0, True), (1, True), (2, False)])
     def test_with_no_window_known_only_if_not_even_a_second_token_had_room(self, written: int, means: bool) -> None:
         found = TokenLimit(source=NO_ROOM, output_tokens=written, input_tokens=500)
-        assert confirmed(request(), Calibration(), found) is means
+        assert policy().confirmed(found) is means
 
     @pytest.mark.parametrize(("read", "means"), [(969, False), (970, True), (990, True)])
     def test_with_a_window_if_prompt_and_reply_fill_it_but_for_a_few_tokens(self, read: int, means: bool) -> None:
         found = TokenLimit(source=NO_ROOM, output_tokens=10, input_tokens=read)
-        assert confirmed(request(), Calibration(window=1_000), found) is means
+        assert policy(Calibration(window=1_000)).confirmed(found) is means
 
     @pytest.mark.parametrize(("allowed", "means"), [(10, False), (11, True)])
     def test_never_if_the_caller_allowed_no_more(self, allowed: int, means: bool) -> None:
         found = TokenLimit(source=NO_ROOM, output_tokens=10, input_tokens=990)
-        assert confirmed(request(output_tokens=allowed), Calibration(window=1_000), found) is means
+        assert policy(Calibration(window=1_000), output_tokens=allowed).confirmed(found) is means
 
     def test_what_a_provider_says_needs_no_second_look(self) -> None:
-        assert confirmed(request(output_tokens=1), Calibration(), TokenLimit(limit=10, requested=20, kind="input"))
+        assert policy(output_tokens=1).confirmed(TokenLimit(limit=10, requested=20, kind="input"))
 
 
 class TestNumbers:
     @pytest.mark.parametrize("overhead", [0, 800])
     def test_a_request_that_seems_to_fit_shrinks_in_proportion_with_a_margin(self, overhead: int) -> None:
-        asked = request(overhead=overhead)
-        job = job_of(asked, Calibration(), found=TokenLimit(limit=10_000, requested=12_500, kind="input"))
+        asked = policy(overhead=overhead)
+        job = asked.job(TokenLimit(limit=10_000, requested=12_500, kind="input"))
         assert job.target is not None
-        assert job.target + overhead == pytest.approx(asked.size * 0.8 * MARGIN, abs=1)
+        assert job.target + overhead == pytest.approx(asked.request.size * 0.8 * MARGIN, abs=1)
 
     @pytest.mark.parametrize(
         ("allowed", "requested", "lowered"),
@@ -96,8 +100,7 @@ class TestNumbers:
         self, allowed: int, requested: int, lowered: int | None
     ) -> None:
         found = TokenLimit(limit=1_000, requested=requested, kind="input_plus_output")
-        made = lower_output(Options(), request(output_tokens=allowed), found)
-        assert (made.output_tokens if made else None) == lowered
+        assert policy(output_tokens=allowed).lowered_output(found) == lowered
 
 
 class TestTheProactiveTarget:

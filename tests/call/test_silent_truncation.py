@@ -9,7 +9,7 @@ import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent
-from compacter.call.trigger import expected_tokens
+from compacter.call.recover import expected_tokens
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
 from compacter.testing import ScriptedModel, ScriptedSummarizer

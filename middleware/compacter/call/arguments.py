@@ -18,9 +18,17 @@ from compacter.messages.fields import field as member
 from compacter.messages.format import Message, MessageFormat
 
 MESSAGE_PARAMS = ("messages", "input", "contents")
-OUTPUT_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
+OUTPUT_PARAMS = (
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_new_tokens",
+    "num_predict",
+    "maxTokens",
+)
 BESIDE = (
     "tools", "functions", "system", "instructions", "response_format", "system_instruction", "prompt", "text_format",
+    "response_schema", "response_json_schema", "toolConfig",
 )  # fmt: skip
 """Options whose content the provider reads too."""
 
@@ -45,34 +53,30 @@ CARRIED = frozenset({
 _CARRIED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
 """litellm's credentials and places, by provider."""
 
-LEFT_OUT = frozenset({
-    # What the model may do, and in which form it answers.
-    "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "max_tool_calls", "mcp_servers",
-    "container", "web_search_options", "multi_agent", "include_server_side_tool_invocations", "response_format",
-    "text_format", "text", "output_format", "output_config", "verbosity", "modalities", "audio", "prediction", "n",
-    "logprobs", "top_logprobs", "logit_bias", "include", "enable_json_schema_validation", "moderation",
-    "parse_as", "image",
-    # How it thinks, stops and repeats itself.
-    "reasoning_effort", "reasoning", "thinking", "stop", "stop_sequences", "frequency_penalty", "presence_penalty",
-    "speed",
-    # How the answer is sent.
-    "stream", "stream_options", "background", "background_options",
-    # The conversation's own prompt, and its state at the server.
-    "system", "instructions", "prompt", "thread", "previous_response_id", "conversation", "context_management",
-    "compaction", "truncation", "cache_control",
-    # Records and routes of the call itself.
-    "store", "metadata", "litellm_metadata", "safety_identifier", "diagnostics", "fallbacks",
-    "fallback_credit_token", "extra_body",
-})  # fmt: skip
-"""Options that a request for a summary leaves out, also where a user's own function has parameters of these names."""
-
 NOT_FOR_NATIVE = frozenset({
-    "stream", "stream_options", "response_format", "text_format", "text", "output_format", "n", "stop",
-    "stop_sequences", "logprobs", "top_logprobs", "background", "thread", "previous_response_id", "conversation",
-    "compaction", "store", "metadata", "litellm_metadata", "diagnostics", "fallbacks", "fallback_credit_token",
-    "extra_body", "prediction", "audio", "modalities", "include", "moderation", "max_tool_calls", "truncation",
+    # In which form the model answers, and where it ends.
+    "response_format", "text_format", "text", "output_format", "modalities", "audio", "prediction", "n", "logprobs",
+    "top_logprobs", "include", "moderation", "max_tool_calls", "stop", "stop_sequences",
+    # How the answer is sent.
+    "stream", "stream_options", "background",
+    # The conversation's state at the server, and records and routes of the call itself.
+    "thread", "previous_response_id", "conversation", "compaction", "truncation", "store", "metadata",
+    "litellm_metadata", "diagnostics", "fallbacks", "fallback_credit_token", "extra_body",
 })  # fmt: skip
-"""Options of the main call that a request for a summary with the same prefix leaves out."""
+"""Options that any request for a summary leaves out."""
+LEFT_OUT = NOT_FOR_NATIVE | {
+    # What the model may do.
+    "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "mcp_servers", "container",
+    "web_search_options", "multi_agent", "include_server_side_tool_invocations",
+    # How it thinks and what it says.
+    "reasoning_effort", "reasoning", "thinking", "frequency_penalty", "presence_penalty", "logit_bias", "speed",
+    "verbosity", "output_config", "enable_json_schema_validation", "parse_as", "image",
+    # The conversation's own prompt, and how it is kept.
+    "system", "instructions", "prompt", "context_management", "cache_control", "background_options",
+    "safety_identifier",
+}  # fmt: skip
+"""Options that a request for a summary of a transcript leaves out, also where a user's own function has parameters of
+these names. One with the same prefix keeps them: they belong to what the provider has in its cache."""
 _PLACES = ("base_url", "api_base", "api_version", "custom_llm_provider", "region_name", "aws_region_name")
 """Options of a call that choose another server than the client's."""
 
@@ -132,15 +136,12 @@ class Binding:
         found = self.messages(args, kwargs)
         return type(found) is not list and (hasattr(found, "pinned_ids") or is_mere_iterable(found))
 
-    def read_once(self, args: Args, kwargs: dict[str, Any]) -> Arguments:
-        """The same call with a list in place of a mere iterable, which the SDKs take too and which can end."""
+    def as_list(self, args: Args, kwargs: dict[str, Any], *, histories: bool = True) -> Arguments:
+        """The same call with a plain list in place of an iterable that can end, and of a ``History``."""
         found = self.messages(args, kwargs)
-        return self.replace(args, kwargs, list(found), {}) if is_mere_iterable(found) else (args, kwargs)
-
-    def as_list(self, args: Args, kwargs: dict[str, Any]) -> Arguments:
-        """The same call with a plain list in place of a ``History``, which the call keeps up to date."""
-        found = self.messages(args, kwargs)
-        return self.replace(args, kwargs, list(found), {}) if hasattr(found, "pinned_ids") else (args, kwargs)
+        if is_mere_iterable(found) or (histories and hasattr(found, "pinned_ids")):
+            return self.replace(args, kwargs, list(found), {})
+        return args, kwargs
 
     def model(self, args: Args, kwargs: Options) -> str | None:
         """The model's name, where the call says it."""
@@ -155,17 +156,23 @@ class Binding:
         places = [f"{name}={kwargs[name]}" for name in _PLACES if kwargs.get(name)]
         return " ".join([self.server(), *places] if self.server is not None else places)
 
+    def options(self, kwargs: Options) -> Options:
+        """Where the call keeps its output limit, and what is sent beside the messages."""
+        return kwargs
+
     def output_limit(self, kwargs: Options) -> tuple[str, int | None]:
         """Name of the option that limits the output, and its value in tokens."""
+        options = self.options(kwargs)
         for name in OUTPUT_PARAMS:
-            value = kwargs.get(name)
+            value = options.get(name)
             if isinstance(value, int) and not isinstance(value, bool):
                 return name, value
         return self.output_param, None
 
     def overhead(self, kwargs: Options) -> int:
         """Size of what is sent beside the messages, in characters."""
-        return sum(characters_sent(kwargs.get(name)) for name in BESIDE)
+        options = self.options(kwargs)
+        return sum(characters_sent(value) for name in BESIDE if (value := options.get(name)))
 
     # -- changing a call -----------------------------------------------------------------------------------------------
 
@@ -309,8 +316,6 @@ def forces_call(choice: object) -> bool:
 
 def characters_sent(value: object) -> int:
     """Size of an option that the provider reads; a class stands for its JSON schema."""
-    if not value:
-        return 0
     if isinstance(value, type):
         schema = getattr(value, "model_json_schema", None)
         return characters(schema()) if callable(schema) else 0

@@ -6,21 +6,17 @@ to send, and told of each failure. So the same flow (`complete`, `recover`) is c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC
-from compacter.call.perform import Performer, advanced
-from compacter.call.recover import Completed, calibrate, job_of, recover
-from compacter.call.request import usage_of, weight
+from compacter.call.perform import Performer, WrappedCall, carried_on
+from compacter.call.request import weight
 from compacter.call.state import State
-from compacter.call.trigger import complete
-from compacter.call.wrap import ReadCall, WrappedFunction
+from compacter.call.wrap import WrappedFunction
 from compacter.compaction.plan import plan
 from compacter.compaction.task import CompactionPlan
-from compacter.effects import Call, Effect, Flow, Reply
+from compacter.effects import Call, Flow, Reply
 from compacter.errors import CompactionError
 from compacter.overflow import TokenLimit
 
@@ -45,9 +41,9 @@ class SteppedCall(WrappedFunction):
         self.sent_size = 0
         """Characters of what was sent last."""
         self._given_up: Exception | None = None
-        self._flow: Flow[Completed] | None = None
+        self._flow: Flow[object] | None = None
         self._performer: Performer | None = None
-        self._read_call: ReadCall | None = None
+        self._call: WrappedCall | None = None
         self._effect: Call | None = None
 
     @property
@@ -58,9 +54,9 @@ class SteppedCall(WrappedFunction):
     @property
     def tokens_saved(self) -> int:
         """Estimate of the tokens by which the request became smaller."""
-        if self._read_call is None or not self.changed:
+        if self._call is None or not self.changed:
             return 0
-        return self._read_call.calibration.tokens(self.original_size - self.sent_size)
+        return self._call.policy.calibration.tokens(self.original_size - self.sent_size)
 
     async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments to send first: a remembered view, or what ``trigger_tokens`` makes of them.
@@ -70,11 +66,10 @@ class SteppedCall(WrappedFunction):
         self.state.count_call()
         if self.idle()() or self._surely_fits(kwargs):
             return kwargs
-        read = await self._begun(kwargs)
-        if read is None:
+        call = await self._begun(kwargs)
+        if call is None:
             return kwargs
-        state = self.state
-        self._flow = complete(state.options, read.request, read.calibration, read.conversation)
+        self._flow = call.policy.complete()
         return await self._sent(kwargs, None)
 
     def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -97,12 +92,11 @@ class SteppedCall(WrappedFunction):
         if self._given_up is not None:
             raise self._given_up
         if self._flow is None:
-            read = await self._begun(kwargs)
-            if read is None:
+            call = await self._begun(kwargs)
+            if call is None:
                 self._given_up = error
                 raise error
-            reply = Reply(token_limit=found, error=error)
-            self._flow = recover(self.state.options, read.request, read.calibration, reply)
+            self._flow = call.policy.recover(Reply(token_limit=found, error=error))
             sent = await self._sent(kwargs, None)
         else:
             sent = await self._sent(kwargs, Reply(token_limit=found, error=error))
@@ -116,16 +110,16 @@ class SteppedCall(WrappedFunction):
     async def answered(self, reply: object) -> None:
         """Take in the usage of a reply: what ``trigger_tokens`` goes by."""
         if self._flow is not None and self._effect is not None and self.state.proactive:
-            await self._advanced(Reply(raw=reply, input_tokens=usage_of(reply)[0]))
+            await self._advanced(Reply(raw=reply))
             self.close()
 
     async def planned(self, kwargs: dict[str, Any], found: TokenLimit) -> CompactionPlan | None:
         """What ``again`` would fold: no model is asked. ``None`` where the call holds nothing that could be folded."""
-        read = await self._begun(kwargs)
-        if read is None:
+        call = await self._begun(kwargs)
+        if call is None:
             return None
-        calibrate(read.request, read.calibration, found)
-        return plan(self.state.options, job_of(read.request, read.calibration, attempt=1, found=found))
+        call.policy.calibrate(found)
+        return plan(self.state.options, call.policy.job(found))
 
     def close(self) -> None:
         """End the flow, and release what others may wait for."""
@@ -155,30 +149,21 @@ class SteppedCall(WrappedFunction):
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    async def _begun(self, kwargs: dict[str, Any]) -> ReadCall | None:
+    async def _begun(self, kwargs: dict[str, Any]) -> WrappedCall | None:
         """The call, read; ``None`` where it holds nothing that could be compacted."""
-        read = await self.read_safely(ASYNC, (), kwargs)
-        if isinstance(read, str):
+        call = await self.read(ASYNC, (), kwargs)
+        if isinstance(call, str):
             return None
-        self._read_call = read
-        return read
+        self.close()
+        self._call, self._performer = call, Performer(self.state, ASYNC, call)
+        return call
 
     async def _sent(self, kwargs: dict[str, Any], outcome: Reply | None) -> dict[str, Any]:
         """Carry the flow on to its next call, and say what that sends; ``kwargs`` where it came to none."""
-        read = self._read_call
-        assert read is not None  # noqa: S101 - set where the flow is
-        if self._performer is None:
-            self._performer = Performer(
-                self.state, ASYNC, read.request.format, scope=read.scope, model=read.request.model, large=read.large
-            )
-        try:
-            self._effect = await self._advanced(outcome)
-        finally:
-            # The right to fold this head is given back as soon as the record is kept: the attempt itself may last.
-            self._performer.close(for_good=False)
-        if self._effect is None:
+        self._effect = effect = await self._advanced(outcome)
+        if effect is None or self._call is None:
             return kwargs
-        request, effect = read.request, self._effect
+        request = self._call.policy.request
         if effect.messages is not request.original:
             size = request.format.size
             self.original_size = self.original_size or sum(map(size, request.original))
@@ -188,22 +173,10 @@ class SteppedCall(WrappedFunction):
     async def _advanced(self, outcome: Reply | None) -> Call | None:
         """Carry out what the flow asks for, up to its next call; ``None`` where it has come to its end."""
         flow, performer = self._flow, self._performer
-        assert flow is not None and performer is not None  # noqa: S101, PT018
-        advance: Callable[[Any], Effect[Any]] = flow.send
-        result: Any = outcome
+        assert flow is not None and performer is not None  # noqa: S101, PT018 - made together
         refused = outcome.error if outcome is not None else None
         try:
-            while True:
-                step = partial(advanced, advance, result)
-                ended, effect = await ASYNC.thread(step) if performer.large else step()
-                if ended:
-                    return None
-                if isinstance(effect, Call):
-                    return effect
-                try:
-                    result, advance = await performer.perform(effect), flow.send
-                except Exception as error:  # noqa: BLE001 - the flow decides what an error means
-                    result, advance = error, flow.throw
+            ended, found = await carried_on(flow, performer, outcome, until=Call)
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self._flow = None
             if error is not refused:
@@ -212,6 +185,11 @@ class SteppedCall(WrappedFunction):
                     refused.add_note(f"compacter could not compact: it raised {type(error).__name__}")
             self._given_up = error if isinstance(error, CompactionError) else refused
             return None
+        finally:
+            # The right to fold this head is given back as soon as the record is kept: the attempt itself may last.
+            performer.close(for_good=False)
+        call: Call | None = None if ended else found
+        return call
 
     def _replaced(self, kwargs: dict[str, Any], effect: Call) -> dict[str, Any]:
         return self.binding.replace((), kwargs, list(effect.messages), effect.options)[1]

@@ -11,12 +11,13 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import math
 import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as WaitTimeoutError
+from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ class SyncIO:
 
     async def wait(self, future: Future[Any], seconds: float) -> None:
         """Wait until the future is done, for ``seconds`` at most. Its result is not looked at."""
-        with contextlib.suppress(WaitTimeoutError):
-            future.exception(seconds)
+        wait_for((future,), seconds)
 
     def beside(self, action: Callable[[], object]) -> None:
         """Do something short that raises nothing."""
@@ -102,15 +102,8 @@ class AsyncIO:
         """Wait until the future is done, for ``seconds`` at most. Its result is not looked at."""
         trio = _trio()
         if trio is not None:
-            landed, token = trio.Event(), trio.lowlevel.current_trio_token()
-
-            def wake(_: Future[Any]) -> None:
-                with contextlib.suppress(trio.RunFinishedError):  # The program may have ended meanwhile.
-                    token.run_sync_soon(landed.set)
-
-            future.add_done_callback(wake)
-            with trio.move_on_after(seconds):
-                await landed.wait()
+            own = trio.CapacityLimiter(1)  # Trio's own lets forty wait at a time.
+            await trio.to_thread.run_sync(wait_for, (future,), seconds, abandon_on_cancel=True, limiter=own)
             return
         import asyncio
 
@@ -195,18 +188,16 @@ def _trio() -> Any:
 async def _timeout(seconds: float | None) -> AsyncGenerator[None]:
     """Raises ``TimeoutError`` when what is inside takes longer than ``seconds``."""
     trio = _trio()
-    if seconds is None:
-        yield
-    elif trio is None:
+    if trio is None:
         import asyncio
 
         async with asyncio.timeout(seconds):
             yield
-    else:
-        with trio.move_on_after(seconds) as scope:
-            yield
-        if scope.cancelled_caught:
-            raise TimeoutError
+        return
+    with trio.move_on_after(math.inf if seconds is None else seconds) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise TimeoutError
 
 
 def resolved(function: Callable[..., Any], *args: Any) -> Any:

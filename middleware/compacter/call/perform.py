@@ -11,13 +11,14 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter import models
 from compacter.call import streams
 from compacter.call.arguments import Binding
-from compacter.call.io import IO, is_kind, on_trio, run
-from compacter.call.request import read_reply, tokens_read
+from compacter.call.io import IO, is_kind, on_trio
+from compacter.call.recover import Policy
+from compacter.call.request import read_reply
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
@@ -26,9 +27,13 @@ from compacter.memory.base import BaseMemory
 from compacter.memory.match import Thread, View
 from compacter.memory.record import flight_key
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
-from compacter.messages.fields import word
-from compacter.messages.format import Message, MessageFormat, get_format
+from compacter.messages.fields import json_text, word
+from compacter.messages.format import Message, MessageFormat
 from compacter.overflow import detect_in_reply
+from compacter.summary import message as summary_message
+
+if TYPE_CHECKING:
+    from compacter.history import History
 
 T = TypeVar("T")
 _CLAIM_SECONDS = 120.0
@@ -38,44 +43,57 @@ _CLAIM_POLL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class WrappedCall:
-    """One call of a wrapped function, as the caller made it."""
+    """One call of a wrapped function, as the caller made it, and what was read of it."""
 
     function: Callable[..., Any]
     binding: Binding
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-
-
-def drive(flow: Flow[T], performer: Performer) -> T:
-    """Run a flow to its end in a sync program."""
-    return run(adrive(flow, performer))
+    policy: Policy
+    scope: str
+    """Part of each record's key: calls that may share a summary have the same."""
+    model: str
+    """The model's name; where the call says none, the function's."""
+    history: History | None
+    """What was passed in place of a list."""
+    version: int
+    """Its version at that time."""
+    large: bool
+    """Whether the history is so large that an event loop must not wait for what is worked out about it."""
 
 
 async def adrive(flow: Flow[T], performer: Performer) -> T:
-    """Run a flow to its end. What an effect raises is thrown into it, but for what is no ``Exception``.
-
-    Where that would hold up an event loop, what the flow does between its effects is done in a thread.
-    """
-    advance: Callable[[Any], Effect[Any]] = flow.send
-    outcome: Any = None
+    """Run a flow to its end. What an effect raises is thrown into it, but for what is no ``Exception``."""
     try:
-        while True:
-            step = partial(advanced, advance, outcome)
-            ended, found = step() if not performer.large else await performer.io.thread(step)
-            if ended:
-                result: T = found
-                return result
-            try:
-                outcome, advance = await performer.perform(found), flow.send
-            except Exception as error:  # noqa: BLE001 - the flow decides what an error means
-                outcome, advance = error, flow.throw
+        _, result = await carried_on(flow, performer)
+        outcome: T = result
+        return outcome
     finally:
         with contextlib.suppress(ValueError):  # A thread that a cancellation has left alone is still in it.
             flow.close()
 
 
-def advanced(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
-    """One step of a flow: whether it has ended, and its result or the effect that it asks for."""
+async def carried_on(
+    flow: Flow[T], performer: Performer, outcome: Any = None, until: type[Effect[Any]] | tuple[()] = ()
+) -> tuple[bool, Any]:
+    """Carry a flow on: whether it has come to its end, and its result, or the effect of the kind ``until``.
+
+    Where that would hold up an event loop, what the flow does between its effects is done in a thread.
+    """
+    advance: Callable[[Any], Effect[Any]] = flow.send
+    while True:
+        step = partial(_step, advance, outcome)
+        ended, found = step() if not performer.large else await performer.io.thread(step)
+        if ended or isinstance(found, until):
+            return ended, found
+        try:
+            outcome, advance = await performer.perform(found), flow.send
+        except Exception as error:  # noqa: BLE001 - the flow decides what an error means
+            outcome, advance = error, flow.throw
+
+
+def _step(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
+    """As ``carried_on``, up to the next effect."""
     try:
         return False, advance(outcome)
     except StopIteration as stop:
@@ -85,23 +103,23 @@ def advanced(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool,
 class Performer:
     """Carries out the effects of one call; closed at its end, whatever that end is.
 
-    ``call`` is ``None`` for a compaction by hand. ``large`` says that the history is so large that an event loop must
-    not wait for what is worked out about it.
+    Args:
+        state: What the calls of a Compacter share.
+        io: Sync or async.
+        call: ``None`` for a compaction by hand; ``model`` and ``large`` then say what is known of that.
     """
 
     def __init__(
         self,
         state: State,
         io: IO,
-        format: MessageFormat,  # noqa: A002 - that is what it is
-        *,
-        scope: str = "",
-        model: str | None = None,
         call: WrappedCall | None = None,
+        *,
+        model: str | None = None,
         large: bool = False,
     ) -> None:
         self.io = io
-        self.large = large
+        self.large = large if call is None else call.large
         self.refused: object = None
         """A reply that said "too long"; where it is a stream, it is closed before the next attempt."""
         self.raised: tuple[Exception, TracebackType | None] | None = None
@@ -111,10 +129,8 @@ class Performer:
         self.gave_up = False
         """Whether compacting and retrying was in vain."""
         self._state = state
-        self._format = format
-        self._scope = scope
-        self._model = model
         self._call = call
+        self._model = model if call is None else call.model
         self._started = time.monotonic()
         self._spent = 0.0
         """Seconds that compacting has taken so far; the provider's own time is not among them."""
@@ -122,6 +138,8 @@ class Performer:
         """The views that this call got or made, each with the id of its record."""
         self._held: list[Callable[[], object]] = []
         """What gives back what this call holds: its flight and its claim."""
+        self._awaits = io.asynchronous and state.memory is not None and state.memory.asynchronous and not on_trio()
+        """Whether the memory is awaited."""
         self._closed = False
         self._lock = threading.Lock()
 
@@ -134,30 +152,28 @@ class Performer:
 
     async def perform(self, effect: Effect[Any]) -> Any:
         """Carry out one effect. Only ``Call`` and ``AskSummarizer`` raise."""
+        call = self._call
         match effect:
-            case Call():
-                return await self._called(effect)
             case AskSummarizer():
                 return await self._asked(effect)
             case Tell(what=CompactionPlan()):
                 return await self._approved(effect.what)
             case Tell():
                 return await self._told(effect.what)
-            case Remembered():
-                return await self._remembered(effect)
-            case Remember():
-                await self._remember(effect)
-            case Quote():
-                return await self._quoted(effect)
-            case _:
-                raise TypeError(f"{effect!r} is no effect; strategies yield those of compacter.effects")
-        return None
+            case Call() if call is not None:
+                return await self._called(call, effect)
+            case Remembered() if call is not None:
+                return await self._remembered(call, effect)
+            case Remember() if call is not None:
+                return await self._remember(call, effect)
+            case Quote() if call is not None:
+                return await self._quoted(call, effect)
+        raise TypeError(f"{effect!r} is no effect; strategies yield those of compacter.effects")
 
     # -- the wrapped function ------------------------------------------------------------------------------------------
 
-    async def _called(self, effect: Call) -> Reply:
-        call, before = self._call, GiveUps.count
-        assert call is not None  # noqa: S101 - by hand nothing is called
+    async def _called(self, call: WrappedCall, effect: Call) -> Reply:
+        before = GiveUps.count
         if self.refused is not None:
             await streams.close(self.io, self.refused)
         self.refused = None
@@ -167,7 +183,7 @@ class Performer:
             if streams.can_be_opened(self.io, raw):
                 reply = await streams.opened(self.io, raw, self._state.detect)
             else:
-                reply = Reply(raw=raw, token_limit=detect_in_reply(raw), input_tokens=tokens_read(raw))
+                reply = Reply(raw=raw, token_limit=detect_in_reply(raw))
         except Exception as error:
             self.failed(error)
             if gave_up_since(before, error):
@@ -220,13 +236,13 @@ class Performer:
                 messages = [*(effect.prefix or ()), *messages]
             asked = {"model": summarizer or self._model, "messages": messages, "max_tokens": effect.max_tokens}
             return (models.acompletion if awaits else models.completion), (), asked, not awaits
-        binding = call.binding
+        binding, form = call.binding, call.policy.request.format
         if effect.prefix is not None:
             args, kwargs = binding.native_call(
-                call.args, call.kwargs, self._format, effect.prefix, messages[0]["content"], effect.max_tokens
+                call.args, call.kwargs, form, effect.prefix, messages[0]["content"], effect.max_tokens
             )
         else:
-            args, kwargs = binding.summary_call(call.args, call.kwargs, self._format, messages, effect.max_tokens)
+            args, kwargs = binding.summary_call(call.args, call.kwargs, form, messages, effect.max_tokens)
         return binding.asks or call.function, args, kwargs, False
 
     # -- events --------------------------------------------------------------------------------------------------------
@@ -254,33 +270,33 @@ class Performer:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    async def _remembered(self, effect: Remembered) -> View | None:
-        if effect.head:
-            await self._lead(effect.head)
+    async def _remembered(self, call: WrappedCall, effect: Remembered) -> View | None:
         memory, matcher = self._state.memory, self._state.matcher
+        form, calibration = call.policy.request.format, call.policy.calibration
+        if effect.head:
+            await self._lead(call, effect.head)
         if memory is None or matcher is None:
             return None
-        asked = self._scope, self._format, effect.messages
+        asked = call.scope, form, effect.messages
         view = await self._use(memory, lambda: matcher.view(*asked), lambda thread: matcher.aview(*asked, thread))
         if view is not None:
             self._views.append((view, view.record))
-            calibration = self._state.calibration(self._model)
             calibration.window = calibration.window or view.window
         return view
 
-    async def _remember(self, effect: Remember) -> None:
-        memory, matcher = self._state.memory, self._state.matcher
-        if memory is None or matcher is None or self._state.holds_secrets(self._format, effect.before, effect.after):
+    async def _remember(self, call: WrappedCall, effect: Remember) -> None:
+        memory, matcher, redact = self._state.memory, self._state.matcher, self._state.options.redact
+        form, window = call.policy.request.format, call.policy.calibration.window
+        if memory is None or matcher is None or (redact and holds_secrets(redact, form, effect.before, effect.after)):
             return
-        window = self._state.calibration(self._model).window
-        made = self._scope, self._format, effect.before, effect.after, window
+        made = call.scope, form, effect.before, effect.after, window
         record = await self._use(
             memory, lambda: matcher.remember(*made), lambda thread: matcher.aremember(*made, thread)
         )
         if record:
             self._views.append((effect.after, record))
 
-    async def _quoted(self, effect: Quote) -> str:
+    async def _quoted(self, call: WrappedCall, effect: Quote) -> str:
         started = time.monotonic()
         find = partial(self._state.quotation, effect, tuple(self._views))
         found = await self.io.thread(find) if self.large else find()
@@ -292,16 +308,16 @@ class Performer:
                 conversation=effect.digest,
                 passages=len(found.passages),
                 characters=len(found.text),
-                tokens=self._state.calibration(self._model).tokens(len(found.text)),
+                tokens=call.policy.calibration.tokens(len(found.text)),
                 duration=time.monotonic() - started,
             )
         )
         return found.text
 
-    async def _lead(self, head: Sequence[Message]) -> None:
+    async def _lead(self, call: WrappedCall, head: Sequence[Message]) -> None:
         """Become the call that folds this head, or wait for the one that does."""
         state, io = self._state, self.io
-        key = state.safely("memory", lambda: flight_key(self._scope, self._format, head))
+        key = state.safely("memory", lambda: flight_key(call.scope, call.policy.request.format, head))
         flight = None if key is None else state.flights.join(key, blocks=not io.asynchronous)
         if key is None or flight is None:
             return
@@ -330,7 +346,7 @@ class Performer:
 
     async def _granted(self, memory: BaseMemory, key: str) -> bool:
         """Whether this call now holds the claim; True too when the memory cannot say."""
-        if self._awaits(memory):
+        if self._awaits:
             return self._hold(await self._safely("memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True))
         # In the thread: a claim that is granted after a cancellation is given back all the same.
         return bool(
@@ -362,14 +378,11 @@ class Performer:
 
         return release
 
-    def _awaits(self, memory: BaseMemory) -> bool:
-        return memory.asynchronous and self.io.asynchronous and not on_trio()
-
     async def _use(
         self, memory: BaseMemory, action: Callable[[], T], awaited: Callable[[Thread | None], Awaitable[T]]
     ) -> T | None:
         """Use the memory: awaited where it can be; from a thread where it waits for a disk or a network."""
-        if self._awaits(memory):
+        if self._awaits:
             used: T | None = await self._safely("memory", lambda: awaited(self.io.thread if self.large else None))
             return used
         if memory.blocking or self.large:
@@ -396,9 +409,29 @@ class Performer:
             self._spent += time.monotonic() - started
 
 
+def holds_secrets(
+    redact: Callable[[str], str], form: MessageFormat, before: Sequence[Message], after: Sequence[Message]
+) -> bool:
+    """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.
+
+    Summaries are redacted already; messages that stay as they are are stored by their position alone.
+    """
+    verbatim = set(map(id, before))
+    for message in after:
+        if id(message) in verbatim or summary_message.parse(form.plain_text(message) or "") is not None:
+            continue
+        text = json_text(form.content(message))
+        try:
+            if redact(text) != text:
+                return True
+        except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
+            return True
+    return False
+
+
 async def tell(state: State, io: IO, event: Event) -> None:
     """Tell totals, log and hooks of an event."""
-    await Performer(state, io, get_format("openai")).perform(Tell(event))
+    await Performer(state, io).perform(Tell(event))
 
 
 class GiveUps:

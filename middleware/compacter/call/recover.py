@@ -1,20 +1,34 @@
-"""What one wrapped call does when the provider says that it is too long. Pure: it asks for effects."""
+"""What one wrapped call does: the remembered view, the trigger, the request, and the rounds after a token limit.
+
+Pure: a `Policy` asks for effects and goes on with their outcomes. The chapter follows a call: `complete` begins it,
+`recover` makes the request smaller until it is answered or given up; then the ways to make it smaller, the trigger, and
+what is read of the provider's numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
-from compacter.call.request import Request, pinned
+from compacter.call.request import ConversationState, Request, pinned, tokens_read
 from compacter.compaction.plan import MARGIN, Calibration, Job, most_tokens, plan, target_characters
 from compacter.compaction.run import compact
-from compacter.compaction.task import CompactionPlan
 from compacter.effects import Call, Flow, Quote, Remembered, Reply, Tell
 from compacter.errors import CompactionError
-from compacter.events import CompactionReused, MaxTokensAdjusted, MessageShortened, RetriesExhausted, Trigger
+from compacter.events import (
+    CompactionFailed,
+    CompactionReused,
+    CompactionSkipped,
+    MaxTokensAdjusted,
+    MessageShortened,
+    RetriesExhausted,
+    SilentTruncation,
+    Trigger,
+)
+from compacter.messages.format import Message
 from compacter.options import Options
 from compacter.overflow import NO_ROOM, TokenLimit
 
@@ -25,291 +39,434 @@ _DENSE = 2.5
 _FULL = 0.98
 """Share of the window that prompt and reply fill when there is no room left: servers keep a few tokens back."""
 _MOST_RESERVED = 0.5
-"""Share of the window that an output limit may take from quotes; many are set to all of it."""
+"""Share of the window that an output limit may take from quotes and from the threshold; many are set to all of it."""
 _FEWEST_QUOTED = 300
 """Characters that quotes need to say anything, their frame included."""
 _OUTPUT_MARGIN = 8
 """Tokens left free beside a lowered output limit, for what a chat template adds."""
-
-Completed = tuple[object, Request]
-"""The reply to a call, and the request that got it."""
-
-
-def called(options: Options, request: Request, calibration: Calibration) -> Flow[Reply]:
-    """Make the call. A token limit is in the reply; any other error is raised."""
-    try:
-        reply = yield from Call(request.sent, request.options)
-    except Exception as error:
-        found = options.detect(error)
-        if found is None:
-            raise
-        return Reply(token_limit=found, error=error)
-    if reply.error is not None and reply.token_limit is None:
-        raise reply.error
-    if reply.token_limit is not None and not confirmed(request, calibration, reply.token_limit):
-        return replace(reply, token_limit=None)
-    return reply
+_FAR_OVER = 1.5
+"""Times the threshold at which the cool-down no longer holds back."""
+_TARGET_SHARE = 0.9
+"""Share of the threshold that a proactive compaction aims below: the next message shall not trigger again."""
+_GROWN = 1.25
+"""Times its size to which a history that stayed above the threshold must have grown to be tried again."""
+_CUT_SHARE = 0.6
+"""A prompt of which the server read less than this share, by what was learnt of the model, was cut."""
+_MOST_CHARACTERS = 7.0
+"""Characters per token that hardly any text has: what is still more was not read. English has 4 to 5."""
 
 
-def quoted(request: Request, calibration: Calibration) -> Flow[Request]:
-    """The request with the quotes that its question brings, where something was folded and there is room for them."""
-    if request.recall is None or (request.messages is request.original and not request.archive):
-        return request
-    room = request.recall.room(calibration.window, calibration.chars_per_token)
-    if calibration.window is not None:
-        output = min(request.output_tokens or 0, int(calibration.window * _MOST_RESERVED))
-        free = int((calibration.window - output) * MARGIN * calibration.chars_per_token) - request.size
-        room = min(room, free)
-    if room < _FEWEST_QUOTED or request.conversation.last_user is None:
-        return request
-    text = yield from Quote(request.original, request.conversation, room, request.archive, request.digest)
-    return replace(request, quotes=text, read=request.conversation) if text else request
+class Policy:
+    """One wrapped call. ``request`` is what is sent next; what was done to make it smaller is in ``tried``.
 
-
-def recover(options: Options, request: Request, calibration: Calibration, refused: Reply) -> Flow[Completed]:
-    """Compact and retry until a reply comes, another error, or nothing is left to try.
-
-    ``refused`` is the answer that stated the token limit. Raises the provider's own last exception, with a note of what
-    was tried, when the call is given up; ``CompactionError`` when no summary can be had and there is no fallback.
+    Args:
+        options: The options of the Compacter.
+        request: The call as the caller made it.
+        calibration: What was learnt of the model; more is learnt here.
+        state: What the trigger knows of the conversation.
+        watched: Whether the usage of every reply is read: there are hooks for events, or a trigger.
     """
-    if refused.token_limit is None or not confirmed(request, calibration, refused.token_limit):
-        return refused.raw, request
-    limit = options.max_retries
-    stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
-    state = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
-    tried: list[str] = []
-    while refused.token_limit is not None:
-        calibrate(request, calibration, refused.token_limit)
-        error = refused.error or RuntimeError("the reply says that the request is too long")
-        state.set_exception((type(error), error, error.__traceback__))
-        if stop(state):
-            reason = "no rounds are left" if tried else "max_retries=0"
-            return (yield from _give_up(request, calibration, refused, tried, reason))
-        state.prepare_for_next_attempt()
+
+    def __init__(
+        self,
+        options: Options,
+        request: Request,
+        calibration: Calibration,
+        state: ConversationState | None = None,
+        *,
+        watched: bool = True,
+    ) -> None:
+        self.options = options
+        self.request = request
+        self.calibration = calibration
+        self.tried: list[str] = []
+        self._state = state or ConversationState()
+        self._watched = watched
+        self._recall = options.recall
+        """``None`` too once a request with quotes was refused."""
+
+    # -- one call ------------------------------------------------------------------------------------------------------
+
+    def complete(self) -> Flow[object]:
+        """The reply to the call; raises what the call raises, and what ``recover`` does."""
+        state, original = self._state, self.request.original
+        state.calls += 1
+        if self.options.memory is not None:
+            view = yield from Remembered(original)
+            if view is not None and self._keeps_pins(view):
+                self.request = replace(self.request, messages=tuple(view), read=None)
+        if self.options.trigger_tokens is not None:
+            yield from self._fold_ahead()
+        reply = yield from self._send()
+        if reply.token_limit is not None:
+            state.tried = state.calls
+            return (yield from self.recover(reply))
+        return (yield from self._checked(reply))
+
+    def recover(self, refused: Reply) -> Flow[object]:
+        """Make the request smaller and call again, until a reply comes, another error, or nothing is left to try.
+
+        ``refused`` is the answer that stated the token limit. Raises the provider's own last exception, with a note of
+        what was tried, when the call is given up; ``CompactionError`` when no summary can be had and there is no
+        fallback.
+        """
+        if refused.token_limit is None or not self.confirmed(refused.token_limit):
+            return refused.raw
+        limit = self.options.max_retries
+        stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
+        rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
+        while refused.token_limit is not None:
+            self.calibrate(refused.token_limit)
+            error = refused.error or RuntimeError("the reply says that the request is too long")
+            rounds.set_exception((type(error), error, error.__traceback__))
+            if stop(rounds):
+                return (yield from self._give_up(refused, "no rounds are left" if self.tried else "max_retries=0"))
+            rounds.prepare_for_next_attempt()
+            try:
+                done = yield from self._make_smaller(refused.token_limit)
+            except CompactionError as failure:
+                # Without a cause of its own: what the provider said is why a summary was wanted at all.
+                raise failure from failure.__cause__ or refused.error
+            if not done:
+                return (yield from self._give_up(refused, "nothing more can be reduced"))
+            self.tried.append(done)
+            refused = yield from self._send()
+        return refused.raw
+
+    def _send(self) -> Flow[Reply]:
+        """Call with the request, and with the quotes that its question brings where something was folded.
+
+        A token limit is in the reply; any other error is raised.
+        """
+        request = self.request
+        room = self._room_for_quotes()
+        if room >= _FEWEST_QUOTED and request.conversation.last_user is not None:
+            text = yield from Quote(request.original, request.conversation, room, request.archive, request.digest)
+            if text:
+                self.request = request = replace(request, quotes=text)
         try:
-            smaller = yield from _reduced(options, request, calibration, refused.token_limit, tried)
-        except CompactionError as failure:
-            # Without a cause of its own: what the provider said is why a summary was wanted at all.
-            raise failure from failure.__cause__ or refused.error
-        if smaller is None:
-            return (yield from _give_up(request, calibration, refused, tried, "nothing more can be reduced"))
-        request = yield from quoted(smaller, calibration)
-        refused = yield from called(options, request, calibration)
-    return refused.raw, request
+            reply = yield from Call(request.sent, request.options)
+        except Exception as error:
+            found = self.options.detect(error)
+            if found is None:
+                raise
+            return Reply(token_limit=found, error=error)
+        if reply.error is not None and reply.token_limit is None:
+            raise reply.error
+        if reply.token_limit is not None and not self.confirmed(reply.token_limit):
+            return replace(reply, token_limit=None)
+        return reply
 
+    def _room_for_quotes(self) -> int:
+        """Characters that quotes may take; 0 where nothing was folded, or quotes are not wanted."""
+        request, calibration = self.request, self.calibration
+        if self._recall is None or (request.messages is request.original and not request.archive):
+            return 0
+        room = self._recall.room(calibration.window, calibration.chars_per_token)
+        if calibration.window is None:
+            return room
+        output = min(request.output_tokens or 0, int(calibration.window * _MOST_RESERVED))
+        return min(room, int((calibration.window - output) * MARGIN * calibration.chars_per_token) - request.size)
 
-def confirmed(request: Request, calibration: Calibration, found: TokenLimit) -> bool:
-    """Whether a reply that was cut short was cut for want of room; anything else a provider says needs no second look.
+    def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
+        """Raise the provider's own exception, with a note; a refusal that was a reply is returned."""
+        found, rounds = refused.token_limit, len(self.tried)
+        facts: dict[str, Any] = {"limit": found.limit, "requested": found.requested} if found else {}
+        yield from Tell(RetriesExhausted(rounds=rounds, reason=reason, attempt=rounds, **facts, **self.request.named))
+        if refused.error is None:
+            return refused.raw
+        steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
+        from compacter.call.unfoldable import advice
 
-    It was, if the caller had allowed more, and prompt and reply fill the known window; with no window known, if there
-    was no room for so much as a second token.
-    """
-    if found.source != NO_ROOM:
-        return True
-    written = found.output_tokens or 0
-    if request.output_tokens is not None and written >= request.output_tokens:
-        return False
-    if calibration.window is None:
-        return written <= 1
-    return (found.input_tokens or 0) + written >= calibration.window * _FULL
+        helps = advice(self.request, self.calibration, found.limit if found else None)
+        refused.error.add_note(f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}")
+        raise refused.error
 
+    # -- ways to make the request smaller ------------------------------------------------------------------------------
 
-def _reduced(
-    options: Options, request: Request, calibration: Calibration, found: TokenLimit, tried: list[str]
-) -> Flow[Request | None]:
-    """The request made smaller, or ``None``; what was done is added to ``tried``."""
-    attempt = len(tried) + 1
-    if request.quotes:
-        request = replace(request, quotes="", recall=None, read=request.conversation)
-        target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
-        if target is not None and target >= request.conversation.size:
-            tried.append("quotes left out")
-            return request
-    lowered = lower_output(options, request, found)
-    if lowered is not None:
-        tried.append(f"{request.output_option} lowered from {request.output_tokens} to {lowered.output_tokens}")
-        before, after = request.output_tokens or 0, lowered.output_tokens or 0
-        event = MaxTokensAdjusted(before=before, after=after, limit=found.limit, attempt=attempt, **request.named)
-        yield from Tell(event)
-        return lowered
-    if options.retrieved is not None:
-        shorter = yield from _shortened(options, request, calibration, found, attempt)
-        if shorter is not None:
-            tried.append(f"the last user message shortened by {shorter.saved:,} characters")
-            return shorter
-    job = job_of(request, calibration, attempt=attempt, found=found)
-    planned = plan(options, job)
-    reused = yield from reuse(options, request, job, planned)
-    if reused is not None:
-        tried.append("a compaction that another call had just made")
-        return reused
-    made = yield from compact(options, job, original=request.original, planned=planned)
-    if made is None:
-        return None
-    before, after = made.event.original_data_size, made.event.compacted_data_size
-    tried.append(f"{before:,} to {after:,} characters ({made.event.strategy})")
-    return replace(request, messages=made.messages, read=made.conversation)
+    def _make_smaller(self, found: TokenLimit) -> Flow[str]:
+        """Make the request smaller. What was done, in words; empty where nothing helps."""
+        if self.request.quotes:
+            self._recall = None
+            self.request = replace(self.request, quotes="")
+            target = self._target(found)
+            if target is not None and target >= self.request.conversation.size:
+                return "quotes left out"
+        request = self.request
+        lowered = self.lowered_output(found)
+        if lowered is not None:
+            before = request.output_tokens or 0
+            self.request = replace(
+                request, options={**request.options, request.output_option: lowered}, output_tokens=lowered
+            )
+            event = MaxTokensAdjusted(
+                before=before, after=lowered, limit=found.limit, attempt=len(self.tried) + 1, **request.named
+            )
+            yield from Tell(event)
+            return f"{request.output_option} lowered from {before} to {lowered}"
+        if self.options.retrieved is not None:
+            from compacter.call.unfoldable import with_less_retrieved
 
+            shorter = with_less_retrieved(request, self.options.retrieved, self._target(found))
+            if shorter is not None:
+                self.request = shorter
+                yield from Tell(self._shortened(shorter, found))
+                return f"the last user message shortened by {shorter.saved:,} characters"
+        return (yield from self._fold(self.job(found)))
 
-def _shortened(
-    options: Options, request: Request, calibration: Calibration, found: TokenLimit, attempt: int
-) -> Flow[Request | None]:
-    """The request with less retrieved text; ``None`` where the last user message is not what makes it too long."""
-    at, read = request.conversation.last_user, request.conversation
-    if options.retrieved is None or at is None:
-        return None
-    target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
-    size, now = read.sizes[at], read.sizes[at] - request.saved
-    # It may have what the others leave, and half of the room in any case; where no limit is known, half of what it has.
-    allowed = max(target - (read.size - size), target // 2) if target is not None else now // 2
-    if now <= allowed or (target is None and 2 * now < read.size - request.saved):
-        return None
-    from compacter.call.unfoldable import shortened
-
-    message = shortened(read.format, read.messages[at], options.retrieved, size - allowed)
-    saved = size - read.format.size(message)
-    if saved <= request.saved:
-        return None
-    yield from Tell(
-        MessageShortened(
-            model=request.model,
-            attempt=attempt,
-            conversation=request.digest,
-            before=size,
-            after=size - saved,
-            limit=found.limit,
+    def _shortened(self, shorter: Request, found: TokenLimit) -> MessageShortened:
+        read = shorter.conversation
+        size = read.sizes[read.last_user or 0]
+        return MessageShortened(
+            before=size, after=size - shorter.saved, limit=found.limit, attempt=len(self.tried) + 1, **shorter.named
         )
-    )
-    return replace(request, shortened=message, saved=saved)
 
+    def _fold(self, job: Job) -> Flow[str]:
+        """Fold what the job says, or use what another call has just made of it. What was done; empty: nothing.
 
-def reuse(options: Options, request: Request, job: Job, planned: CompactionPlan) -> Flow[Request | None]:
-    """Wait for another call that folds the same head right now, and use what it made.
+        Memory is asked in any case: the other call may have finished after this one looked and before it was refused.
+        Raises ``CompactionError`` when no summary can be had and there is no fallback.
+        """
+        request, planned = self.request, plan(self.options, job)
+        if self.options.memory is not None and planned.head:
+            view = yield from Remembered(request.original, planned.head)
+            if view is not None and self._keeps_pins(view):
+                smaller = replace(request, messages=tuple(view), read=None)
+                if smaller.size < request.size:
+                    self.request = smaller
+                    before, after = len(request.messages), len(smaller.messages)
+                    yield from Tell(CompactionReused(messages_before=before, messages_after=after, **job.named))
+                    return "a compaction that another call had just made"
+        made = yield from compact(self.options, job, original=request.original, planned=planned)
+        if made is None:
+            return ""
+        self.request = replace(request, messages=made.messages, read=made.conversation)
+        before, after = made.event.original_data_size, made.event.compacted_data_size
+        return f"{before:,} to {after:,} characters ({made.event.strategy})"
 
-    Memory is asked in any case: the other one may have finished after this call looked and before it was refused.
-    """
-    if options.memory is None or not planned.head:
-        return None
-    view = yield from Remembered(request.original, planned.head)
-    if view is None or not keeps_pins(request, view):
-        return None
-    smaller = replace(request, messages=tuple(view), read=None)
-    if smaller.size >= request.size:
-        return None
-    before, after = len(request.messages), len(smaller.messages)
-    yield from Tell(CompactionReused(messages_before=before, messages_after=after, **job.named))
-    return smaller
+    def job(
+        self, found: TokenLimit | None = None, *, trigger: Trigger = "token_limit", target: int | None = None
+    ) -> Job:
+        """The compaction that the request needs."""
+        request, recall, calibration = self.request, self._recall, self.calibration
+        conversation, refused = request.conversation, trigger == "token_limit"
+        if target is None:
+            target = self._target(found)
+        if target is not None:
+            target += request.saved
+        if target is not None and target >= conversation.size:
+            # By its characters it fits, the provider says that it does not: only the proportion of its numbers counts.
+            target = self._in_proportion(found)
+        # In the middle of an agent's work nothing new is asked: its steps are worth more than quotes (issue 10).
+        asked = refused and conversation.last_user == len(conversation.messages) - 1
+        return Job(
+            conversation=conversation,
+            reserved=recall.room(calibration.window, calibration.chars_per_token) if recall and asked else 0,
+            trigger=trigger,
+            calibration=calibration,
+            model=request.model,
+            attempt=len(self.tried) + 1,
+            digest=request.digest,
+            target=target,
+            found=found,
+            must=refused,
+        )
 
-
-def job_of(
-    request: Request,
-    calibration: Calibration,
-    *,
-    attempt: int = 1,
-    found: TokenLimit | None = None,
-    trigger: Trigger = "token_limit",
-    target: int | None = None,
-) -> Job:
-    """The compaction that this request needs."""
-    if target is None:
-        target = target_characters(found, calibration, overhead=request.overhead, output_tokens=request.output_tokens)
-    size = request.conversation.size
-    if target is not None:
-        target += request.saved
-    if target is not None and target >= size:
-        # By its characters it fits, the provider says that it does not: then only the proportion of its numbers counts.
-        target = _in_proportion(request, found, size)
-    recall, window, conversation = request.recall, calibration.window, request.conversation
-    # In the middle of an agent's work nothing new is asked: its steps are worth more than quotes (issue 10).
-    asked = trigger == "token_limit" and conversation.last_user == len(conversation.messages) - 1
-    return Job(
-        conversation=request.conversation,
-        reserved=recall.room(window, calibration.chars_per_token) if recall and asked else 0,
-        trigger=trigger,
-        calibration=calibration,
-        model=request.model,
-        attempt=attempt,
-        digest=request.digest,
-        target=target,
-        found=found,
-        must=trigger == "token_limit",
-    )
-
-
-def _in_proportion(request: Request, found: TokenLimit | None, size: int) -> int | None:
-    """The target by which the request shrinks as its stated tokens must; ``None`` where that tells nothing."""
-    used = _input_stated(request, found) if found else None
-    if not found or not found.limit or not used:
-        return None
-    limit = found.limit - (request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
-    target = int((size + request.overhead) * limit / used * MARGIN) - request.overhead
-    return target if 0 < target < size else None
-
-
-def keeps_pins(request: Request, view: Sequence[object]) -> bool:
-    """Whether a remembered view holds all that is pinned now: it may have been made before something was."""
-    wanted = pinned(request.pin, request.original, request.pinned_by_history)
-    present = set(map(id, view)) if wanted else ()
-    return all(id(request.original[index]) in present for index in wanted)
-
-
-def lower_output(options: Options, request: Request, found: TokenLimit) -> Request | None:
-    """The request with a lower output limit, where the input alone fits; ``None`` where that does not help."""
-    before = request.output_tokens
-    if not options.adjust_max_tokens or found.kind != "input_plus_output" or not found.limit or not before:
-        return None
-    used = found.input_tokens
-    if used is None:
-        if found.requested is None:
+    def lowered_output(self, found: TokenLimit) -> int | None:
+        """A lower output limit, where the input alone fits; ``None`` where that does not help."""
+        before = self.request.output_tokens
+        if not self.options.adjust_max_tokens or found.kind != "input_plus_output" or not found.limit or not before:
             return None
-        used = found.requested - before
-    left = found.limit - used - _OUTPUT_MARGIN
-    if used <= 0 or left < _LEAST_OUTPUT or left >= before:
-        return None
-    return replace(request, options={**request.options, request.output_option: left}, output_tokens=left)
+        used = self._input_stated(found)
+        left = found.limit - (used or 0) - _OUTPUT_MARGIN
+        return left if used and used > 0 and _LEAST_OUTPUT <= left < before else None
 
+    def _keeps_pins(self, view: Sequence[Message]) -> bool:
+        """Whether a remembered view holds all that is pinned now: it may have been made before something was."""
+        request = self.request
+        wanted = pinned(request.pin, request.original, request.pinned_by_history)
+        present = set(map(id, view)) if wanted else ()
+        return all(id(request.original[index]) in present for index in wanted)
 
-def calibrate(request: Request, calibration: Calibration, found: TokenLimit) -> None:
-    """Learn the window and the characters per token from what the error states."""
-    calibration.window = found.limit or calibration.window
-    used = _input_stated(request, found)
-    if used:
+    # -- the trigger ---------------------------------------------------------------------------------------------------
+
+    def _fold_ahead(self) -> Flow[None]:
+        """Compact before calling, when the request has grown to the threshold."""
+        state, request, threshold = self._state, self.request, self.threshold()
+        if threshold is None:
+            if not self.calibration.warned:
+                self.calibration.warned = True
+                yield from self._skipped("unknown_window")
+            return
+        if state.calls == 1:
+            return
+        tokens, size = (yield from self._estimated()), request.size
+        if tokens < threshold or (state.stuck and size <= state.stuck * _GROWN):
+            return
+        held_back = state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
+        if held_back and tokens < threshold * _FAR_OVER:
+            yield from self._skipped("cool_down")
+            return
+        target = max(1, int(size * threshold * _TARGET_SHARE / tokens) - request.overhead)
+        if (yield from self._folded_to(target)) and not state.stuck:
+            left = yield from self._estimated()
+            state.stuck = self.request.size if left >= threshold else 0
+
+    def _folded_to(self, target: int) -> Flow[bool]:
+        """Compact the messages to this size before a call; whether that succeeded. What fails is told, not raised."""
+        state = self._state
+        state.tried = state.calls
+        try:
+            done = yield from self._fold(self.job(trigger="threshold", target=target))
+        except CompactionError as error:
+            yield from self._failed("no summary could be had", error.__cause__)
+            return False
+        if done:
+            state.tokens = state.stuck = 0
+        else:
+            state.stuck = self.request.size
+        return bool(done)
+
+    def threshold(self) -> int | None:
+        """Input tokens at which the trigger fires; room for the output is left. ``None``: no window is known."""
+        trigger, window = self.options.trigger_tokens, self.calibration.window
+        if trigger is None or (isinstance(trigger, float) and not window):
+            return None
+        if not window:
+            return int(trigger)
+        room = window - min(self.request.output_tokens or 0, int(window * _MOST_RESERVED))
+        return max(1, min(int(trigger * window) if isinstance(trigger, float) else trigger, room))
+
+    def _estimated(self) -> Flow[int]:
+        """Input tokens of the request, with all that is sent beside the messages.
+
+        By the user's own counter; else what the last usage stated, and what was added since.
+        """
+        request, state, tokens = self.request, self._state, self.calibration.tokens
+        if self.options.token_counter is not None:
+            try:
+                return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
+            except Exception as error:  # noqa: BLE001 - a counter that raises must not break the call
+                yield from self._failed("token_counter raised", error)
         size = request.size
-        if size >= used * _DENSE or used <= _most_tokens(request, size):
+        if state.tokens and size >= state.characters:
+            return state.tokens + tokens(size - state.characters)
+        return tokens(size)
+
+    def _skipped(self, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
+        yield from Tell(CompactionSkipped(trigger="threshold", reason=reason, **self.request.named))
+
+    def _failed(self, reason: str, cause: BaseException | None) -> Flow[None]:
+        error = type(cause).__name__ if cause else ""
+        yield from Tell(CompactionFailed(trigger="threshold", reason=reason, error=error, **self.request.named))
+
+    # -- a reply, and a prompt that the server has cut silently --------------------------------------------------------
+
+    def _checked(self, reply: Reply) -> Flow[object]:
+        """Take in the reply's usage; with a trigger, a prompt that was cut is compacted and sent once more."""
+        tokens = 0 if self.calibration.learnt and not self._watched else tokens_read(reply.raw)
+        if not tokens:
+            return reply.raw
+        if not (yield from self.cut_silently(tokens)):
+            self._learn(tokens)
+            return reply.raw
+        whole = self.request
+        if self.options.trigger_tokens is None:
+            return reply.raw
+        target = max(1, int(tokens * _TARGET_SHARE * self.calibration.chars_per_token) - whole.overhead)
+        self.request = replace(whole, quotes="")
+        if (yield from self._folded_to(target)):
+            try:
+                again = yield from self._send()
+            except Exception:  # noqa: BLE001 - the call has succeeded before: its reply is what the caller gets
+                again = reply
+            if again is not reply and again.token_limit is None:
+                read = tokens_read(again.raw)
+                if read and self._missing(read) is None:
+                    self._learn(read)
+                return again.raw
+        self.request = whole
+        return reply.raw
+
+    def cut_silently(self, tokens: int) -> Flow[bool]:
+        """Whether a server that read ``tokens`` of the request has cut it silently; then an event says so."""
+        expected = self._missing(tokens)
+        if expected is None:
+            return False
+        yield from Tell(SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **self.request.named))
+        return True
+
+    def _missing(self, tokens: int) -> int | None:
+        """The tokens that the request must have had, where a server that read ``tokens`` has cut it.
+
+        The second look is at words alone: what media weigh is a guess, and old reasoning is not always read.
+        """
+        if expected_tokens(self.request.size, tokens, self.calibration) is None:
+            return None
+        words = sum(map(len, self.request.texts)) + self.request.overhead
+        return expected_tokens(words, tokens, self.calibration)
+
+    def _learn(self, tokens: int) -> None:
+        size, quotes, state = self.request.size, len(self.request.quotes), self._state
+        self.calibration.learn(size, tokens)
+        # The next request may bring other quotes, or none.
+        state.tokens, state.characters = tokens - self.calibration.tokens(quotes), size - quotes
+
+    # -- the provider's numbers ----------------------------------------------------------------------------------------
+
+    def confirmed(self, found: TokenLimit) -> bool:
+        """Whether a reply that was cut short was cut for want of room; what else a provider says needs no second look.
+
+        It was, if the caller had allowed more, and prompt and reply fill the known window; with no window known, if
+        there was no room for so much as a second token.
+        """
+        if found.source != NO_ROOM:
+            return True
+        written, allowed, window = found.output_tokens or 0, self.request.output_tokens, self.calibration.window
+        if allowed is not None and written >= allowed:
+            return False
+        if window is None:
+            return written <= 1
+        return (found.input_tokens or 0) + written >= window * _FULL
+
+    def calibrate(self, found: TokenLimit) -> None:
+        """Learn the window and the characters per token from what the error states."""
+        calibration, used = self.calibration, self._input_stated(found)
+        calibration.window = found.limit or calibration.window
+        if not used:
+            return
+        size = self.request.size
+        believed = size >= used * _DENSE
+        if not believed:
+            # A size that is larger than the messages' tokens can be also counts something else.
+            texts = self.request.texts
+            believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
+        if believed:
             calibration.learn(size, used)
 
+    def _input_stated(self, found: TokenLimit) -> int | None:
+        """Input tokens of the request as the error states them."""
+        if found.input_tokens is not None or not found.requested:
+            return found.input_tokens
+        return found.requested - (self.request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
 
-def _input_stated(request: Request, found: TokenLimit) -> int | None:
-    """Input tokens of the request as the error states them."""
-    if found.input_tokens is not None or not found.requested:
-        return found.input_tokens
-    return found.requested - (request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
+    def _target(self, found: TokenLimit | None) -> int | None:
+        """What the messages may weigh, in characters; ``None`` where no limit is known."""
+        overhead, output_tokens = self.request.overhead, self.request.output_tokens
+        return target_characters(found, self.calibration, overhead=overhead, output_tokens=output_tokens)
+
+    def _in_proportion(self, found: TokenLimit | None) -> int | None:
+        """The target by which the request shrinks as its stated tokens must; ``None`` where that tells nothing."""
+        used = self._input_stated(found) if found else None
+        if not found or not found.limit or not used:
+            return None
+        request, size = self.request, self.request.conversation.size
+        limit = found.limit - (request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
+        target = int((size + request.overhead) * limit / used * MARGIN) - request.overhead
+        return target if 0 < target < size else None
 
 
-def _most_tokens(request: Request, size: int) -> int:
-    """Upper bound on the messages' tokens. A larger stated size also counts something else, and is ignored."""
-    conversation = request.conversation
-    texts = [
-        part.text
-        for index in range(conversation.start, len(conversation.messages))
-        for part in conversation.format.parts(conversation.messages[index], index)
-        if part.kind != "media"
-    ]
-    return most_tokens(texts) + max(0, size - sum(map(len, texts)))
-
-
-def _give_up(
-    request: Request, calibration: Calibration, refused: Reply, tried: Sequence[str], reason: str
-) -> Flow[Completed]:
-    found = refused.token_limit
-    facts: dict[str, Any] = {"limit": found.limit, "requested": found.requested} if found else {}
-    rounds = len(tried)
-    yield from Tell(RetriesExhausted(rounds=rounds, reason=reason, attempt=rounds, **facts, **request.named))
-    if refused.error is None:
-        return refused.raw, request
-    steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(tried, 1)) or "nothing was tried"
-    from compacter.call.unfoldable import advice
-
-    helps = advice(request, calibration, found.limit if found else None)
-    refused.error.add_note(f"compacter gave up: {reason} ({steps}).{helps}")
-    raise refused.error
+def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
+    """The tokens that a request must have had, if the server read clearly fewer; ``None`` if it read all."""
+    learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
+    return calibration.tokens(characters) if characters > tokens * max(learnt, _MOST_CHARACTERS) else None

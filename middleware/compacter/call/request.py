@@ -11,7 +11,6 @@ from compacter.compaction.conversation import Conversation
 from compacter.effects import Reply
 from compacter.messages.fields import field, listed
 from compacter.messages.format import Message, MessageFormat
-from compacter.recall.passages import Quotes
 
 if TYPE_CHECKING:
     from compacter.recall.archive import Archive
@@ -44,14 +43,10 @@ class Request:
     """The option ``pin``."""
     pinned_by_history: frozenset[int] = frozenset()
     """``id`` of messages that a ``History`` has pinned."""
-    watched: bool = True
-    """Whether there are hooks for events, or a trigger: then the usage of every reply is read."""
     rules: tuple[str, ...] = ()
     """Declared rules: of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
     """``messages``, where they were read already."""
-    recall: Quotes | None = None
-    """The option ``recall``; ``None`` also where quotes were refused."""
     archive: Archive | None = None
     """What was folded of the ``History`` that was passed."""
     alternate: bool | None = None
@@ -78,6 +73,17 @@ class Request:
     def size(self) -> int:
         """Size of what is sent, the overhead and quotes included."""
         return self.conversation.size + self.overhead + len(self.quotes) - self.saved
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of what is sent, without media and reasoning."""
+        read = self.conversation
+        return [
+            part.text
+            for index in range(read.start, len(read.messages))
+            for part in read.format.parts(read.messages[index], index)
+            if part.kind != "media"
+        ]
 
     @property
     def sent(self) -> Sequence[Message]:
@@ -155,21 +161,62 @@ def read_reply(reply: object) -> Reply:
     """What a summarizer answered. An unknown shape reads as empty text, which the gate refuses."""
     if isinstance(reply, str):
         return Reply(reply)
-    if reply is None:
-        return Reply()
     read, written = usage_of(reply)
-    for reader in (_chat, _blocks, _responses, _gemini, _bedrock):
-        found = reader(reply)
-        if found is not None:
-            text, finish, refused, called = found
-            return Reply(text, read, written, finish, refused, called)
-    text = field(reply, "text") or field(reply, "content")
-    return Reply(text if isinstance(text, str) else "", read, written)
+    choices, candidates, output = (field(reply, name) for name in ("choices", "candidates", "output"))
+    content, finish, message = field(reply, "content"), field(reply, "stop_reason"), None
+    items: list[Any] = []
+    if isinstance(choices, (list, tuple)):  # Chat completions.
+        choice = choices[0] if choices else None
+        message, finish = field(choice, "message"), field(choice, "finish_reason")
+        content = field(message, "content") if message is not None else field(choice, "text")
+    elif isinstance(candidates, (list, tuple)):  # Gemini, which answers without a candidate where it refuses.
+        first = candidates[0] if candidates else None
+        content = [part for part in listed(field(field(first, "content"), "parts")) if not field(part, "thought")]
+        finish = field(first, "finish_reason") or field(first, "finishReason") if candidates else "refusal"
+        finish = "length" if _word(finish) == "max_tokens" else finish
+    elif isinstance(output, (list, tuple)):  # Responses.
+        items = list(output)
+        said = [item for item in items if field(item, "type") in ("message", None)]
+        content = [part for item in said for part in listed(field(item, "content"))]
+        finish = field(field(reply, "incomplete_details"), "reason") if field(reply, "status") == "incomplete" else None
+    elif isinstance(output, Mapping):  # Bedrock.
+        content, finish = field(field(output, "message"), "content"), field(reply, "stopReason")
+    elif not content:
+        content = field(reply, "text")
+    parts = listed(content) if not isinstance(content, str) else ()
+    return Reply(
+        content if isinstance(content, str) else "".join(map(_text, parts)),
+        read,
+        written,
+        _word(finish),
+        refused=bool(field(message, "refusal")) or finish == "refusal" or any(_is(part, "refusal") for part in parts),
+        called_tool=bool(field(message, "tool_calls") or field(message, "function_call"))
+        or any(map(_is_call, (*parts, *items))),
+    )
+
+
+def _text(part: object) -> str:
+    return part if isinstance(part, str) else str(field(part, "text") or "")
+
+
+def _is(part: object, kind: str) -> bool:
+    return bool(field(part, "type") == kind)
+
+
+def _is_call(part: object) -> bool:
+    """Whether a part of an answer is a tool call, in any vendor's words."""
+    calls = any(field(part, name) for name in ("function_call", "functionCall", "toolUse"))
+    return calls or _is(part, "tool_use") or str(field(part, "type")).endswith("_call")
 
 
 def tokens_read(reply: object) -> int:
-    """Input tokens of the request as the reply states them; 0 where it says nothing of the request's size."""
-    return 0 if edited_by_provider(reply) else usage_of(reply)[0]
+    """Input tokens of the request as the reply states them; 0 where it says nothing of the request's size.
+
+    Nothing is looked for in a stream: what it says of that comes last.
+    """
+    if hasattr(type(reply), "__next__") or hasattr(type(reply), "__anext__") or edited_by_provider(reply):
+        return 0
+    return usage_of(reply)[0]
 
 
 def edited_by_provider(reply: object) -> bool:
@@ -203,101 +250,27 @@ def usage_of(reply: object) -> tuple[int, int]:
     usage = field(reply, "usage") or field(reply, "usage_metadata") or field(reply, "usageMetadata")
     if not usage:
         return 0, 0
-    read = _first(usage, "prompt_tokens", "input_tokens", "prompt_token_count", "promptTokenCount", "inputTokens")
+    read, written = _first(usage, _READ), _first(usage, _WRITTEN)
     if field(usage, "prompt_tokens") is None and field(usage, "input_tokens_details") is None:
         # Anthropic and Bedrock state cached tokens beside the input tokens, OpenAI and Gemini inside them.
-        for extra in (
-            "cache_read_input_tokens",
-            "cache_creation_input_tokens",
-            "cacheReadInputTokens",
-            "cacheWriteInputTokens",
-        ):
-            read += _first(usage, extra)
-    written = _first(
-        usage,
-        "completion_tokens",
-        "output_tokens",
-        "candidates_token_count",
-        "candidatesTokenCount",
-        "outputTokens",
-    )
+        read += sum(_first(usage, (name,)) for name in _CACHED)
     return read, written
 
 
-_Read = tuple[str, str | None, bool, bool]
-"""Text, finish reason, refused, called a tool."""
+_READ = ("prompt_tokens", "input_tokens", "prompt_token_count", "promptTokenCount", "inputTokens")
+_CACHED = (
+    "cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens",
+)  # fmt: skip
+_WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count", "candidatesTokenCount", "outputTokens")
 
 
-def _chat(reply: object) -> _Read | None:
-    choices = field(reply, "choices")
-    if not isinstance(choices, (list, tuple)):
-        return None
-    if not choices:
-        return "", None, False, False
-    choice = choices[0]
-    message = field(choice, "message")
-    text = _text(field(message, "content")) if message is not None else str(field(choice, "text") or "")
-    called = bool(field(message, "tool_calls") or field(message, "function_call"))
-    return text, _word(field(choice, "finish_reason")), bool(field(message, "refusal")), called
-
-
-def _blocks(reply: object) -> _Read | None:
-    content, reason = field(reply, "content"), field(reply, "stop_reason")
-    if not isinstance(content, (list, tuple)) or field(reply, "output") is not None:
-        return None
-    called = any(field(block, "type") == "tool_use" for block in content)
-    return _text(content), _word(reason), reason == "refusal", called
-
-
-def _responses(reply: object) -> _Read | None:
-    output = field(reply, "output")
-    if not isinstance(output, (list, tuple)):
-        return None
-    texts, refused, called = [], False, False
-    for item in output:
-        kind = field(item, "type")
-        called = called or str(kind).endswith("_call")
-        for part in field(item, "content") or () if kind in ("message", None) else ():
-            texts.append(str(field(part, "text") or ""))
-            refused = refused or field(part, "type") == "refusal"
-    finish = field(field(reply, "incomplete_details"), "reason") if field(reply, "status") == "incomplete" else None
-    return "".join(texts), _word(finish), refused, called
-
-
-def _gemini(reply: object) -> _Read | None:
-    candidates = field(reply, "candidates")
-    if not isinstance(candidates, (list, tuple)):
-        return None
-    if not candidates:
-        return "", None, True, False
-    parts = field(field(candidates[0], "content"), "parts") or ()
-    called = any(field(part, "function_call") or field(part, "functionCall") for part in parts)
-    texts = (str(field(part, "text") or "") for part in parts if not field(part, "thought"))
-    finish = _word(field(candidates[0], "finish_reason") or field(candidates[0], "finishReason"))
-    return "".join(texts), {"max_tokens": "length"}.get(str(finish).lower(), finish), False, called
-
-
-def _bedrock(reply: object) -> _Read | None:
-    output = field(reply, "output")
-    message = field(output, "message") if isinstance(output, Mapping) else None
-    if message is None:
-        return None
-    blocks = field(message, "content") or ()
-    called = any(field(block, "toolUse") for block in blocks)
-    return (
-        "".join(str(field(block, "text") or "") for block in blocks),
-        _word(field(reply, "stopReason")),
-        False,
-        called,
-    )
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, (list, tuple)):
-        return ""
-    return "".join(part if isinstance(part, str) else str(field(part, "text") or "") for part in content)
+def _first(usage: Any, names: Sequence[str]) -> int:
+    """The first of these counts that is more than 0."""
+    for name in names:
+        value = field(usage, name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return 0
 
 
 def _word(value: Any) -> str | None:
@@ -306,11 +279,3 @@ def _word(value: Any) -> str | None:
         return None
     name = getattr(value, "name", None)
     return (name if isinstance(name, str) else str(value)).lower()
-
-
-def _first(usage: Any, *names: str) -> int:
-    for name in names:
-        value = field(usage, name)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
-    return 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from cachetools import LRUCache
 
 from compacter.call.log import Log
 from compacter.call.request import ConversationState
@@ -18,11 +19,9 @@ from compacter.fork import Lock
 from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
 from compacter.memory.single_flight import SingleFlight
-from compacter.messages.fields import json_text
-from compacter.messages.format import Message, MessageFormat
+from compacter.messages.format import Message
 from compacter.models import window
 from compacter.options import AskedFirst, Options
-from compacter.summary import message as summary_message
 
 if TYPE_CHECKING:
     from compacter.call.recall import Recall
@@ -65,9 +64,10 @@ class State:
 
         Calibrates, if the next thing is a token limit. No message is kept alive by it.
         """
-        self._conversations: OrderedDict[str, ConversationState] = OrderedDict()
-        self._learnt: OrderedDict[str, Calibration] = OrderedDict()
-        self._settings = options.memory_scope
+        self.scope = options.memory_scope
+        """Part of each record's key: what calls have in common that may share a summary."""
+        self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
+        self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
         self._lock = Lock()
 
     def replaced(self, options: Mapping[str, object]) -> State:
@@ -88,60 +88,21 @@ class State:
     # -- what was learnt -----------------------------------------------------------------------------------------------
 
     def calibration(self, model: str | None) -> Calibration:
-        """What was learnt of this model, the least recently used ones forgotten. Looks its window up."""
-        name = model or ""
+        """What was learnt of this model. Looks its window up."""
         with self._lock:
-            found = self._learnt.get(name)
+            found = self._learnt.get(model or "")
             if found is None:
                 summarizer = self.options.summarizer
-                found = self._learnt[name] = Calibration(
-                    summarizer_window=window(summarizer) if isinstance(summarizer, str) else None
-                )
-                if len(self._learnt) > _MOST_MODELS:
-                    self._learnt.popitem(last=False)
-            else:
-                self._learnt.move_to_end(name)
+                other = window(summarizer) if isinstance(summarizer, str) else None
+                found = self._learnt[model or ""] = Calibration(summarizer_window=other)
         if found.window is None:
             found.window = window(model)
         return found
 
     def conversation(self, digest: str) -> ConversationState:
-        """What the trigger knows of this conversation; a new one for every call where there is no trigger."""
-        if not self.proactive:
-            return ConversationState()
+        """What the trigger knows of this conversation."""
         with self._lock:
-            found = self._conversations.setdefault(digest, ConversationState())
-            self._conversations.move_to_end(digest)
-            if len(self._conversations) > _MOST_CONVERSATIONS:
-                self._conversations.popitem(last=False)
-            return found
-
-    # -- memory --------------------------------------------------------------------------------------------------------
-
-    def scope(self, model: str | None, form: MessageFormat, endpoint: str, rules: Sequence[str] = ()) -> str:
-        """Calls that may share a summary have the same scope. ``rules`` are those that a ``History`` declares."""
-        declared = f"\0{tuple(rules)!r}" if rules else ""
-        return f"{model}\0{form.name}\0{endpoint}\0{self._settings}{declared}"
-
-    def holds_secrets(self, form: MessageFormat, before: Sequence[Message], after: Sequence[Message]) -> bool:
-        """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.
-
-        Summaries are redacted already; messages that stay as they are are stored by their position alone.
-        """
-        redact = self.options.redact
-        if redact is None:
-            return False
-        verbatim = set(map(id, before))
-        for message in after:
-            if id(message) in verbatim or summary_message.parse(form.plain_text(message) or "") is not None:
-                continue
-            text = json_text(form.content(message))
-            try:
-                if redact(text) != text:
-                    return True
-            except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
-                return True
-        return False
+            return self._conversations.setdefault(digest, ConversationState())
 
     # -- recall --------------------------------------------------------------------------------------------------------
 

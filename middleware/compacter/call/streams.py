@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from compacter.call.io import IO
@@ -32,14 +32,34 @@ class Opening:
     on_end: Callable[[], None] | None = None
     """Called when the stream has been read to its end, and not when it is dropped or fails."""
 
-    def raise_once(self) -> None:
-        """Raise what ended the look into the stream, if something did."""
+    def next(self, step: Callable[[], Any]) -> Any:
+        """The next chunk: one that was held, what ended the look into the stream, or what ``step`` gives."""
+        if self.held:
+            return self.held.popleft()
+        self._raise_once()
+        try:
+            return step()
+        except StopIteration:
+            self._end_once()
+            raise
+
+    async def anext(self, step: Callable[[], Any]) -> Any:
+        """As ``next``."""
+        if self.held:
+            return self.held.popleft()
+        self._raise_once()
+        try:
+            return await step()
+        except StopAsyncIteration:
+            self._end_once()
+            raise
+
+    def _raise_once(self) -> None:
         error, self.error = self.error, None
         if error is not None:
             raise error
 
-    def end_once(self) -> None:
-        """Do what is to be done at the end of the stream."""
+    def _end_once(self) -> None:
         action, self.on_end = self.on_end, None
         if action is not None:
             action()
@@ -195,50 +215,26 @@ def when_done(stream: Any, action: Callable[[], None]) -> Any:
 _OPENING = "_compacter_opening"
 
 
-def _make_replaying(kind: type) -> type:  # noqa: C901 - the members of one class
+def _make_replaying(kind: type) -> type:
     inner: Any = kind
 
+    def opening_of(self: Any) -> Opening:
+        opening: Opening = self.__dict__[_OPENING]
+        if not opening.held and (opening.on_end is None or opening.error is not None):
+            del self.__dict__[_OPENING]
+            self.__class__ = kind
+        return opening
+
     def next_(self: Any) -> Any:
-        opening = self.__dict__[_OPENING]
-        if opening.held:
-            return opening.held.popleft()
-        if opening.on_end is None or opening.error is not None:
-            settle(self, opening)
-            return next(self)
-        try:
-            return inner.__next__(self)
-        except StopIteration:
-            settle(self, opening)
-            opening.end_once()
-            raise
+        return opening_of(self).next(partial(inner.__next__, self))
 
-    async def anext_(self: Any) -> Any:
-        opening = self.__dict__[_OPENING]
-        if opening.held:
-            return opening.held.popleft()
-        if opening.on_end is None or opening.error is not None:
-            settle(self, opening)
-            return await anext(self)
-        try:
-            return await inner.__anext__(self)
-        except StopAsyncIteration:
-            settle(self, opening)
-            opening.end_once()
-            raise
-
-    def settle(self: Any, opening: Opening) -> None:
-        del self.__dict__[_OPENING]
-        self.__class__ = kind
-        opening.raise_once()
+    def anext_(self: Any) -> Any:
+        return opening_of(self).anext(partial(inner.__anext__, self))
 
     def iter_(self: Any) -> Any:
         return self
 
-    members: dict[str, Any] = {
-        "__module__": kind.__module__,
-        "__doc__": kind.__doc__,
-        "__qualname__": kind.__qualname__,
-    }
+    members: dict[str, Any] = {name: getattr(kind, name) for name in ("__module__", "__doc__", "__qualname__")}
     if hasattr(kind, "__next__"):
         members |= {"__next__": next_, "__iter__": iter_}
     if hasattr(kind, "__anext__"):
@@ -264,27 +260,13 @@ class Replayed:
         return self
 
     def __next__(self) -> Any:
-        if self.opening.held:
-            return self.opening.held.popleft()
-        self.opening.raise_once()
-        try:
-            return next(self._stream)
-        except StopIteration:
-            self.opening.end_once()
-            raise
+        return self.opening.next(partial(next, self._stream))
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
 
     async def __anext__(self) -> Any:
-        if self.opening.held:
-            return self.opening.held.popleft()
-        self.opening.raise_once()
-        try:
-            return await anext(self._stream)
-        except StopAsyncIteration:
-            self.opening.end_once()
-            raise
+        return await self.opening.anext(partial(anext, self._stream))
 
     def __enter__(self) -> Any:
         self._stream.__enter__()

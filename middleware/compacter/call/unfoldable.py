@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from compacter.call.request import Request
 from compacter.compaction import excerpt
@@ -15,7 +16,24 @@ _LEAST = 100
 """Characters that each text between marks keeps, its receipt included."""
 _RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
 
-Edit = Callable[[str], str]
+
+def with_less_retrieved(request: Request, how: Retrieved, target: int | None) -> Request | None:
+    """The request with less retrieved text; ``None`` where the last user message is not what makes it too long.
+
+    ``target`` is what all messages may weigh, in characters. That message may have what the others leave, and half of
+    the room in any case; where no limit is known, half of what it has.
+    """
+    read, saved = request.conversation, request.saved
+    at = read.last_user
+    if at is None:
+        return None
+    size, now = read.sizes[at], read.sizes[at] - saved
+    allowed = max(target - (read.size - size), target // 2) if target is not None else now // 2
+    if now <= allowed or (target is None and 2 * now < read.size - saved):
+        return None
+    message = shortened(read.format, read.messages[at], how, size - allowed)
+    less = size - read.format.size(message)
+    return replace(request, shortened=message, saved=less) if less > saved else None
 
 
 def shortened(form: MessageFormat, message: Message, how: Retrieved, excess: int) -> Message:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.call.perform import GiveUps, Performer, WrappedCall, adrive, gave_up_since, mark_given_up
-from compacter.call.recover import recover
-from compacter.call.request import ConversationState, Request, is_large, tokens_read
+from compacter.call.recover import Policy, expected_tokens
+from compacter.call.request import Request, is_large, tokens_read
 from compacter.call.state import State
-from compacter.call.trigger import complete, expected_tokens, silently_cut
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
 from compacter.errors import CompactionError, ConfigurationError
@@ -25,49 +23,13 @@ from compacter.messages.format import Message, UnknownFormatError, get_format, r
 from compacter.overflow import detect_in_reply
 
 if TYPE_CHECKING:
-    from compacter.recall.archive import Archive
-    from compacter.recall.index import Redact
+    from compacter.history import History
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
 """The argument that holds options for one call; the wrapped function never gets it."""
 WRAPPED_BY = "__compacter__"
 """The attribute of a wrapped function or client that names what wraps it."""
-
-
-class KeptHistory(Protocol):
-    """The members of ``History`` that a call uses."""
-
-    @property
-    def version(self) -> int:
-        """Counts changes."""
-        ...
-
-    def pinned_ids(self) -> frozenset[int]:
-        """``id`` of each pinned message."""
-        ...
-
-    @property
-    def archive(self) -> Archive | None:
-        """What was folded of it so far."""
-        ...
-
-    def install(self, version: int, messages: Sequence[Message], redact: Redact | None = None) -> bool:
-        """Take the list over, if ``version`` is still the present one."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ReadCall:
-    """A call's arguments, read."""
-
-    request: Request
-    scope: str
-    calibration: Calibration
-    conversation: ConversationState
-    history: KeptHistory | None
-    version: int
-    large: bool
 
 
 class WrappedFunction:
@@ -162,12 +124,10 @@ class WrappedFunction:
 
     def generator(self) -> Function:
         """A generator function for a generator function: nothing is called before its first chunk is asked for."""
+        opened = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            if OWN_OPTIONS in kwargs:
-                return (yield from self._with(kwargs.pop(OWN_OPTIONS)).generator()(*args, **kwargs))
-            self.state.count_call()
-            chunks = run(self._handle(SYNC, args, kwargs))
+            chunks = opened(*args, **kwargs)
             try:
                 return (yield from chunks)
             finally:
@@ -178,11 +138,14 @@ class WrappedFunction:
     def async_generator(self) -> Function:
         """As ``generator``."""
 
+        @functools.wraps(self.function)
+        async def begin(*args: Any, **kwargs: Any) -> Any:
+            return self.function(*args, **kwargs)
+
+        opened = WrappedFunction(self.state, begin, self.binding).asynchronous()
+
         async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            own = self._with(kwargs.pop(OWN_OPTIONS)).async_generator() if OWN_OPTIONS in kwargs else None
-            if own is None:
-                self.state.count_call()
-            chunks = await self._handle(ASYNC, args, kwargs) if own is None else own(*args, **kwargs)
+            chunks = await opened(*args, **kwargs)
             try:
                 async for chunk in chunks:
                     yield chunk
@@ -219,8 +182,13 @@ class WrappedFunction:
 
     async def _opened(self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A quiet call's stream, looked into up to its first content."""
+        before = GiveUps.count
         reply = await streams.opened(io, stream, self.state.detect)
-        return reply.raw if reply.token_limit is None else await self._handle(io, args, kwargs, reply)
+        if reply.token_limit is None:
+            return reply.raw
+        if reply.error is not None and gave_up_since(before, reply.error):
+            raise reply.error
+        return await self._handle(io, args, kwargs, reply)
 
     async def _later(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
         """An async stream that a plain function returned. It is read up to its content when it is first iterated."""
@@ -237,26 +205,22 @@ class WrappedFunction:
         Nothing that compacter does for itself may raise into the call: where it fails, the call is as it would have
         been without it, and the provider's own exception stands.
         """
-        state = self.state
         if refused is None:
-            args, kwargs = self.binding.read_once(args, kwargs)
-        read = await self.read_safely(io, args, kwargs)
-        if isinstance(read, str):
-            return await self._unchanged(io, args, kwargs, refused, read)
-        performer = Performer(
-            state, io, read.request.format, scope=read.scope, model=read.request.model or _name(self.function),
-            call=WrappedCall(self.function, self.binding, args, kwargs), large=read.large,
-        )  # fmt: skip
+            args, kwargs = self.binding.as_list(args, kwargs, histories=False)
+        call = await self.read(io, args, kwargs)
+        if isinstance(call, str):
+            return await self._unchanged(io, args, kwargs, refused, call)
+        performer = Performer(self.state, io, call)
         if refused is None:
-            flow = complete(state.options, read.request, read.calibration, read.conversation)
+            flow = call.policy.complete()
         else:
             performer.refused = refused.raw
             if refused.error is not None:
                 performer.failed(refused.error)
-            flow = recover(state.options, read.request, read.calibration, refused)
+            flow = call.policy.recover(refused)
         failure: Exception
         try:
-            raw, request = await adrive(flow, performer)
+            raw = await adrive(flow, performer)
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - sorted out below, where no exception is being handled
@@ -264,7 +228,7 @@ class WrappedFunction:
         else:
             if not io.asynchronous and streams.shape(type(raw)) == "awaitable":
                 return self._shaped("awaitable", raw, None, args, kwargs)
-            return self._installed(read, raw, request)
+            return raw if call.history is None else self._installed(call, call.history, raw)
         finally:
             performer.close()
         answered = self._after_failure(performer, failure)
@@ -289,14 +253,14 @@ class WrappedFunction:
         # Without the frames of compacter between the caller's line and the wrapped function's.
         raise theirs.with_traceback(trace)
 
-    def _installed(self, read: ReadCall, raw: Any, request: Request) -> Any:
-        """The reply; a ``History`` that was passed gets what the compactions made of it, once the reply is complete."""
-        history = read.history
-        if history is None or request.messages is request.original:
+    def _installed(self, call: WrappedCall, history: History, raw: Any) -> Any:
+        """The reply; the ``History`` gets what the compactions made of it, once the reply is complete."""
+        request = call.policy.request
+        if request.messages is request.original:
             return raw
 
         def install() -> None:
-            if not history.install(read.version, request.messages, self.state.options.redaction):
+            if not history.install(call.version, request.messages, self.state.options.redaction):
                 self.state.history_changed(None)
 
         if streams.shape(type(raw)) is not None:
@@ -319,23 +283,21 @@ class WrappedFunction:
     async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Send an event when the server has cut the prompt silently. Called only where there are hooks for events."""
         tokens = tokens_read(raw)
-        read = await self.read_safely(io, args, kwargs) if tokens else ""
-        if not isinstance(read, str):
-            found = silently_cut(read.request, read.request.size, read.calibration, tokens)
-            if found is not None:
-                await Performer(self.state, io, read.request.format).perform(found)
+        call = await self.read(io, args, kwargs) if tokens else ""
+        if not isinstance(call, str):
+            await adrive(call.policy.cut_silently(tokens), Performer(self.state, io, call))
 
     # -- reading a call ------------------------------------------------------------------------------------------------
 
-    async def read_safely(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ReadCall | str:
-        """What the flow needs to know of this call; why, in words, when it holds nothing that could be compacted."""
+    async def read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrappedCall | str:
+        """This call, read; why, in words, when it holds nothing that could be compacted."""
         state = self.state
         large = bool(io.asynchronous and state.safely("reading", lambda: self._is_large(args, kwargs)))
         read = partial(state.safely, "reading", lambda: self._read(args, kwargs, large=large))
-        found: ReadCall | str | None = await io.thread(read) if large else read()
+        found: WrappedCall | str | None = await io.thread(read) if large else read()
         return "its messages could not be read" if found is None else found
 
-    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> ReadCall | str:
+    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> WrappedCall | str:
         binding, state = self.binding, self.state
         elsewhere = binding.held_elsewhere(kwargs)
         if elsewhere:
@@ -354,8 +316,7 @@ class WrappedFunction:
         model = binding.model(args, kwargs)
         called = model or _name(self.function)
         option, limit = binding.output_limit(kwargs)
-        conversation = conversation_digest(form, messages)
-        by_history = history.rules if history is not None else ()
+        rules = () if history is None else history.rules
         request = Request(
             format=form,
             original=messages,
@@ -364,27 +325,30 @@ class WrappedFunction:
             output_tokens=limit,
             output_option=option,
             model=model,
-            digest=conversation,
+            digest=conversation_digest(form, messages),
             pin=state.options.pin,
-            watched=state.proactive or bool(state.event_hooks),
-            pinned_by_history=history.pinned_ids() if history is not None else frozenset(),
-            rules=(*state.options.rules, *by_history),
-            recall=state.options.recall,
-            archive=history.archive if history is not None else None,
+            pinned_by_history=frozenset() if history is None else history.pinned_ids(),
+            rules=(*state.options.rules, *rules),
+            archive=None if history is None else history.archive,
             alternate=state.options.alternate_roles,
         )
-        read = ReadCall(
-            request,
-            state.scope(called, form, binding.endpoint(kwargs), by_history),
-            state.calibration(called),
-            state.conversation(conversation),
+        calibration = state.calibration(called)
+        if not state.proactive:
+            self._learn_from_last(request, calibration)
+        known = state.conversation(request.digest) if state.proactive else None
+        watched = state.proactive or bool(state.event_hooks)
+        return WrappedCall(
+            self.function,
+            binding,
+            args,
+            kwargs,
+            Policy(state.options, request, calibration, known, watched=watched),
+            "\0".join((called, form.name, binding.endpoint(kwargs), state.scope, *([repr(rules)] if rules else []))),
+            called,
             history,
-            history.version if history is not None else 0,
+            0 if history is None else history.version,
             large,
         )
-        if not state.proactive:
-            self._learn_from_last(read)
-        return read
 
     def _is_large(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         given = self.binding.messages(args, kwargs)
@@ -405,16 +369,15 @@ class WrappedFunction:
     def _tokens_read(self, raw: Any) -> int:
         return self.state.safely("reading", lambda: tokens_read(raw)) or 0
 
-    def _learn_from_last(self, read: ReadCall) -> None:
+    def _learn_from_last(self, request: Request, calibration: Calibration) -> None:
         """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
         (tokens, count, last), self.state.last_reply = self.state.last_reply, (0, 0, 0)
-        request = read.request
         if not tokens or count > len(request.original) or id(request.original[count - 1]) != last:
             return
         size = sum(map(request.format.size, request.original[:count])) + request.overhead
         # A prompt that the server has cut says nothing about its characters.
-        if expected_tokens(size, tokens, read.calibration) is None:
-            read.calibration.learn(size, tokens)
+        if expected_tokens(size, tokens, calibration) is None:
+            calibration.learn(size, tokens)
 
 
 def as_messages(given: Any) -> tuple[Any, list[Message]]:

@@ -85,7 +85,7 @@ def wrap_stream(state: State, function: Function, binding: Binding) -> Function:
 
     @functools.wraps(function)
     def stream(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = binding.read_once(args, kwargs)
+        args, kwargs = binding.as_list(args, kwargs, histories=False)
         manager = function(*args, **{name: value for name, value in kwargs.items() if name != OWN_OPTIONS})
         awaited = hasattr(type(manager), "__aenter__")
         manager.__dict__[_OPEN] = functools.partial(aopened if awaited else opened, *args, **kwargs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
-from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, characters_sent, whole
+from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, whole
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import copy_client, set_method, unbound, with_special_methods
@@ -42,14 +42,9 @@ class Converse(Binding):
             changed["inferenceConfig"] = {**(kwargs.get("inferenceConfig") or {}), **options}
         return args, changed
 
-    def output_limit(self, kwargs: Options) -> tuple[str, int | None]:
-        """``maxTokens`` of ``inferenceConfig``."""
-        value = (kwargs.get("inferenceConfig") or {}).get(_LIMIT)
-        return _LIMIT, value if isinstance(value, int) else None
-
-    def overhead(self, kwargs: Options) -> int:
-        """System prompt and tools."""
-        return sum(characters_sent(kwargs.get(name)) for name in ("system", "toolConfig"))
+    def options(self, kwargs: Options) -> Options:
+        """The arguments, and what is in ``inferenceConfig``."""
+        return {**kwargs, **(kwargs.get("inferenceConfig") or {})}
 
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
         """A request to the same model, with its temperature and without what only the conversation needs."""
@@ -96,13 +91,9 @@ class Invoke(Binding):
         body = {**_body(kwargs), **options, "messages": plain(list(messages))}
         return args, {**kwargs, "body": json.dumps(body).encode()}
 
-    def output_limit(self, kwargs: Options) -> tuple[str, int | None]:
-        """As for any call, of the body."""
-        return _MEMBERS.output_limit(_body(kwargs))
-
-    def overhead(self, kwargs: Options) -> int:
-        """As for any call, of the body."""
-        return _MEMBERS.overhead(_body(kwargs))
+    def options(self, kwargs: Options) -> Options:
+        """The members of the body."""
+        return _body(kwargs)
 
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
         """A request to the same model with a body of its own."""

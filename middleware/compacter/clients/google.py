@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, characters_sent, whole
+from compacter.call.arguments import BESIDE, Args, Arguments, Binding, Options, Prompt, whole
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
@@ -22,7 +22,6 @@ _KEPT = (
     "http_options", "temperature", "top_p", "top_k", "seed", "safety_settings", "service_tier", "model_armor_config",
 )  # fmt: skip
 """What a request for a summary takes over from the call's config: no tools, schema or cached content."""
-_BESIDE = ("system_instruction", "tools", "response_schema", "response_json_schema")
 _NOT_FOR_NATIVE = (
     "response_schema", "response_json_schema", "response_mime_type", "response_modalities", "stop_sequences",
     "candidate_count", "response_logprobs", "logprobs", "store", "continuation_token", "automatic_continuation",
@@ -52,15 +51,9 @@ class Contents(Binding):
             changed["config"] = _configured(kwargs.get("config"), options)
         return args, changed
 
-    def output_limit(self, kwargs: Options) -> tuple[str, int | None]:
-        """``max_output_tokens`` of ``config``."""
-        value = _option(kwargs.get("config"), _LIMIT)
-        return _LIMIT, value if isinstance(value, int) else None
-
-    def overhead(self, kwargs: Options) -> int:
-        """System instruction, tools and schemas."""
-        beside = (_option(kwargs.get("config"), name) for name in _BESIDE)
-        return sum(map(characters_sent, beside))
+    def options(self, kwargs: Options) -> Options:
+        """Of ``config`` what is read."""
+        return {name: _option(kwargs.get("config"), name) for name in (_LIMIT, *BESIDE)}
 
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
         """A request to the same model with a config of its own. Thinking stays off where it was off."""

@@ -87,7 +87,7 @@ def _litellm() -> str:
     return "litellm"
 
 
-def wrap_router(state: State, router: T) -> T:
+def wrap_client(state: State, router: T) -> T:
     """A copy of a Router; deployments, cool-downs and counters stay shared with the original.
 
     Its batch methods and ``schedule_acompletion`` call its ``acompletion``, so they compact each request.
@@ -110,7 +110,7 @@ def wrap_router(state: State, router: T) -> T:
     return wrapped
 
 
-def wrap_router_method(state: State, router: Any, name: str) -> Callable[..., Any] | None:
+def wrap_method(state: State, router: Any, name: str) -> Callable[..., Any] | None:
     """One method of a Router by itself; ``None`` for one that sends no messages.
 
     Raises ``TypeError`` with the reason for those that cannot be wrapped.
@@ -119,7 +119,7 @@ def wrap_router_method(state: State, router: Any, name: str) -> Callable[..., An
         raise TypeError(f"compacter cannot wrap a Router's {name}: {REFUSED[name]}")
     if name not in (*FUNCTIONS, "schedule_acompletion"):
         return None
-    found: Callable[..., Any] = getattr(wrap_router(state, router), name)
+    found: Callable[..., Any] = getattr(wrap_client(state, router), name)
     return found
 
 

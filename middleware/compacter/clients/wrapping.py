@@ -9,7 +9,6 @@ import contextlib
 import copy
 import functools
 import inspect
-from collections.abc import Callable
 from importlib import import_module
 from types import MethodType, ModuleType
 from typing import Any, TypeVar
@@ -17,7 +16,6 @@ from typing import Any, TypeVar
 from compacter.call.arguments import bind
 from compacter.call.state import State
 from compacter.call.wrap import WRAPPED_BY, wrap_function
-from compacter.clients import anthropic, bedrock, google, litellm, openai
 from compacter.clients.copying import with_special_methods
 from compacter.messages.format import FORMATS
 
@@ -100,21 +98,41 @@ def _adapted(state: State, target: Any) -> Any:
             "completion = compacter.wrap(litellm.completion), and so on"
         )
     if inspect.isfunction(target) and str(target.__module__).partition(".")[0] == "litellm":
-        return litellm.wrap_named(state, target)
-    if not isinstance(target, MethodType):
-        wrap_client = _client_adapter(target)
-        return wrap_client(state, target) if wrap_client is not None else None
-    wrap_method = _method_adapter(target.__self__)
-    if wrap_method is None:
+        return _adapter("litellm").wrap_named(state, target)
+    if isinstance(target, MethodType):
+        return _adapted_method(state, target)
+    name = next(filter(None, map(_client_of, type(target).__mro__)), None)
+    if name is None:
         return None
-    wrapped = wrap_method(state, target.__self__, target.__name__)
+    if name == "instructor":
+        return _wrap_instructor(state, target)
+    adapter = _adapter(name)
+    if hasattr(adapter, "wrap_client"):
+        return adapter.wrap_client(state, target)
+    from compacter.clients.own_types import wrap_model
+
+    return wrap_model(state, target, adapter.adapter_of)
+
+
+def _adapted_method(state: State, target: MethodType) -> Any:
+    """As ``_adapted``, for a method of a client or of one of its resources."""
+    owner = target.__self__
+    name = next(filter(None, map(_resource_of, type(owner).__mro__)), None)
+    if name is None:
+        return None
+    wrapped = _adapter(name).wrap_method(state, owner, target.__name__)
     if wrapped is None:
         hint = _BY_THE_CLIENT if target.__name__ in ("tool_runner", "thread") else ""
         raise TypeError(f"{_described(target)} sends no messages that compacter knows. {hint}It wraps {SUPPORTED}")
     return wrapped
 
 
-_FRAMEWORKS = {
+def _adapter(name: str) -> Any:
+    """The module of that name: loaded when it is needed, as a program has one or two of these SDKs."""
+    return import_module(f"compacter.clients.{name}")
+
+
+_MODELS = {
     ("langchain_core.language_models.chat_models", "BaseChatModel"): "langchain",
     ("llama_index.core.llms.llm", "LLM"): "llama_index",
     ("dspy.clients.base_lm", "BaseLM"): "dspy",
@@ -122,41 +140,37 @@ _FRAMEWORKS = {
     ("autogen_core.models._model_client", "ChatCompletionClient"): "autogen",
     ("agent_framework._clients", "BaseChatClient"): "agent_framework",
     ("crewai.llms.base_llm", "BaseLLM"): "crewai",
+    ("botocore.client", "BaseClient"): "bedrock",
+    ("google.genai.client", "Client"): "google",
+    ("google.genai.client", "AsyncClient"): "google",
+    ("litellm.router", "Router"): "litellm",
 }
-"""A framework's base class of models -> its adapter in ``compacter.clients``, imported where it is needed."""
+"""A client's class, or a framework's base class of models -> its adapter in ``compacter.clients``."""
 
 _BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
 
 
-def _client_adapter(target: object) -> Callable[[State, Any], Any] | None:
-    """Wraps a client of this kind; ``None`` where there is no adapter for it."""
-    for kind in type(target).__mro__:
-        module, name = kind.__module__, kind.__name__
-        if name == "BaseClient" and module == "botocore.client":
-            return bedrock.wrap_client
-        if name == "BaseClient" and module.endswith("._base_client"):
-            return anthropic.wrap_client if module.startswith("anthropic.") else openai.wrap_client
-        if name in ("Client", "AsyncClient") and module == "google.genai.client":
-            return google.wrap_client
-        if name == "Router" and module == "litellm.router":
-            return litellm.wrap_router
-        if name == "Instructor" and module.startswith("instructor."):
-            return _wrap_instructor
-        if module.partition(".")[0] in {"haystack", "haystack_integrations"} and name.endswith("Generator"):
-            return _framework_adapter("haystack")
-        if (module, name) in _FRAMEWORKS:
-            return _framework_adapter(_FRAMEWORKS[module, name])
-    return None
+def _client_of(kind: type) -> str | None:
+    """The adapter for clients of this class; ``None`` where there is none."""
+    module, name, package = kind.__module__, kind.__name__, kind.__module__.partition(".")[0]
+    if name == "BaseClient" and module.endswith("._base_client"):
+        return "anthropic" if package == "anthropic" else "openai"
+    if name == "Instructor" and package == "instructor":
+        return "instructor"
+    if package in {"haystack", "haystack_integrations"} and name.endswith("Generator"):
+        return "haystack"
+    return _MODELS.get((module, name))
 
 
-def _framework_adapter(name: str) -> Callable[[State, Any], Any]:
-    from compacter.clients.own_types import wrap_model
-
-    adapter = import_module(f"compacter.clients.{name}")
-    if hasattr(adapter, "wrap_client"):
-        wrap_client: Callable[[State, Any], Any] = adapter.wrap_client
-        return wrap_client
-    return lambda state, model: wrap_model(state, model, adapter.adapter_of)
+def _resource_of(kind: type) -> str | None:
+    """The adapter for methods of this class, which is a client or a part of one."""
+    module = kind.__module__
+    if ".resources." in module:
+        return "anthropic" if module.startswith("anthropic.") else "openai"
+    if module == "google.genai.models":
+        return "google"
+    found = _MODELS.get((module, kind.__name__))
+    return found if found in ("bedrock", "litellm") else None
 
 
 def _wrap_instructor(state: State, instructor: T) -> T:
@@ -177,21 +191,6 @@ def _wrap_instructor(state: State, instructor: T) -> T:
     made.hooks = given.hooks
     wrapped: T = made
     return wrapped
-
-
-def _method_adapter(owner: object) -> Callable[[State, Any, str], Any] | None:
-    """As ``_client_adapter``, for a method of the object it belongs to."""
-    for kind in type(owner).__mro__:
-        module = kind.__module__
-        if kind.__name__ == "BaseClient" and module == "botocore.client":
-            return bedrock.wrap_method
-        if ".resources." in module:
-            return anthropic.wrap_method if module.startswith("anthropic.") else openai.wrap_method
-        if module == "google.genai.models":
-            return google.wrap_method
-        if kind.__name__ == "Router" and module == "litellm.router":
-            return litellm.wrap_router_method
-    return None
 
 
 def _same_type(target: T, wrapped: Any) -> T:
