@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Sequence
@@ -96,6 +97,49 @@ def test_a_view_that_speaks_of_something_else_hinders_nothing(folded: list[Part]
 )
 def test_nothing_is_quoted_where_nothing_folded_bears_on_the_question(asked: str, folded: list[Part]) -> None:
     assert quoted(folded, asked) is None
+
+
+# What the user says in each turn, and what the turn ends with.
+ALIKE = {
+    "English": ("Now the store in town {}: what is missing there, and what does it cost?", "That comes to {} crowns."),
+    "German": ("Jetzt bitte Rechnung Nr. {}: welche Posten fehlen?", "Zusammen macht das {} Euro."),
+    "Chinese": ("现在看第{}号仓库：缺什么货，补齐要多少钱？", "补齐要{}元。"),
+    "paths": ("Add type hints to src/parser/rule_{}.py and run the linter on it.", "Done, with {} lines changed."),
+    "dates": ("What meetings do I have on {} May?", "You meet the pilot in room {} there."),
+}
+
+
+def turns_alike(kind: str) -> list[Part]:
+    """Thirty turns of which each asks for another number in the same words, and which are full of other numbers."""
+    asked, ended = ALIKE[kind]
+    entries = []
+    for turn in range(30):
+        shelves = [{"shelf": shelf, "missing": shelf % 7, "price": shelf * 13 + turn} for shelf in range(20)]
+        entries += [
+            Part("user", "text", asked.format(turn), "", 4 * turn),
+            Part("assistant", "call", '{"detail": "all"}', "stock", 4 * turn + 1),
+            Part("tool", "result", json.dumps(shelves), "stock", 4 * turn + 2),
+            Part("assistant", "text", ended.format(1_000 + turn), "", 4 * turn + 3),
+        ]
+    return entries
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_a_question_like_those_before_it_brings_nothing_that_shares_only_its_number(kind: str) -> None:
+    entries = turns_alike(kind)
+
+    assert quoted(entries[:80], ALIKE[kind][0].format(31), entries[80:]) is None
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_a_question_asked_again_brings_its_own_turn_and_what_stands_beside_it(kind: str) -> None:
+    entries = turns_alike(kind)
+
+    quotation = quoted(entries[:80], ALIKE[kind][0].format(7), entries[80:])
+
+    assert quotation is not None
+    assert "1007" in quotation.text
+    assert {passage.index // 4 for passage in quotation.passages} <= {6, 7, 8}
 
 
 def test_words_that_stand_everywhere_bring_nothing() -> None:

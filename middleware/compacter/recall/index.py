@@ -11,11 +11,13 @@ import math
 import re
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import count as counter
+from itertools import takewhile
 from typing import Any, NamedTuple
 from weakref import finalize
 
@@ -34,6 +36,10 @@ _MORE = 50  # Runs beyond those wanted whose neighbourhoods are read, those with
 _POSTINGS = 5_000
 """Places of words looked at in one search, the rarest words first and the newest places: what bounds its time."""
 _MOST_TERMS = 64
+_LONGEST_TURN = 200
+"""Entries after the user's within which the end of a turn is looked for."""
+_SHORT_NUMBER, _NUMBER_WEIGHT = 3, 0.3
+"""Digits of a number that says nothing by itself, and what it weighs: it counts together with the word beside it."""
 _LONGEST_QUESTION = 4_000
 """Characters of a question that are read; of a longer one its beginning and its end, where the request mostly is."""
 
@@ -58,6 +64,8 @@ class Term:
 
     text: str
     weight: float = 1.0
+    hint: bool = False
+    """Whether the question does not say it: it decides between two passages alike, and is no reason to quote any."""
 
 
 class Hit(NamedTuple):
@@ -92,9 +100,19 @@ class Found:
         return self.runs[3 * number + 1], self.runs[3 * number + 2]
 
     def with_answer(self, number: int) -> tuple[int, ...]:
-        """A run, and the next one where it ends with a question."""
-        follows = number + 1 < self.count and asks(self.entry(number).text[slice(*self.span(number))])
-        return (number, number + 1) if follows else (number,)
+        """A run; with the next one where it asks, or with the end of its turn where tools were called for it."""
+        answer = self._came_of(self.runs[3 * number])
+        if answer is None and asks(self.entry(number).text[slice(*self.span(number))]):
+            answer = number + 1
+        return (number,) if answer is None or answer >= self.count else (number, answer)
+
+    def _came_of(self, place: int) -> int | None:
+        """Where an entry is of the user's and tools were called for it: the first run of what the turn ended with."""
+        turn = list(takewhile(lambda entry: entry.role != "user", self.entries[place + 1 : place + _LONGEST_TURN]))
+        if self.entries[place].role != "user" or all(entry.kind == "text" for entry in turn):
+            return None
+        last = next((at for at in range(len(turn), 0, -1) if turn[at - 1].kind == "text"), 0)
+        return bisect_left(range(self.count), place + last, key=lambda run: self.runs[3 * run]) if last else None
 
 
 def terms(text: str) -> tuple[Term, ...]:
@@ -102,10 +120,24 @@ def terms(text: str) -> tuple[Term, ...]:
     half = _LONGEST_QUESTION // 2
     asked = (text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}").lower()
     words = _WORD.findall(spaced(asked))
-    distinct = [word for word in dict.fromkeys((*words, *names(asked))) if word not in FUNCTION_WORDS]
+    wanted = (*words, *_numbered(words), *names(asked))
+    distinct = [word for word in dict.fromkeys(wanted) if word not in FUNCTION_WORDS]
     if len(distinct) > _MOST_TERMS:
         distinct[_MOST_TERMS // 2 : -_MOST_TERMS // 2] = []
-    return tuple(map(Term, distinct))
+    return tuple(Term(word, _NUMBER_WEIGHT if _is_short_number(word) else 1.0) for word in distinct)
+
+
+def _is_short_number(word: str) -> bool:
+    return len(word) <= _SHORT_NUMBER and word.isdigit()
+
+
+def _numbered(words: Sequence[str]) -> Iterator[str]:
+    """Each short number with the word before it (``town 12``), or the one behind it (in ``on 12 May``)."""
+    for at, word in enumerate(words):
+        if _is_short_number(word):
+            before, after = words[at - 1 : at], words[at + 1 : at + 2]
+            named = before and before[0] not in FUNCTION_WORDS and not _is_short_number(before[0])
+            yield " ".join((*before, word) if named else (word, *after))
 
 
 def names(text: str) -> list[str]:
@@ -254,7 +286,7 @@ class Index:
 
     def best(self, found: Found) -> float:
         """What the best place here is worth by the weights of what was ``found`` elsewhere; hints do not count."""
-        weights = {term: weight for term, weight in zip(found.terms, found.weights, strict=True) if term.weight == 1}
+        weights = {term: weight for term, weight in zip(found.terms, found.weights, strict=True) if not term.hint}
         with self._lock:
             _, masks = self._look_up(tuple(weights))
         best = ranked(tuple(weights.values()), masks, len(self), 1)

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import repeat
 from typing import NamedTuple
@@ -33,12 +34,16 @@ _TELLING = 0.45
 """It must hold a word that tells the question apart: one that stands in at most ``n ** 0.55`` of ``n`` passages."""
 _AS_MUCH = 1.02
 """Quotes are needless where the best place in view scores so many times what the best passage does."""
-_WORTH = 0.3
+_WORTH = 0.4
 """Passages with less than this share of the best one's score are left out."""
 _HINT = 0.1
 """What a name of the last steps weighs against a word of the question: enough to decide between two alike."""
 _LAST_ENTRIES = 6
 _HINTS = 6
+_USUAL = 4
+"""The user's last messages before the question: what each of them says tells no question apart."""
+_LEAST = 0.05
+"""What a word weighs that stands in all of them."""
 _SEAL_BYTES = 4
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
 _RESULTS = ("tool_use_id", "toolResult", "function_response", "functionResponse")
@@ -66,13 +71,26 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
     ``turn`` are the entries of that message, ``before`` those of the request up to it. What comes after the message is
     not read, so that the answer is the same through all the steps of its turn.
     """
-    text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
-    asked = terms(text)
+    text = "\n".join(entry.text for entry in turn if _is_said_by_user(entry))
+    earlier = [entry.text for entry in before if _is_said_by_user(entry)]
+    usual = [{term.text for term in terms(said)} for said in earlier[-_USUAL:]]
+    asked = [replace(term, weight=term.weight * _apart(term, usual)) for term in terms(text)]
     known = {term.text for term in asked}
     last = reversed(before[-_LAST_ENTRIES:] if asked else ())
     recent = dict.fromkeys(name for entry in last for name in names(entry.text))
-    hints = [Term(name, _HINT) for name in recent if name not in known]
+    hints = [Term(name, _HINT, hint=True) for name in recent if name not in known]
     return Question(text, (*asked, *hints[:_HINTS]))
+
+
+def _is_said_by_user(entry: Part) -> bool:
+    return entry.role == "user" and entry.kind == "text"
+
+
+def _apart(term: Term, usual: Sequence[set[str]]) -> float:
+    """How much a term tells the question apart from the user's last messages: of many alike, its own words count."""
+    if len(usual) < 2:
+        return 1.0
+    return max(_LEAST, 1 - sum(term.text in words for words in usual) / len(usual))
 
 
 def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank | None = None) -> Quotation | None:
@@ -125,7 +143,7 @@ def _bears(found: Found) -> bool:
     """Whether the best that was found holds enough of the question, and a word that tells it apart."""
     if not found.hits:
         return False
-    asked = [weight * (term.weight == 1) for term, weight in zip(found.terms, found.weights, strict=True)]
+    asked = [weight * (not term.hint) for term, weight in zip(found.terms, found.weights, strict=True)]
     held = [weight for place, weight in enumerate(asked) if found.hits[0].held >> place & 1]
     return sum(held) >= _COVERED * sum(asked) and max(held) >= _TELLING * math.log(found.count)
 
