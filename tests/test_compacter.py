@@ -188,8 +188,8 @@ class TestFromEnvironment:
                 "COMPACTER_FALLBACK": "truncate",
                 "COMPACTER_RULES": "Be brief.\nAnswer in French.",
                 "COMPACTER_MEMORY": f"sqlite:{tmp_path}/memory.db",
+                "COMPACTER_MAX_SUMMARY_TOKENS": "",
                 "PATH": "/bin",
-                "COMPACTER_DATA": "/data",
             }
         ).options
         assert (options.compact_ratio, options.max_retries, options.summarizer) == (0.4, 5, "extractive")
@@ -202,7 +202,7 @@ class TestFromEnvironment:
         assert isinstance(options.memory, SQLiteMemory)
 
     def test_those_of_the_process_are_read_when_it_is_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("COMPACTER_COMPACT_RATIO", "0.4")
+        monkeypatch.setattr("os.environ", {"COMPACTER_COMPACT_RATIO": "0.4"})
         assert Compacter().options.compact_ratio == 0.7
         assert Compacter.from_env().options.compact_ratio == 0.4
         assert Compacter.from_env(compact_ratio=0.5).options.compact_ratio == 0.5
@@ -216,17 +216,26 @@ class TestFromEnvironment:
         ("variable", "value", "told"),
         [
             ("COMPACTER_COMPACT_RATO", "0.4", "did you mean COMPACTER_COMPACT_RATIO"),
-            ("COMPACTER_COMPACT_RATIO", "many", "compact_ratio"),
+            ("COMPACTER_COMPACT_RATIO", "many", "COMPACTER_COMPACT_RATIO='many': "),
+            ("COMPACTER_MAX_RETRIES", "-1", "COMPACTER_MAX_RETRIES='-1': takes a whole number from 0 on"),
             ("COMPACTER_ON_EVENT", "print", "on_event takes a function"),
             ("COMPACTER_STRATEGY", "forget", "'forget'"),
-            ("COMPACTER_FALLBACK", "forget", "fallback"),
-            ("COMPACTER_MEMORY", "mysql://host", "sqlite:PATH"),
+            ("COMPACTER_FALLBACK", "forget", "COMPACTER_FALLBACK="),
+            ("COMPACTER_MEMORY", "mysql://host", "COMPACTER_MEMORY: memory takes sqlite:PATH"),
             ("COMPACTER_RULES", "[Be brief.", "COMPACTER_RULES takes one rule a line"),
         ],
     )
     def test_what_cannot_be_read_is_named(self, variable: str, value: str, told: str) -> None:
         with pytest.raises(ConfigurationError, match=told):
             Compacter.from_env({variable: value})
+
+    @pytest.mark.parametrize(
+        ("variable", "told"),
+        [("COMPACTER_FOO", "no such option$"), ("COMPACTER_RATIO", r"did you mean COMPACTER_COMPACT_RATIO\?$")],
+    )
+    def test_a_variable_that_sets_nothing_is_warned_of(self, variable: str, told: str) -> None:
+        with pytest.warns(UserWarning, match=f"{variable} is ignored, .*{told}"):
+            Compacter.from_env({variable: "0.4"})
 
 
 class TestOptionsOfOneCall:

@@ -165,9 +165,9 @@ class Compacter:
     ) -> Self:
         """One with the options that variables such as ``COMPACTER_COMPACT_RATIO=0.5`` set. Nothing else reads them.
 
-        ``none``, ``true`` and ``false`` are values; ``COMPACTER_MEMORY`` takes ``in-process``, ``sqlite:PATH`` or
-        ``redis://...``, ``COMPACTER_STRATEGY`` and ``COMPACTER_FALLBACK`` names with commas between them,
-        ``COMPACTER_RULES`` one rule a line or a JSON list.
+        ``none``, ``true`` and ``false`` are values, and an empty variable is as none at all. ``COMPACTER_MEMORY`` takes
+        ``in-process``, ``sqlite:PATH`` or ``redis://...``, ``COMPACTER_STRATEGY`` and ``COMPACTER_FALLBACK`` names with
+        commas between them, ``COMPACTER_RULES`` one rule a line or a JSON list.
 
         Args:
             environment: The variables; ``None``: those of the process.
@@ -175,7 +175,8 @@ class Compacter:
             **options: Options that go before them.
 
         Raises:
-            ConfigurationError: A variable is unusable, or looks like an option that is misspelt.
+            ConfigurationError: A variable is unusable, or looks like an option that is misspelt. Of another one with
+                this prefix that is no option, a ``UserWarning`` tells.
         """
         names = frozenset(Options.model_fields)
         read = from_environment(os.environ if environment is None else environment, names, prefix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory
+from compacter.memory.address import memory_at
+from compacter.options import validated
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # No refused requests, and a sixth fewer tokens that no prompt cache holds. Clearing tool results first lost more of
@@ -31,58 +34,66 @@ _STRATEGIES = {
     "summarize": Summarize, "truncate": Truncate, "clear_tool_results": ClearToolResults, "shorten": Shorten,
 }  # fmt: skip
 _WORDS: Mapping[str, bool | None] = {
-    "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None, "": None,
+    "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None,
 }  # fmt: skip
-_SIMILAR = 0.8
+_MISSPELT = 0.8
 """How alike a variable's name and an option's are for the one to be taken for the other misspelt."""
 
 
 def from_environment(environment: Mapping[str, str], names: frozenset[str], prefix: str) -> dict[str, Any]:
     """The options that variables set, by the options' names.
 
-    Raises ``ConfigurationError`` for a variable that cannot be read, sets a function, or looks like a misspelt option;
-    others with the prefix are somebody else's.
+    An empty variable is as one that is not set. Raises ``ConfigurationError`` for a variable that cannot be read, sets
+    a function, or looks like a misspelt option; of another one with the prefix it warns.
     """
     found: dict[str, Any] = {}
     for variable, text in environment.items():
-        if not variable.upper().startswith(prefix.upper()):
+        if not variable.upper().startswith(prefix.upper()) or not text.strip():
             continue
         name = variable[len(prefix) :].lower()
         if name in _FUNCTIONS:
             raise ConfigurationError(f"{variable}: the option {name} takes a function; set it in the program")
         if name in names:
-            found[name] = _read(variable, name, text.strip())
+            found[name] = _checked(variable, name, text.strip())
             continue
-        similar = difflib.get_close_matches(name, names, 1, _SIMILAR)
-        if similar:
-            raise ConfigurationError(f"{variable} is no option; did you mean {prefix}{similar[0].upper()}?")
+        misspelt = difflib.get_close_matches(name, names, 1, _MISSPELT)
+        meant = misspelt or [option for option in sorted(names) if name in option]
+        question = f"; did you mean {prefix}{meant[0].upper()}?" if meant else ""
+        if misspelt:
+            raise ConfigurationError(f"{variable} is no option{question}")
+        warnings.warn(f"{variable} is ignored, as there is no such option{question}", stacklevel=3)
     return found
 
 
+def _checked(variable: str, name: str, text: str) -> object:
+    """The value for one option; what is wrong with it is told by the variable's name."""
+    value = _read(variable, name, text)
+    try:
+        validated({name: value})
+    except ConfigurationError as error:
+        takes = str(error).removeprefix(f"{name}: ").rpartition(" (got ")[0]
+        raise ConfigurationError(f"{variable}={text!r}: {takes}") from None
+    return value
+
+
 def memory_of(text: str) -> Memory | None:
-    """The memory that a text names: ``in-process``, ``none``, ``sqlite:PATH`` or ``redis://...``.
+    """The memory that a text names: ``in-process``, ``none``, or an address such as ``sqlite:PATH``.
 
     Raises ``ConfigurationError`` for any other text.
     """
-    kind, _, rest = text.partition(":")
     if _WORDS.get(text.lower(), text) is None:
         return None
     if text.lower() == "in-process":
         return InProcessMemory()
-    if kind == "sqlite" and rest:
-        from compacter.memory.sqlite import SQLiteMemory
-
-        return SQLiteMemory(rest.removeprefix("//"))
-    if kind in ("redis", "rediss", "unix"):
-        from compacter.memory.redis import RedisMemory
-
-        return RedisMemory(text)
-    raise ConfigurationError(f"memory takes in-process, none, sqlite:PATH or redis://HOST:PORT/DB, not {text!r}")
+    return memory_at(text)
 
 
 def _read(variable: str, name: str, text: str) -> object:
     if name == "memory":
-        return memory_of(text)
+        try:
+            return memory_of(text)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{variable}: {error}") from None
     if name in ("strategy", "fallback") and _WORDS.get(text.lower(), text) is not None:
         words = [word.strip().lower() for word in text.split(",")]
         unknown = [word for word in words if name == "strategy" and word not in _STRATEGIES]

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -150,12 +151,15 @@ def test_a_path_with_brackets_and_backslashes_is_a_path(run: Run, folder: Path, 
     assert f"{name}.missing: there is no such file" in told.err
 
 
-def test_serve_says_what_is_missing_or_starts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[dict[str, Any]] = []
-    module = SimpleNamespace(run=lambda **options: started.append(options))
+def test_the_server_gets_the_words_after_its_name(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Sequence[str]] = []
+    module = SimpleNamespace(main=started.append)
     monkeypatch.setitem(sys.modules, "compacter.serve", module)
-    assert run("serve", "--upstream", "http://127.0.0.1:1/v1", "--port", "0", "--dry-run").code == 0
-    assert started[0]["upstream"] == ["http://127.0.0.1:1/v1"]
-    assert started[0]["dry_run"] is True
-    monkeypatch.setitem(sys.modules, "compacter.serve", None)
-    assert run("serve", "--upstream", "http://127.0.0.1:1/v1").code == 2
+    assert run("serve", "--upstream", "http://127.0.0.1:1/v1", "--dry-run").code == 0
+    assert started == [["--upstream", "http://127.0.0.1:1/v1", "--dry-run"]]
+
+
+def test_python_m_compacter_is_the_command() -> None:
+    pytest.importorskip("typer")
+    told = process("--version", program="import runpy; runpy.run_module('compacter', run_name='__main__')")
+    assert told.stdout.startswith("compacter ")

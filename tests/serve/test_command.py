@@ -16,11 +16,9 @@ from typing import Any
 import openai
 import pytest
 
-from compacter import SQLiteMemory
 from compacter.errors import ConfigurationError
-from compacter.memory import RedisMemory
 from compacter.serve import main, run
-from compacter.serve.command import USAGE, open_memory
+from compacter.serve.command import USAGE
 
 Talk = Callable[..., Any]
 UPSTREAM = "http://127.0.0.1:9/v1"
@@ -116,20 +114,33 @@ def test_a_port_that_is_taken_is_told() -> None:
         run(upstream=UPSTREAM, port=taken.getsockname()[1])
 
 
-def test_memories_are_named_by_their_place(tmp_path: Path) -> None:
-    assert isinstance(open_memory(f"sqlite:{tmp_path / 'm.db'}"), SQLiteMemory)
-    assert isinstance(open_memory("redis://127.0.0.1:1/0"), RedisMemory)
-    own = SQLiteMemory(":memory:")
-    assert open_memory(own) is own
-
-
-def test_without_the_extra_the_remedy_is_told(root: Path) -> None:
+def started_without(root: Path, missing: str, module: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """``python -m MODULE WORDS`` where one package is not installed."""
     program = (
-        "import sys; sys.modules['uvicorn'] = None\n"
-        "import compacter.serve\n"
-        "try: compacter.serve.main\n"
-        "except ImportError as error: print(error)\n"
+        f"import runpy, sys; sys.modules[{missing!r}] = None\n"
+        f"sys.argv = ['x', *{words!r}]\n"
+        f"runpy.run_module({module!r}, run_name='__main__')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
-    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert 'pip install "llm-compacter[serve]"' in told.stdout
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+
+
+BOTH = [("compacter.serve", ()), ("compacter", ("serve",))]
+
+
+@pytest.mark.parametrize(("module", "words"), BOTH)
+@pytest.mark.parametrize("missing", ["uvicorn", "starlette", "httpx"])
+def test_without_the_extra_the_remedy_is_told_in_one_line(
+    root: Path, module: str, words: tuple[str, ...], missing: str
+) -> None:
+    told = started_without(root, missing, module, *words, "--upstream", UPSTREAM)
+    assert told.returncode == 2
+    assert 'pip install "llm-compacter[serve]"' in told.stderr
+    assert "Traceback" not in told.stderr
+    assert started_without(root, missing, module, *words, "--help").stdout == USAGE
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_the_extra_of_the_command_is_not_needed(root: Path, missing: str) -> None:
+    assert started_without(root, missing, "compacter", "serve", "--help").stdout == USAGE
+    assert "--upstream is missing" in started_without(root, missing, "compacter", "serve").stderr

@@ -23,6 +23,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     Raises:
         SystemExit: Always, with the exit code.
     """
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words[:1] == ["serve"]:  # Its extra is enough for it.
+        from compacter.serve import main as serve
+
+        raise SystemExit(serve(words[1:]))
     try:
         from compacter.cli.app import app
     except ModuleNotFoundError as error:
@@ -33,4 +38,4 @@ def main(argv: Sequence[str] | None = None) -> None:
     from compacter.cli.terminal import leave_cleanly
 
     with leave_cleanly():
-        app(args=None if argv is None else list(argv), prog_name="compacter")
+        app(args=words, prog_name="compacter")

@@ -157,10 +157,12 @@ def evaluate(
     raise typer.Exit(code)
 
 
-@app.command(epilog="Example: compacter doctor --model gpt-4o --memory sqlite:///tmp/compacter.db")
+@app.command(epilog="Example: compacter doctor --model gpt-4o --memory sqlite:compacter.db")
 def doctor(
     model: Annotated[list[str] | None, typer.Option(help="A model to look up; may be repeated.")] = None,
-    memory: Annotated[list[str] | None, typer.Option(help="A SQLite file or a redis:// address to try.")] = None,
+    memory: Annotated[
+        list[str] | None, typer.Option(help="sqlite:PATH or redis://HOST:PORT/DB; may be repeated.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check versions, prices, windows, memories, proxies and SDKs. Exit code 1: something is wrong."""
@@ -169,31 +171,7 @@ def doctor(
     raise typer.Exit(run(model or [], memory or [], as_json=as_json))
 
 
-@app.command(epilog="Example: compacter serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db")
-def serve(
-    upstream: Annotated[list[str], typer.Option(help="Where requests go, a URL; several as NAME=URL.")],
-    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 8484,
-    summarizer: Annotated[str | None, typer.Option(help="A model of the upstream, or extractive.")] = None,
-    ratio: Annotated[float, typer.Option(help="Share of the history to fold.")] = 0.7,
-    memory: Annotated[str | None, typer.Option(help="sqlite:PATH or redis://HOST:PORT/DB.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, tell what would be folded.")] = False,
-    show_text: Annotated[bool, typer.Option("--show-text", help="Show summaries on the page /compacter.")] = False,
-) -> None:
+@app.command()
+def serve() -> None:
     """Pass requests of any program through, and fold those that are too long."""
-    from compacter.cli.terminal import MistakeError
-
-    try:
-        from compacter.serve import run
-    except ImportError as error:
-        raise MistakeError(str(error)) from None
-    run(
-        upstream=upstream,
-        host=host,
-        port=port,
-        summarizer=summarizer,
-        ratio=ratio,
-        memory=memory,
-        dry_run=dry_run,
-        show_text=show_text,
-    )
+    # For the list of commands: ``main`` starts it before typer is looked for.

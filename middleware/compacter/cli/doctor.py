@@ -24,6 +24,7 @@ from rich.text import Text
 
 from compacter import models
 from compacter.cli.terminal import print_json, results
+from compacter.memory.address import memory_at, sqlite_path
 
 State = Literal["ok", "note", "bad"]
 
@@ -167,19 +168,13 @@ def _memories(named: Sequence[str]) -> Iterator[Finding]:
 
 
 def _tried(address: str) -> str:
-    if address.startswith(("redis://", "rediss://", "unix://")):
-        from compacter.memory.redis import RedisMemory
-
-        memory: Any = RedisMemory(address)
-    else:
-        from compacter.memory.sqlite import SQLiteMemory
-
-        path = Path(address.removeprefix("sqlite://").removeprefix("sqlite:"))
-        if not path.exists():
-            if not os.access(path.parent, os.W_OK):
-                raise PermissionError(f"the folder {path.parent} is not there or cannot be written")
-            return "will be made when it is first used"
-        memory = SQLiteMemory(path)
+    file = sqlite_path(address)
+    if file is not None and file != ":memory:" and not Path(file).exists():
+        parent = Path(file).parent
+        if not os.access(parent, os.W_OK):
+            raise PermissionError(f"the folder {parent} is not there or cannot be written")
+        return "will be made when it is first used"
+    memory: Any = memory_at(address)
     memory.find([uuid.uuid4().hex])
     claim = memory.claim(uuid.uuid4().hex, 2.0)  # Written, and taken back: nothing is left behind.
     if claim is not None:

@@ -21,10 +21,16 @@ __all__ = ["create_app", "main", "run"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "create_app":
+        from compacter.serve import command
+
+        return getattr(command, name)
     try:
-        from compacter.serve import command, gateway
+        import uvicorn  # noqa: F401 - what serves it is part of the extra
+
+        from compacter.serve.gateway import create_app
     except ModuleNotFoundError as error:
         if str(error.name).startswith("compacter"):
             raise
         raise ImportError('compacter serve needs: pip install "llm-compacter[serve]"') from error
-    return getattr(gateway if name == "create_app" else command, name)
+    return create_app

@@ -1,4 +1,4 @@
-"""Starting the server: ``python -m compacter.serve``, and what ``compacter serve`` calls."""
+"""Starting the server: ``compacter serve``."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
-
-import uvicorn
-from starlette.types import ASGIApp
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.errors import CompacterError, ConfigurationError
-from compacter.memory import Memory, RedisMemory, SQLiteMemory
-from compacter.serve.board import Board
-from compacter.serve.gateway import create_app
-from compacter.serve.upstream import is_loopback, parse_upstreams
+from compacter.memory import Memory
+from compacter.memory.address import memory_at
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
 
 N = TypeVar("N", int, float)
 PORT = 8484
 RATIO = 0.7
 
-USAGE = f"""usage: python -m compacter.serve --upstream URL [options]
+USAGE = f"""usage: compacter serve --upstream URL [options]
 
 A pass-through for the OpenAI (chat completions, responses) and Anthropic (messages) protocols. Where the upstream says
 that a request is too long, the oldest part of its history is folded into a summary, and it is sent again.
@@ -38,7 +37,7 @@ that a request is too long, the oldest part of its history is folded into a summ
   --dry-run           change nothing, only tell what would be folded
   --show-text         show the text of summaries on the page at /compacter
 
-  python -m compacter.serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db
+Example: compacter serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db
 """
 
 
@@ -72,9 +71,14 @@ def run(
 
     Raises:
         ConfigurationError: An argument is unusable, or the address cannot be listened at.
+        ImportError: The extra ``serve`` is not installed.
     """
+    from compacter.serve import create_app
+    from compacter.serve.board import Board
+    from compacter.serve.upstream import is_loopback, parse_upstreams
+
     if memory is not None:
-        options["memory"] = open_memory(memory)
+        options["memory"] = memory_at(memory) if isinstance(memory, str) else memory
     board = Board(say=_say, texts=show_text)
     targets = parse_upstreams(upstream)
     local = is_loopback(host)
@@ -97,6 +101,8 @@ def run(
 
 def server(app: ASGIApp) -> uvicorn.Server:
     """A server for the application, which adds nothing to an answer and keeps no record of addresses."""
+    import uvicorn
+
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -149,17 +155,6 @@ def main(argv: Sequence[str]) -> int:
 
 _TEXTS = ("upstream=", "host=", "summarizer=", "memory=")
 _NUMBERS = ("port=", "ratio=")
-
-
-def open_memory(place: str | Memory) -> Memory:
-    """A memory from ``sqlite:PATH`` or a Redis URL. Raises ``ConfigurationError``."""
-    if not isinstance(place, str):
-        return place
-    if place.startswith("sqlite:"):
-        return SQLiteMemory(place.removeprefix("sqlite:"))
-    if place.startswith(("redis://", "rediss://", "unix://")):
-        return RedisMemory(place)
-    raise ConfigurationError("memory takes sqlite:PATH, redis://HOST:PORT/DB, rediss://... or unix:///SOCKET")
 
 
 def _number(name: str, text: str, kind: Callable[[str], N]) -> N:

@@ -1,0 +1,8 @@
+"""``python -m compacter``: the command."""
+
+from __future__ import annotations
+
+from compacter.cli import main
+
+if __name__ == "__main__":
+    main()
