@@ -74,8 +74,8 @@ class TestOptions:
             ({"compact_ration": 0.5}, r"'compact_ration'; did you mean compact_ratio\?"),
             ({"window": 5}, r"'window'; there are: adjust_max_tokens, .*, trigger_tokens"),
             ({"summarizer": "extrative"}, "did you mean 'extractive'"),
-            ({"strategy": "clear_tool_results"}, r"say strategy=ClearToolResults\(\)"),
-            ({"strategy": Truncate}, r"say strategy=Truncate\(\)"),
+            ({"strategy": "clear_tool_results"}, r"say ClearToolResults\(\)"),
+            ({"strategy": Truncate}, r"say Truncate\(\)"),
         ],
     )
     def test_a_slip_is_told_what_was_meant(self, options: dict[str, Any], remedy: str) -> None:

@@ -92,9 +92,6 @@ def _check_call(function: Callable[..., object], shown: str, remedy: str, option
         raise ValueError(f"{name} cannot be called as {shown}: {error}. {remedy}") from None
 
 
-_STRATEGIES = ("Summarize", "Truncate", "ClearToolResults", "Shorten", "Chain")
-
-
 def _ratio(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("takes a share such as 0.7, not a truth value")  # noqa: TRY004 - pydantic reads it
@@ -105,10 +102,6 @@ def _strategy(value: object) -> object:
     parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if not parts:
         raise ValueError("takes a strategy such as Summarize(), a function of a task, or a sequence of them")
-    for part in parts:
-        name = part.__name__ if isinstance(part, type) else str(part).title().replace("_", "")
-        if isinstance(part, (str, type)) and name in _STRATEGIES:
-            raise ValueError(f"takes an object, so say strategy={name}()")
     return tuple(map(as_strategy, parts))
 
 
