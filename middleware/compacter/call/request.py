@@ -214,9 +214,10 @@ def tokens_read(reply: object) -> int:
 
     Nothing is looked for in a stream: what it says of that comes last.
     """
-    if hasattr(type(reply), "__next__") or hasattr(type(reply), "__anext__") or edited_by_provider(reply):
+    if reply is None or type(reply) is str or hasattr(type(reply), "__next__") or hasattr(type(reply), "__anext__"):
         return 0
-    return usage_of(reply)[0]
+    read, _ = usage_of(reply)
+    return 0 if read and edited_by_provider(reply) else read
 
 
 def edited_by_provider(reply: object) -> bool:

@@ -358,7 +358,7 @@ class WrappedFunction:
 
     def _note(self, raw: Any, given: Any) -> None:
         """Remember three integers of a quiet call."""
-        if type(given) is list and given:
+        if type(given) is list and given and raw is not None and type(raw) is not str:
             try:
                 tokens = raw["usage"]["prompt_tokens"] if type(raw) is dict else raw.usage.prompt_tokens
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type

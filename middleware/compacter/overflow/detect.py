@@ -281,6 +281,8 @@ NO_ROOM: Final = "no room for output"
 """The source of a limit that is only likely: a reply cut off after a few tokens. The request has to confirm it."""
 _CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS"))
 _FEW_TOKENS: Final = 16
+_FINISHED: Final = frozenset(("end_turn", "tool_use", "stop_sequence"))
+"""Stop reasons of Anthropic's, of an answer that is whole."""
 
 
 def detect_in_reply(reply: object) -> TokenLimit | None:
@@ -288,6 +290,8 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
 
     Reads a few members of a dict or an object; one without an error costs about a microsecond. Never raises.
     """
+    if reply is None or type(reply) is str:
+        return None
     try:
         if type(reply) is dict:
             members, extra = reply, None
@@ -298,8 +302,10 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
             first = choices[0]
             reason = (first if type(first) is dict else vars(first)).get("finish_reason")
             finished = reason == "stop" or reason is None
-            if finished and not members.get("error") and not (extra and extra.get("error")):
-                return None
+        else:
+            finished = members.get("stop_reason") in _FINISHED
+        if finished and not members.get("error") and not (extra and extra.get("error")):
+            return None
         return _in_reply(reply)
     except Exception:  # noqa: BLE001 - a reply of an unknown type is a success
         return None
@@ -330,5 +336,9 @@ def _in_reply(reply: object) -> TokenLimit | None:
 def _member(thing: object, *names: str) -> Any:  # noqa: ANN401 - whatever a provider sends
     """The first of these members that says something; 0 does."""
     members = thing if isinstance(thing, dict) else getattr(thing, "__dict__", None) or {}
-    members = {**members, **(getattr(thing, "__pydantic_extra__", None) or {})}
-    return next((members[name] for name in names if members.get(name) not in (None, "", [])), None)
+    extra = getattr(thing, "__pydantic_extra__", None) or members
+    for name in names:
+        value = extra.get(name, members.get(name))
+        if value not in (None, "", []):
+            return value
+    return None
