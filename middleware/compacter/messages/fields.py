@@ -34,7 +34,7 @@ def field(item: Message, name: str) -> Json:
     A member of an enumeration of texts, and any other subclass of ``str``, is returned as plain text: such members do
     not always have the hash of their text, and are then not found in a dict.
     """
-    kind = type(item)
+    kind: Any = type(item)
     if kind is dict:
         value = item.get(name)
     elif item is None:
@@ -177,7 +177,7 @@ def _scalar(value: object) -> Json:
 
 def _members(item: object) -> Iterator[tuple[str, object]]:
     """Names and values of an object's data. Raises ``Unencodable`` where it may hold more than can be seen."""
-    kind = type(item)
+    kind: Any = type(item)
     if isinstance(item, type) or callable(item):
         raise Unencodable(f"{kind.__name__} is not data")
     fields = getattr(kind, "model_fields", None)
