@@ -48,6 +48,8 @@ def test_a_history_that_is_too_long_is_answered(
     assert mark in said(answer, stream=stream)
     assert [seen.status for seen in _seen(provider, mark)].count(400) == 1
     assert "compacter_" not in str([seen.body for seen in _seen(provider, mark)])
+    assert answer.headers["x-compacter-rounds"] == "1"
+    assert int(answer.headers["x-compacter-tokens-saved"]) > 500
 
 
 @pytest.mark.parametrize(("protocol", "upstream", "stream"), CELLS)

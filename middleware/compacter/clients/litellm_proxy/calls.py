@@ -85,6 +85,24 @@ class ProxyCall:
     """Of the attempts that the plug-in has asked for, the last."""
     rounds: int = 0
     tokens_saved: int = 0
+    stream: object = None
+    """The router's stream, of which the proxy makes the response's headers once its first chunk is there."""
+
+    def headers(self) -> dict[str, str] | None:
+        """What the response says of compacter; ``None`` where nothing was folded."""
+        if not (self.rounds or self.tokens_saved):
+            return None
+        return {"x-compacter-rounds": str(self.rounds), "x-compacter-tokens-saved": str(self.tokens_saved)}
+
+    def tell_in_headers(self) -> None:
+        """Add the headers to a stream that was recovered after the proxy had asked for them.
+
+        They go the way of the provider's own: https://docs.litellm.ai/docs/observability/raw_request_response.
+        """
+        stream, self.stream = self.stream, None
+        hidden, headers = getattr(stream, "_hidden_params", None), self.headers()
+        if headers and isinstance(hidden, dict):
+            hidden["additional_headers"] = {**(hidden.get("additional_headers") or {}), **headers}
 
     def afresh(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The request as it came from the client, to be routed once more: without what its first way has left in it."""

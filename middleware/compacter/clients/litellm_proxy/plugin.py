@@ -231,6 +231,7 @@ class CompacterPlugin(CustomLogger):
                 break
             await close(ASYNC, stream)
             stream = again
+        call.tell_in_headers()
         for chunk in held:
             yield chunk
         if error is not None:
@@ -260,9 +261,9 @@ class CompacterPlugin(CustomLogger):
     ) -> dict[str, str] | None:
         """``x-compacter-rounds`` and ``x-compacter-tokens-saved``, on what was folded."""
         call = self._call_of(data)
-        if call is None or not (call.rounds or call.tokens_saved):
-            return None
-        return {"x-compacter-rounds": str(call.rounds), "x-compacter-tokens-saved": str(call.tokens_saved)}
+        if call is not None:
+            call.stream = response if data.get("stream") else None
+        return call.headers() if call is not None else None
 
     async def async_log_success_event(
         self,
