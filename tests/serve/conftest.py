@@ -61,10 +61,10 @@ class Serving:
 
 
 @contextlib.contextmanager
-def running(upstream: object, **options: Any) -> Generator[Serving]:
+def running(upstream: object, *, texts: bool = False, **options: Any) -> Generator[Serving]:
     """A pass-through to the upstream, while the context lasts."""
     lines: list[str] = []
-    board = Board(say=lines.append)
+    board = Board(say=lines.append, texts=texts)
     running = server(create_app(upstream, board=board, **options))  # type: ignore[arg-type]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=running.run, args=([listener],), daemon=True)

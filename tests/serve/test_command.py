@@ -76,7 +76,7 @@ def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk
         assert found is not None
         with pytest.raises(openai.BadRequestError):
             ask(found[1], talk())
-        assert "counts at" in process.stderr.readline()
+        assert "report at" in process.stderr.readline()
         assert "would fold" in process.stderr.readline()
         process.kill()
 

@@ -178,6 +178,7 @@ def serve(
     ratio: Annotated[float, typer.Option(help="Share of the history to fold.")] = 0.7,
     memory: Annotated[str | None, typer.Option(help="sqlite:PATH or redis://HOST:PORT/DB.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, tell what would be folded.")] = False,
+    show_text: Annotated[bool, typer.Option("--show-text", help="Show summaries on the page /compacter.")] = False,
 ) -> None:
     """Pass requests of any program through, and fold those that are too long."""
     from compacter.cli.terminal import MistakeError
@@ -194,4 +195,5 @@ def serve(
         ratio=ratio,
         memory=memory,
         dry_run=dry_run,
+        show_text=show_text,
     )

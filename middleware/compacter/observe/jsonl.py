@@ -17,7 +17,7 @@ from compacter.fork import Lock
 if sys.platform != "win32":
     import fcntl
 
-_TEXTS = frozenset({"summary", "ledger", "unverified"})
+TEXTS = frozenset({"summary", "ledger", "unverified"})
 """Fields of events that are, or quote, text of messages."""
 
 
@@ -60,7 +60,7 @@ class JsonLines:
 
     def __call__(self, event: Event) -> None:
         """Append ``event``. Raises ``OSError`` where the disk does not take it; a ``Compacter`` logs that."""
-        fields = json.loads(event.model_dump_json(exclude=None if self.texts else set(_TEXTS)))
+        fields = json.loads(event.model_dump_json(exclude=None if self.texts else set(TEXTS)))
         line = json.dumps({"event": type(event).__name__, "time": round(time.time(), 3), **fields})
         data = line.encode() + b"\n"
         with self._lock, self._exclusive():

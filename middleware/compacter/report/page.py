@@ -20,7 +20,7 @@ _PAGE = Template("""<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '$style_hash'; \
-script-src '$script_hash'; base-uri 'none'; form-action 'none'">
+script-src '$script_hash'; connect-src $connect; base-uri 'none'; form-action 'none'">
 <meta name="generator" content="compacter">
 <title>$title</title>
 <style>$style</style>
@@ -57,7 +57,16 @@ _SHOWN = 100
 """Folds of one conversation that are shown at once, the newest."""
 
 
-def page(stories: Sequence[Story], *, title: str = "Context report", with_text: bool = True, unread: int = 0) -> str:
+def page(
+    stories: Sequence[Story],
+    *,
+    title: str = "Context report",
+    with_text: bool = True,
+    unread: int = 0,
+    live: bool = False,
+    counts: Iterable[tuple[str, str, str]] = (),
+    notes: Iterable[str] = (),
+) -> str:
     """The HTML of the report.
 
     Args:
@@ -65,29 +74,35 @@ def page(stories: Sequence[Story], *, title: str = "Context report", with_text: 
         title: Its title.
         with_text: Whether the text of summaries is part of it.
         unread: Lines that could not be read, which the page tells.
+        live: Whether the page asks the server that it came from for what is new, every few seconds.
+        counts: Further figures for its head: a name, a value, and what to say below it.
+        notes: Further sentences for its foot.
     """
     resources = files("compacter.report")
     heights = "".join(f".at{percent} {{ bottom: {percent}% }}\n" for percent in range(101))
     style = (resources / "page.css").read_text(encoding="utf-8") + heights
-    script = (resources / "page.js").read_text(encoding="utf-8")
+    script = "".join(
+        (resources / name).read_text(encoding="utf-8") for name in ("page.js", *(["live.js"] if live else []))
+    )
     several = len(stories) > 1
-    notes = [_ABOUT_SIZES, _ABOUT_PAYING]
+    told = [_ABOUT_SIZES, _ABOUT_PAYING, *map(escape, notes)]
     if unread:
-        notes.append(f"{unread:,} lines could not be read and are left out.")
+        told.append(f"{unread:,} lines could not be read and are left out.")
     return _PAGE.substitute(
         title=escape(title),
         style=style,
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
+        connect="'self'" if live else "'none'",
         span=_span(stories),
-        cards=_cards(stories),
+        cards=_cards(stories, counts),
         overview=_overview(stories) if several else "",
         stories="".join(
             _story(story, index, with_text=with_text, is_open=len(stories) <= _OPEN)
             for index, story in enumerate(stories, 1)
         ),
-        foot="".join(f"<p>{note}</p>" for note in notes),
+        foot="".join(f"<p>{note}</p>" for note in told),
     )
 
 
@@ -139,7 +154,7 @@ def _span(stories: Sequence[Story]) -> str:
     return words
 
 
-def _cards(stories: Sequence[Story]) -> str:
+def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> str:
     folds = [fold for story in stories for fold in story.folds]
     saved = sum(fold.saved for fold in folds)
     costs = [fold.cost for fold in folds]
@@ -167,7 +182,7 @@ def _cards(stories: Sequence[Story]) -> str:
     ]
     return "".join(
         f"<div><dt>{name}</dt><dd>{value}{f'<small>{small}</small>' if small else ''}</dd></div>"
-        for name, value, small in cards
+        for name, value, small in [*cards, *(tuple(map(escape, count)) for count in counts)]
     )
 
 

@@ -36,6 +36,7 @@ that a request is too long, the oldest part of its history is folded into a summ
   --ratio SHARE       share of the history that is folded ({RATIO})
   --memory PLACE      sqlite:PATH or redis://HOST:PORT/DB, where compactions outlive the server (this process)
   --dry-run           change nothing, only tell what would be folded
+  --show-text         show the text of summaries on the page at /compacter
 
   python -m compacter.serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db
 """
@@ -50,6 +51,7 @@ def run(
     ratio: float = RATIO,
     memory: str | Memory | None = None,
     dry_run: bool = False,
+    show_text: bool = False,
     **options: Any,
 ) -> None:
     """Serve until a signal ends it.
@@ -65,6 +67,7 @@ def run(
         memory: Where compactions are remembered: ``sqlite:PATH``, ``redis://...``, ``rediss://...``, ``unix://...``, or
             a memory; ``None`` for this process alone.
         dry_run: Whether only to tell what would be folded.
+        show_text: Whether the page shows the text of summaries, which quote messages, to whoever reaches the address.
         **options: Further options of ``Compacter``.
 
     Raises:
@@ -72,7 +75,7 @@ def run(
     """
     if memory is not None:
         options["memory"] = open_memory(memory)
-    board = Board(say=_say)
+    board = Board(say=_say, texts=show_text)
     targets = parse_upstreams(upstream)
     local = is_loopback(host)
     # Elsewhere the names of this machine are not known.
@@ -85,7 +88,7 @@ def run(
     origin = f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
     for target in targets:
         _say(f"{origin}/{target.name} -> {target.base_url}" + (" (dry run)" if dry_run else ""))
-    _say(f"counts at {origin}/compacter")
+    _say(f"report at {origin}/compacter")
     if not local:
         _say("whoever reaches this address can use it, each with a key of their own; nothing here asks who they are")
     with listener:
@@ -115,7 +118,7 @@ def server(app: ASGIApp) -> uvicorn.Server:
 def main(argv: Sequence[str]) -> int:
     """Start the server with the arguments of a command line; 0 when it was ended, 2 for a mistake in them."""
     try:
-        found, rest = getopt.getopt(list(argv), "h", [*_TEXTS, *_NUMBERS, "dry-run", "help"])
+        found, rest = getopt.getopt(list(argv), "h", [*_TEXTS, *_NUMBERS, "dry-run", "show-text", "help"])
         if rest:
             raise ConfigurationError(f"{rest[0]!r} is no option")
         names = [name.removeprefix("--") for name, _ in found]
@@ -134,6 +137,7 @@ def main(argv: Sequence[str]) -> int:
             ratio=_number("ratio", given.get("ratio", str(RATIO)), float),
             memory=given.get("memory"),
             dry_run="dry-run" in given,
+            show_text="show-text" in given,
         )
     except (getopt.GetoptError, CompacterError, ImportError) as error:
         sys.stderr.write(f"compacter serve: {error}\nTry --help.\n")

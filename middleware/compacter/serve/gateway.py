@@ -37,7 +37,9 @@ _CONNECT = 15.0
 """Seconds for reaching an upstream. How long it may think is for the caller to say."""
 _SUMMARIES = 300.0
 """Seconds that the summaries of one call may take, unless the option ``timeout`` says otherwise."""
-_PRIVATE = {"cache-control": "no-store", "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
+_PRIVATE = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
+            "content-security-policy": "frame-ancestors 'none'"}  # fmt: skip
+"""Of our own pages; the report says itself what it may load."""
 
 
 def create_app(
@@ -82,8 +84,11 @@ def create_app(
     async def health(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def page(_: Request) -> Response:
-        return HTMLResponse(board.page(), headers=_PRIVATE)
+    async def page(request: Request) -> Response:
+        headers = {**_PRIVATE, "etag": board.tag()}
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers=headers)
+        return HTMLResponse(await asyncio.to_thread(board.page), headers=headers)
 
     async def counts(_: Request) -> Response:
         return JSONResponse(board.as_json(), headers=_PRIVATE)
