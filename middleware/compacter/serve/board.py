@@ -91,10 +91,9 @@ class Board:
         counts = [
             ("Requests", f"{self.requests:,}", f"since the start; {self.passed:,} passed on without a look"),
             ("Calls", f"{numbers['calls']:,}", f"looked into; {numbers['rounds']:,} folds"),
+            ("Would fold", f"{self.would_fold:,}", "with a dry run"),
             ("Upstream", f"{self.unreachable:,}", "times out of reach, or broken off"),
         ]
-        if self.would_fold:
-            counts.append(("Would fold", f"{self.would_fold:,}", "a dry run"))
         notes = [f"The page shows the last {_EVENTS:,} events of {self.heard:,}."] if self.heard > _EVENTS else []
         found = stories(list(self.records))
         return page(found, title="compacter", with_text=self.texts, live=True, counts=counts, notes=notes)
