@@ -1,8 +1,8 @@
 """A pretend provider on a loopback address, with a true context window.
 
-It speaks OpenAI's chat completions and responses and Anthropic's messages, plain and streamed, refuses what is longer
-than its window, refuses half a tool pair, and keeps the books. The name of the model says how it behaves; the words in
-it, in any order:
+It speaks OpenAI's chat completions and responses, Anthropic's messages, Bedrock's Converse and InvokeModel, plain and
+streamed, refuses what is longer than its window, refuses half a tool pair, and keeps the books. The name of the model
+says how it behaves; the words in it, in any order:
 
     window-1500     tokens that fit, of four characters each (default: 1,500)
     new             refuses in words that litellm does not know
@@ -22,12 +22,16 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import struct
 import threading
 import time
+import zlib
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+from urllib.parse import unquote
 
 Json = dict[str, Any]
 CHARACTERS_PER_TOKEN = 4
@@ -86,6 +90,8 @@ class _Asked:
     words: tuple[str, ...]
     tokens: int
     text: str
+    framed: bool
+    """Whether a stream is in Bedrock's binary frames."""
 
     @property
     def window(self) -> int:
@@ -113,8 +119,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """One request."""
-        body: Json = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        asked = _read(self.path, body)
+        asked = _read(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        body = asked.body
         problem, status = _problem(asked)
         with self.server.lock:
             self.server.seen.append(
@@ -125,26 +131,20 @@ class _Handler(BaseHTTPRequestHandler):
         if problem is not None and not inside:
             self._send(status, problem)
         elif body.get("stream"):
-            self._stream(_failed(asked, problem) if problem else _streamed(asked))
+            events = _failed(asked, problem) if problem else _streamed(asked)
+            if asked.framed:
+                self._body(b"".join(_frame(asked, *event) for event in events), "application/vnd.amazon.eventstream")
+            else:
+                self._body("".join(_lines(*event) for event in events).encode(), "text/event-stream")
         else:
             self._send(200, _plain(asked))
 
     def _send(self, status: int, body: Json) -> None:
-        text = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
+        self._body(json.dumps(body).encode(), "application/json", status)
 
-    def _stream(self, events: Iterator[tuple[str, Json | str]]) -> None:
-        lines = []
-        for name, data in events:
-            head = f"event: {name}\n" if name else ""
-            lines.append(f"{head}data: {data if isinstance(data, str) else json.dumps(data)}\n\n")
-        text = "".join(lines).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
+    def _body(self, text: bytes, kind: str, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
@@ -159,12 +159,39 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _read(path: str, body: Json) -> _Asked:
-    protocol = path.partition("?")[0].rpartition("/")[2]
+    *_, model, protocol = path.partition("?")[0].split("/")
+    framed = path.startswith("/model/")
+    if framed:  # Bedrock names the model, and whether it streams, in the path.
+        body = {**body, "model": unquote(model), "stream": "stream" in protocol}
+        protocol = "converse" if "converse" in protocol else "messages"
     content = body.get("input" if protocol == "responses" else "messages") or []
-    beside = [body.get(name) for name in ("tools", "system", "instructions") if body.get(name)]
+    beside = [body.get(name) for name in ("tools", "toolConfig", "system", "instructions") if body.get(name)]
     text = json.dumps([content, *beside], ensure_ascii=False)
     words = tuple(str(body.get("model", "")).replace("/", "-").split("-"))
-    return _Asked(protocol, body, words, len(text) // CHARACTERS_PER_TOKEN, text)
+    return _Asked(protocol, body, words, len(text) // CHARACTERS_PER_TOKEN, text, framed)
+
+
+def _lines(name: str, data: Json | str) -> str:
+    """A server-sent event."""
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {data if isinstance(data, str) else json.dumps(data)}\n\n"
+
+
+def _frame(asked: _Asked, name: str, data: Json | str) -> bytes:
+    """One message of the encoding ``vnd.amazon.eventstream``: prelude, headers, payload, two checksums."""
+    failed = name == "validationException"
+    if asked.protocol == "messages" and not failed:
+        name, data = "chunk", {"bytes": b64encode(json.dumps(data).encode()).decode()}
+    kind = "exception" if failed else "event"
+    named = {":message-type": kind, f":{kind}-type": name, ":content-type": "application/json"}
+    headers = b"".join(
+        bytes([len(key)]) + key.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
+        for key, value in named.items()
+    )
+    payload = json.dumps(data).encode()
+    prelude = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
+    message = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + payload
+    return message + struct.pack(">I", zlib.crc32(message))
 
 
 # -- refusing ----------------------------------------------------------------------------------------------------------
@@ -181,6 +208,8 @@ def _problem(asked: _Asked) -> tuple[Json | None, int]:
     if asked.tokens <= asked.window:
         return None, 200
     used, window = asked.tokens, asked.window
+    if asked.framed:
+        return _bedrock_refusal(asked), 400
     if "llama" in asked.words and "bare" in asked.words:
         text = "the request exceeds the available context size. try increasing the context size"
         return {"error": {"code": 400, "message": text, "type": "invalid_request_error"}}, 400
@@ -206,7 +235,18 @@ def _problem(asked: _Asked) -> tuple[Json | None, int]:
     return _error(asked, text, "invalid_request_error", "context_length_exceeded"), 400
 
 
+def _bedrock_refusal(asked: _Asked) -> Json:
+    text = f"prompt is too long: {asked.tokens} tokens > {asked.window} maximum"
+    if "bare" in asked.words:
+        text = "Input is too long for requested model."
+    if "new" in asked.words:
+        text = "Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input."
+    return _error(asked, f"The model returned the following errors: {text}", "ValidationException")
+
+
 def _error(asked: _Asked, text: str, kind: str, code: str | None = None) -> Json:
+    if asked.framed:
+        return {"message": text}
     if asked.protocol == "messages":
         return {"type": "error", "error": {"type": kind, "message": text}}
     return {"error": {"message": text, "type": kind, "param": "messages", "code": code}}
@@ -214,7 +254,9 @@ def _error(asked: _Asked, text: str, kind: str, code: str | None = None) -> Json
 
 def _failed(asked: _Asked, problem: Json) -> Iterator[tuple[str, Json | str]]:
     """A stream that was opened and then refuses."""
-    if asked.protocol == "messages":
+    if asked.framed:
+        yield "validationException", problem
+    elif asked.protocol == "messages":
         yield "message_start", {"type": "message_start", "message": _message(asked, [])}
         yield "error", problem
     elif asked.protocol == "responses":
@@ -242,11 +284,11 @@ def _orphan(asked: _Asked) -> str:
         calls.extend(call["id"] for call in message.get("tool_calls") or ())
         if message.get("role") == "tool":
             results.append(message["tool_call_id"])
-        for block in message["content"] if isinstance(message.get("content"), list) else ():
-            if block.get("type") == "tool_use":
-                calls.append(block["id"])
-            if block.get("type") == "tool_result":
-                results.append(block["tool_use_id"])
+        blocks = message["content"] if isinstance(message.get("content"), list) else []
+        calls.extend(block["id"] for block in blocks if block.get("type") == "tool_use")
+        results.extend(block["tool_use_id"] for block in blocks if block.get("type") == "tool_result")
+        calls.extend(block["toolUse"]["toolUseId"] for block in blocks if "toolUse" in block)
+        results.extend(block["toolResult"]["toolUseId"] for block in blocks if "toolResult" in block)
     odd = set(calls) ^ set(results)
     return min(odd) if odd else ""
 
@@ -263,7 +305,9 @@ def _answer(asked: _Asked) -> str:
 
 def _tool(asked: _Asked) -> Json | None:
     """The tool that the answer calls, where the request has any and asks for it in its last words."""
-    tools = asked.body.get("tools")
+    tools = asked.body.get("tools") or [
+        tool["toolSpec"] for tool in (asked.body.get("toolConfig") or {}).get("tools", ()) if "toolSpec" in tool
+    ]
     return tools[0] if tools and "use the tool" in asked.text[-2_000:] else None
 
 
@@ -274,6 +318,15 @@ def _usage(asked: _Asked) -> tuple[int, int]:
 def _plain(asked: _Asked) -> Json:
     text, tool = _answer(asked), _tool(asked)
     read, written = _usage(asked)
+    if asked.protocol == "converse":
+        use: Json | None = None
+        if tool:
+            use = {"toolUse": {"toolUseId": "toolu_9", "name": tool["name"], "input": {"q": "x"}}}
+        return {
+            "output": {"message": {"role": "assistant", "content": [use or {"text": text}]}},
+            "stopReason": "tool_use" if tool else "end_turn", "usage": _converse_usage(asked),
+            "metrics": {"latencyMs": 1},
+        }  # fmt: skip
     if asked.protocol == "messages":
         block = {"type": "tool_use", "id": "toolu_9", "name": tool["name"], "input": {"q": "x"}} if tool else None
         native = _message(asked, [block or {"type": "text", "text": text}])
@@ -292,7 +345,9 @@ def _plain(asked: _Asked) -> Json:
 
 
 def _streamed(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
-    if asked.protocol == "messages":
+    if asked.protocol == "converse":
+        yield from _converse_events(asked)
+    elif asked.protocol == "messages":
         yield from _message_events(asked)
     elif asked.protocol == "responses":
         yield from _response_events(asked)
@@ -401,6 +456,27 @@ def _response_events(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
     events.append({"type": "response.completed", "response": _response(asked, [item], "completed")})
     for number, event in enumerate(events):
         yield event["type"], {**event, "sequence_number": number}
+
+
+def _converse_usage(asked: _Asked) -> Json:
+    read, written = _usage(asked)
+    return {"inputTokens": read, "outputTokens": written, "totalTokens": read + written}
+
+
+def _converse_events(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
+    tool = _tool(asked)
+    yield "messageStart", {"role": "assistant"}
+    if tool:
+        start: Json = {"toolUse": {"toolUseId": "toolu_9", "name": tool["name"]}}
+        yield "contentBlockStart", {"contentBlockIndex": 0, "start": start}
+        deltas: list[Json] = [{"toolUse": {"input": part}} for part in ('{"q": ', '"x"}')]
+    else:
+        deltas = [{"text": part} for part in _parts(_answer(asked))]
+    for delta in deltas:
+        yield "contentBlockDelta", {"contentBlockIndex": 0, "delta": delta}
+    yield "contentBlockStop", {"contentBlockIndex": 0}
+    yield "messageStop", {"stopReason": "tool_use" if tool else "end_turn"}
+    yield "metadata", {"usage": _converse_usage(asked), "metrics": {"latencyMs": 1}}
 
 
 def _parts(text: str) -> list[str]:

@@ -59,9 +59,15 @@ def start(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 def deployment(group: str, model: str, provider: Provider, **params: Any) -> Json:
     """One deployment of a model group. ``model`` is litellm's name, such as ``openai/new-event``."""
     base = provider.url if model.startswith("anthropic/") else f"{provider.url}/v1"
+    reached: Json = {"api_base": base, "api_key": "none"}
+    if model.startswith("bedrock/"):
+        reached = {
+            "aws_bedrock_runtime_endpoint": provider.url, "aws_region_name": "us-east-1",
+            "aws_access_key_id": "none", "aws_secret_access_key": "none",
+        }  # fmt: skip
     return {
         "model_name": group,
-        "litellm_params": {"model": model, "api_base": base, "api_key": "none", **params},
+        "litellm_params": {"model": model, **reached, **params},
         "model_info": {"max_input_tokens": 100_000} if "writer" in model else {},
     }
 

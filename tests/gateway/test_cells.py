@@ -16,15 +16,23 @@ UPSTREAMS = {
     "openai-new-words": "openai/new",
     "llama.cpp": "openai/llama",
     "anthropic": "anthropic/claude",
+    "bedrock": "bedrock/converse/amazon.nova",
+    "bedrock-new-words": "bedrock/converse/amazon.nova-new",
+    "bedrock-claude": "bedrock/anthropic.claude",
     "openai-inside-200": "openai/plain-event",
     "openai-new-words-inside-200": "openai/new-event",
     "anthropic-inside-200": "anthropic/event",
+    "bedrock-inside-200": "bedrock/converse/amazon.nova-event",
+    "bedrock-new-words-inside-200": "bedrock/converse/amazon.nova-new-event",
+    "bedrock-claude-inside-200": "bedrock/anthropic.claude-event",
 }
+# litellm reads a chat stream's first event itself, and neither retries Bedrock's exception there nor tells a plug-in.
+UNREACHED = {("chat", "bedrock-new-words-inside-200")}
 MODES = {"plain": (False, False), "streamed": (True, False), "inside-200": (True, True)}
 CELLS = [
     pytest.param(protocol, upstream, stream, id=f"{protocol} {mode} {upstream}")
     for protocol, (mode, (stream, inside)), upstream in itertools.product(PATHS, MODES.items(), UPSTREAMS)
-    if inside == upstream.endswith("inside-200")
+    if inside == upstream.endswith("inside-200") and (protocol, upstream) not in UNREACHED
 ]
 
 
