@@ -29,6 +29,7 @@ def proxy(start: Start, provider: Provider) -> Proxy:
         "lost": "openai/plain",
         "writer": "openai/writer-window-100000",
     }
+    prices = {"writer": {"input_cost_per_token": 0.001}}
     settings: Json = {
         "model_groups": {
             "off": False,
@@ -40,9 +41,12 @@ def proxy(start: Start, provider: Provider) -> Proxy:
     }
     return start(
         config(
-            [deployment(name, model, provider) for name, model in groups.items()],
+            [deployment(name, model, provider, **prices.get(name, {})) for name, model in groups.items()],
             settings,
-            litellm_settings={"num_retries": 0, "context_window_fallbacks": [{"small": ["big"]}]},
+            litellm_settings={
+                "num_retries": 0,
+                "context_window_fallbacks": [{"small": ["big"]}],
+            },
             router_settings={"fallbacks": [{"broken": ["plain"]}]},
             general_settings={"custom_auth": "gateway_auth.user_api_key_auth"},
         )
@@ -119,10 +123,13 @@ def test_a_history_that_cannot_be_folded_gets_the_providers_own_refusal(proxy: P
 
 def test_a_summary_is_on_the_account_of_the_caller_and_marked(proxy: Proxy) -> None:
     name = f"payer{time.monotonic_ns()}"
-    proxy.post(CHAT, request("chat", "plain", new_mark()), key=f"sk-{name}")
-    lines = logged(proxy, name, 2)
-    assert {line["model_group"]: line["tags"] for line in lines}["writer"] == ["compacter"]
-    assert {line["model_group"] for line in lines} == {"writer", "plain"}
+    proxy.post(CHAT, request("chat", "plain", new_mark()), key=f"sk-{name}-of-green")
+    by_group = {line["model_group"]: line for line in logged(proxy, name, 2)}
+    summary, answer = by_group["writer"], by_group["plain"]
+    assert summary["tags"] == ["compacter"]
+    assert summary["marked"] == {"compacter": "summary", "model_group": "plain"}
+    assert (summary["team"], summary["hash"]) == ("green", answer["hash"])
+    assert summary["cost"] > 0.5
 
 
 @pytest.mark.parametrize(

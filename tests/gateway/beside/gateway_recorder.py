@@ -17,8 +17,11 @@ class Recorder(CustomLogger):
         line = {
             "model_group": logged.get("model_group"),
             "key": metadata.get("user_api_key_alias"),
+            "team": metadata.get("user_api_key_team_id"),
+            "hash": metadata.get("user_api_key"),
             "tags": logged.get("request_tags"),
-            "tokens": logged.get("total_tokens"),
+            "marked": metadata.get("spend_logs_metadata"),
+            "cost": logged.get("response_cost"),
         }
         with Path(os.environ["GATEWAY_RECORD"]).open("a") as file:  # noqa: ASYNC230 - a line
             file.write(json.dumps(line) + "\n")
