@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.clients import loopback
 from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
@@ -78,6 +79,30 @@ def browser() -> Iterator[Browser]:
         found = started.chromium.launch(executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else [])
         yield found
         found.close()
+
+
+@pytest.fixture
+def openai_server() -> Iterator[loopback.Provider]:
+    with loopback.serving(loopback.openai) as server:
+        yield server
+
+
+@pytest.fixture
+def anthropic_server() -> Iterator[loopback.Provider]:
+    with loopback.serving(loopback.anthropic) as server:
+        yield server
+
+
+@pytest.fixture(params=["status", "event"])
+def refusing(request: pytest.FixtureRequest) -> str:
+    """Where these servers refuse a stream: by HTTP status, or as its first event inside HTTP 200."""
+    return str(request.param)
+
+
+@pytest.fixture
+def words() -> str:
+    """What they answer."""
+    return loopback.WORDS
 
 
 @pytest.fixture(scope="session")

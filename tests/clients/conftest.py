@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib.util
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anthropic
 import openai
 import pytest
+from tests.clients import loopback
 
 from compacter import Compacter, CompactionEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.clients import loopback
-else:
-    # By path: test folders are no packages.
-    _spec = importlib.util.spec_from_file_location("loopback", Path(__file__).with_name("loopback.py"))
-    loopback = importlib.util.module_from_spec(_spec)
-    sys.modules[_spec.name] = loopback
-    _spec.loader.exec_module(loopback)
-
 TURNS = 40
-
-
-@pytest.fixture
-def words() -> str:
-    """What every provider answers."""
-    return loopback.WORDS
 
 
 @pytest.fixture
@@ -43,24 +27,6 @@ def events() -> list[CompactionEvent]:
 @pytest.fixture
 def compacter(events: list[CompactionEvent]) -> Compacter:
     return Compacter(max_summary_tokens=200, on_compaction=events.append)
-
-
-@pytest.fixture(params=["status", "event"])
-def refusing(request: pytest.FixtureRequest) -> str:
-    """Where a stream is refused: by HTTP status, or as its first event inside HTTP 200."""
-    return str(request.param)
-
-
-@pytest.fixture
-def openai_server() -> Iterator[loopback.Provider]:
-    with loopback.serving(loopback.openai) as server:
-        yield server
-
-
-@pytest.fixture
-def anthropic_server() -> Iterator[loopback.Provider]:
-    with loopback.serving(loopback.anthropic) as server:
-        yield server
 
 
 @pytest.fixture

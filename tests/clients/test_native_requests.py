@@ -45,7 +45,7 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Any]], list[Any]]:
     """Makes the servers' window a little too small for a history, so that all but a little fits into one request."""
 
     def narrowed(history: list[Any]) -> list[Any]:
-        monkeypatch.setattr(sys.modules["loopback"], "WINDOW", len(json.dumps(history)) // 4 - 10)
+        monkeypatch.setattr(sys.modules["tests.clients.loopback"], "WINDOW", len(json.dumps(history)) // 4 - 10)
         return history
 
     return narrowed

@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 pytest.importorskip("starlette", reason="the extra serve is not installed")
 
+from tests.serve import scripted
+
 from compacter.serve.board import Board
 from compacter.serve.command import server
 from compacter.serve.gateway import create_app
-
-HERE = Path(__file__).parent
-
-if TYPE_CHECKING:
-    from tests.clients import loopback
-    from tests.serve import scripted
-else:
-    import importlib.util
-
-    def _by_path(name: str, file: Path) -> Any:
-        # Test folders are no packages.
-        spec = importlib.util.spec_from_file_location(name, file)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module
-
-    loopback = _by_path("serve_loopback", HERE.parent / "clients" / "loopback.py")
-    scripted = _by_path("serve_scripted", HERE / "scripted.py")
 
 
 class Serving:
@@ -94,30 +75,6 @@ def upstream() -> Iterator[Callable[..., Any]]:
 def wire() -> Any:
     """How the bytes of an answer are written."""
     return scripted
-
-
-@pytest.fixture
-def openai_server() -> Iterator[loopback.Provider]:
-    with loopback.serving(loopback.openai) as server:
-        yield server
-
-
-@pytest.fixture
-def anthropic_server() -> Iterator[loopback.Provider]:
-    with loopback.serving(loopback.anthropic) as server:
-        yield server
-
-
-@pytest.fixture(params=["status", "event"])
-def refusing(request: pytest.FixtureRequest) -> str:
-    """Where a stream is refused: by HTTP status, or inside HTTP 200."""
-    return str(request.param)
-
-
-@pytest.fixture
-def words() -> str:
-    """What the providers answer."""
-    return loopback.WORDS
 
 
 @pytest.fixture

@@ -7,16 +7,10 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from tests.clients import loopback
-else:
-    import sys
-
-    loopback = sys.modules["serve_loopback"]
+from tests.clients import loopback
 
 PROGRAM = Path(__file__).parent / "agent" / "node_modules" / ".bin" / "codex"
 WINDOW, STEPS = 8_500, 10

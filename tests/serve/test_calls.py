@@ -24,28 +24,27 @@ def said(chunks: Any) -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
 
 
+def chat_says(client: openai.OpenAI, history: Any, *, stream: bool) -> str:
+    reply: Any = client.chat.completions.create(model="m", messages=history, stream=stream)
+    return said(reply) if stream else str(reply.choices[0].message.content)
+
+
+def response_says(client: openai.OpenAI, history: Any, *, stream: bool) -> str:
+    reply: Any = client.responses.create(model="m", input=history, stream=stream)
+    if stream:
+        return "".join(event.text for event in reply if event.type == "response.output_text.done")
+    return str(reply.output_text)
+
+
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_chat_that_is_too_long_is_answered(
-    serve: Serve, openai_server: Any, talk: Talk, words: str, refusing: str, *, stream: bool
+@pytest.mark.parametrize("says", [chat_says, response_says])
+def test_what_is_too_long_is_answered(
+    serve: Serve, openai_server: Any, talk: Talk, words: str, refusing: str, says: Callable[..., str], *, stream: bool
 ) -> None:
     openai_server.refuse = refusing
     serving = serve(f"{openai_server.url}/v1")
     with chat(serving.url) as client:
-        reply: Any = client.chat.completions.create(model="m", messages=talk(), stream=stream)
-        assert (said(reply) if stream else reply.choices[0].message.content) == words
-    assert serving.board.numbers()["rounds"] == 1
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_response_that_is_too_long_is_answered(
-    serve: Serve, openai_server: Any, talk: Talk, words: str, refusing: str, *, stream: bool
-) -> None:
-    openai_server.refuse = refusing
-    serving = serve(f"{openai_server.url}/v1")
-    with chat(serving.url) as client:
-        reply: Any = client.responses.create(model="m", input=talk(), stream=stream)
-        done = [event.text for event in reply if event.type == "response.output_text.done"] if stream else []
-        assert (done or [reply.output_text]) == [words]
+        assert says(client, talk(), stream=stream) == words
     assert serving.board.numbers()["rounds"] == 1
 
 

@@ -88,6 +88,8 @@ class Request:
     @property
     def sent(self) -> Sequence[Message]:
         """The messages, a shortened one among them, and the quotes right before the last user message."""
+        if self.shortened is None and not self.quotes:
+            return self.messages  # Not read for that: a proxy asks it of each call's whole history.
         messages, at = self.messages, self.conversation.last_user
         if self.shortened is not None and at is not None:
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]

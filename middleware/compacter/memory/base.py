@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 DEADLINE = 1.0
 """Seconds that one operation of a memory may take, unless the user says otherwise."""
-LEASE = 1.8
+LEASE = 1.5
 """Seconds for which a claim is granted at a time. While its owner lives it is renewed, so that a process which dies
 holds others up no longer than this."""
 _RENEWAL = LEASE / 4
