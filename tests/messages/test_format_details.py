@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.messages.format import get_format
+from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Kind
 
 # Which message is what
@@ -294,6 +294,15 @@ def test_words_are_found_wherever_they_are(name: str, message: object, shown: st
 
     assert entry.text == shown
     assert get_format(name).size(message) >= len(shown.replace("\n", ""))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_part_that_nobody_knows_yet_is_shown_as_it_is(name: str) -> None:
+    part = {"what": {"new": "b"}}
+    (entry,) = get_format(name).parts({"role": "user", "content": [part], "parts": [part]}, 0)
+
+    assert (entry.kind, entry.text) == ("text", '{"what": {"new": "b"}}')
+    assert get_format(name).size({"role": "user", "content": [part], "parts": [part]}) > 10
 
 
 def test_gemini_shows_what_its_own_tools_did() -> None:

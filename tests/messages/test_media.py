@@ -268,6 +268,8 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(n
         ("text/plain", None, media.UNKNOWN),
         ("application/pdf", 60_000, 6_400),
         ("application/pdf", 60_001, 12_800),
+        ("application/pdf", None, 12_800),
+        ("audio/mpeg", None, 3_000),
         ("model/obj", 10**9, media.UNKNOWN),
     ],
 )
