@@ -178,6 +178,27 @@ def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight
 
 
 @pytest.mark.parametrize(
+    ("part", "mime", "size"),
+    [
+        ({"type": "input_image", "input_image": "https://x.invalid/a"}, "image/*", None),
+        ({"type": "image", "image": {"url": "https://x.invalid/a"}}, "image/*", None),
+        ({"type": "image_url", "image_url": f"data:image/jpeg;base64,{_PDF}"}, "image/jpeg", 150_000),
+        ({"type": "video_url", "video_url": {"url": "https://x.invalid/a"}}, "video/mp4", None),
+        ({"type": "audio_url", "audio_url": {"url": "https://x.invalid/a"}}, "audio/mpeg", None),
+        ({"type": "input_audio", "input_audio": {"data": _PDF}}, "audio/wav", 150_000),
+        ({"type": "document", "source": {"data": _PDF}}, "application/pdf", 150_000),
+        ({"type": "file", "file": {"file_id": "f", "format": "text/csv"}}, "text/csv", None),
+    ],
+)
+def test_each_sort_of_part_of_a_chat_is_its_own_medium(part: object, mime: str, size: int | None) -> None:
+    message = {"role": "user", "content": [part]}
+    (entry,) = get_format("openai").parts(message, 0)
+
+    assert entry.text == media.placeholder(mime, bytes_=size)
+    assert get_format("openai").size(message) == media.weight(mime, size)
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         (
