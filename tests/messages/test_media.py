@@ -129,6 +129,37 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             id="responses-image",
         ),
         pytest.param(
+            "responses",
+            {"role": "user", "content": [{"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}]},
+            media.weight("audio/mp3", 150_000),
+            "[audio/mp3, 150,000 bytes]",
+            id="responses-audio",
+        ),
+        pytest.param(
+            "responses",
+            {"role": "user", "content": [{"type": "input_file", "file_data": _PDF}]},
+            media.weight("application/pdf", 150_000),
+            "[application/pdf, 150,000 bytes]",
+            id="responses-bare-data",
+        ),
+        pytest.param(
+            "anthropic",
+            {"role": "user", "content": [{"type": "container_upload", "file_id": "file_1"}]},
+            media.weight("application/octet-stream"),
+            "[application/octet-stream]",
+            id="anthropic-upload",
+        ),
+        pytest.param(
+            "bedrock",
+            {
+                "role": "user",
+                "content": [{"document": {"format": "md", "source": {"content": [{"text": "x" * 30}, {"text": "y"}]}}}],
+            },
+            31,
+            "[text/markdown, 31 bytes]",
+            id="bedrock-content-document",
+        ),
+        pytest.param(
             "gemini",
             {
                 "role": "user",
