@@ -166,3 +166,12 @@ def test_a_chain_in_a_chain_does_what_the_chain_does(inner: list[Any], trigger: 
     assert results[0].messages == results[1].messages == results[2].messages
     events = [result.event.model_dump(exclude={"duration"}) if result.event else None for result in results]
     assert events[0] == events[1] == events[2]
+
+
+def test_messages_in_roles_of_nobody_stay_though_a_summary_speaks_as_the_user() -> None:
+    form = get_format("openai")
+    summary = {"role": "user", "content": summary_message.compose("They spoke.")}
+    found = Conversation.of([summary, {"role": "human", "content": "h"}, {"role": "ai", "content": "a"}], form)
+
+    assert found.prior == 0
+    assert found.kinds[1:] == (Kind.UNKNOWN, Kind.UNKNOWN)

@@ -57,6 +57,15 @@ def test_flags_in_a_row_are_told_apart(size: int) -> None:
     assert len(head) + left + len(tail) == 800
 
 
+@pytest.mark.parametrize("value", [{"text": "x" * 280, "number": 1}, ["x" * 280, 1]])
+def test_a_small_json_value_that_is_too_large_is_still_one(value: object) -> None:
+    short = shorten(json.dumps(value), 150)
+
+    assert len(short) <= 200
+    assert type(json.loads(short)) is type(value)
+    assert "left out" in short
+
+
 def test_a_long_list_loses_its_middle_and_says_how_much() -> None:
     value = json.loads(shorten(json.dumps([f"row {number}" for number in range(3_000)]), 2_000))
     at = next(index for index, item in enumerate(value) if "more items left out" in item)

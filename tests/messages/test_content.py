@@ -162,6 +162,7 @@ UNENCODABLE: dict[str, Any] = {
     "keys that are numbers": {1: "a", "b": 2},
     "keys of mixed types": {None: "a", (1, 2): "b"},
     "deep": deep(600),
+    "deep objects": json.loads('{"in": ' * 600 + "{}" + "}" * 600),
     "very deep": deep(20_000),
     "a circle": circle(),
     "a huge number": 10**5_000,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from compacter.messages.format import get_format
+from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Kind
 
 # Which message is what
@@ -296,6 +298,15 @@ def test_words_are_found_wherever_they_are(name: str, message: object, shown: st
     assert get_format(name).size(message) >= len(shown.replace("\n", ""))
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_part_that_nobody_knows_yet_is_shown_as_it_is(name: str) -> None:
+    part = {"what": {"new": "b"}}
+    (entry,) = get_format(name).parts({"role": "user", "content": [part], "parts": [part]}, 0)
+
+    assert (entry.kind, entry.text) == ("text", '{"what": {"new": "b"}}')
+    assert get_format(name).size({"role": "user", "content": [part], "parts": [part]}) > 10
+
+
 def test_gemini_shows_what_its_own_tools_did() -> None:
     message = {
         "role": "model",
@@ -325,3 +336,60 @@ def test_a_message_of_any_class_is_read_by_its_fields() -> None:
     assert get_format("openai").content(note) == {"role": "user", "content": "hello"}
     assert edited == {"role": "user", "content": "bye"}
     assert note.content == "hello"
+
+
+# The provider's own compaction
+
+
+def compaction(text: str | None, sealed: str | None = None) -> dict[str, str | None]:
+    return {"type": "compaction", "content": text, "encrypted_content": sealed}
+
+
+def by_litellm(*blocks: object) -> dict[str, object]:
+    return {"role": "assistant", "content": "a", "provider_specific_fields": {"compaction_blocks": list(blocks)}}
+
+
+def sealed(value: object) -> dict[str, object]:
+    return {"type": "compaction", "encrypted_content": value if isinstance(value, str) else json.dumps(value)}
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "summary"),
+    [
+        ("openai", by_litellm(compaction("old"), compaction("new"), compaction(None)), "new"),
+        ("openai", by_litellm(compaction("old"), compaction(None, "c2VhbGVk")), ""),
+        ("openai", by_litellm(compaction(None)), None),
+        ("openai", {"role": "assistant", "content": "a", "provider_specific_fields": None}, None),
+        ("openai", {"role": "assistant", "content": "a"}, None),
+        ("anthropic", {"role": "assistant", "content": [compaction("old"), compaction("new"), compaction("")]}, "new"),
+        ("anthropic", {"role": "assistant", "content": [compaction("old"), compaction(None, "c2VhbGVk")]}, ""),
+        ("anthropic", {"role": "assistant", "content": [compaction(None), {"type": "text", "text": "a"}]}, None),
+        ("anthropic", {"role": "assistant", "content": "compaction"}, None),
+        ("responses", sealed({"type": "compaction", "content": "new"}), "new"),
+        ("responses", sealed([{"other": 1}, {"summary": "new"}, {"text": "older"}]), "new"),
+        ("responses", sealed({"content": 1}), ""),
+        ("responses", sealed("{no json"), ""),
+        ("responses", sealed("[" * 100_000), ""),
+        ("responses", sealed("c2VhbGVk"), ""),
+        ("responses", {"type": "compaction_summary", "encrypted_content": "c2VhbGVk"}, ""),
+        ("responses", {"type": "reasoning", "encrypted_content": "c2VhbGVk"}, None),
+        ("gemini", {"role": "model", "parts": [compaction("new")]}, None),
+    ],
+)
+def test_the_providers_own_summary_is_its_newest_one_that_did_not_fail(
+    name: str, message: object, summary: str | None
+) -> None:
+    form = get_format(name)
+
+    assert form.compacted(message) == summary
+    assert (form.read(message)[0] is Kind.COMPACTED) is (summary is not None)
+
+
+def test_a_summary_by_the_provider_weighs_what_the_model_reads_of_it() -> None:
+    readable = {"role": "assistant", "content": [compaction("x" * 50)]}
+    unreadable = {"role": "assistant", "content": [compaction(None, "A" * 400)]}
+
+    assert get_format("anthropic").size(readable) == 50
+    assert get_format("anthropic").size(unreadable) == 300
+    assert get_format("openai").size(by_litellm(compaction("x" * 50))) == 51
+    assert get_format("responses").size(sealed("A" * 400)) == 300

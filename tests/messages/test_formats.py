@@ -214,6 +214,13 @@ def test_a_prompt_is_a_request_of_this_format(dialect: Dialect) -> None:
     assert dialect.format.prompt([prompt[1]])[1] == {}
 
 
+def test_a_prompt_keeps_who_speaks(dialect: Dialect) -> None:
+    talk = [{"role": role, "content": "Yes?"} for role in ("user", "assistant", "user")]
+    messages, _ = dialect.format.prompt(talk)
+
+    assert [dialect.format.speaker(message) for message in messages] == ["user", "assistant", "user"]
+
+
 STRANGE: list[Message] = [
     None,
     7,

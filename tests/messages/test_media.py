@@ -129,6 +129,37 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             id="responses-image",
         ),
         pytest.param(
+            "responses",
+            {"role": "user", "content": [{"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}]},
+            media.weight("audio/mp3", 150_000),
+            "[audio/mp3, 150,000 bytes]",
+            id="responses-audio",
+        ),
+        pytest.param(
+            "responses",
+            {"role": "user", "content": [{"type": "input_file", "file_data": _PDF}]},
+            media.weight("application/pdf", 150_000),
+            "[application/pdf, 150,000 bytes]",
+            id="responses-bare-data",
+        ),
+        pytest.param(
+            "anthropic",
+            {"role": "user", "content": [{"type": "container_upload", "file_id": "file_1"}]},
+            media.weight("application/octet-stream"),
+            "[application/octet-stream]",
+            id="anthropic-upload",
+        ),
+        pytest.param(
+            "bedrock",
+            {
+                "role": "user",
+                "content": [{"document": {"format": "md", "source": {"content": [{"text": "x" * 30}, {"text": "y"}]}}}],
+            },
+            31,
+            "[text/markdown, 31 bytes]",
+            id="bedrock-content-document",
+        ),
+        pytest.param(
             "gemini",
             {
                 "role": "user",
@@ -175,6 +206,27 @@ def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight
 
     assert get_format(name).size(message) == weight
     assert (entry.kind, entry.text) == ("media", shown)
+
+
+@pytest.mark.parametrize(
+    ("part", "mime", "size"),
+    [
+        ({"type": "input_image", "input_image": "https://x.invalid/a"}, "image/*", None),
+        ({"type": "image", "image": {"url": "https://x.invalid/a"}}, "image/*", None),
+        ({"type": "image_url", "image_url": f"data:image/jpeg;base64,{_PDF}"}, "image/jpeg", 150_000),
+        ({"type": "video_url", "video_url": {"url": "https://x.invalid/a"}}, "video/mp4", None),
+        ({"type": "audio_url", "audio_url": {"url": "https://x.invalid/a"}}, "audio/mpeg", None),
+        ({"type": "input_audio", "input_audio": {"data": _PDF}}, "audio/wav", 150_000),
+        ({"type": "document", "source": {"data": _PDF}}, "application/pdf", 150_000),
+        ({"type": "file", "file": {"file_id": "f", "format": "text/csv"}}, "text/csv", None),
+    ],
+)
+def test_each_sort_of_part_of_a_chat_is_its_own_medium(part: object, mime: str, size: int | None) -> None:
+    message = {"role": "user", "content": [part]}
+    (entry,) = get_format("openai").parts(message, 0)
+
+    assert entry.text == media.placeholder(mime, bytes_=size)
+    assert get_format("openai").size(message) == media.weight(mime, size)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +320,8 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(n
         ("text/plain", None, media.UNKNOWN),
         ("application/pdf", 60_000, 6_400),
         ("application/pdf", 60_001, 12_800),
+        ("application/pdf", None, 12_800),
+        ("audio/mpeg", None, 3_000),
         ("model/obj", 10**9, media.UNKNOWN),
     ],
 )

@@ -16,7 +16,6 @@ from compacter.compaction.conversation import Conversation
 from compacter.errors import ConfigurationError
 from compacter.messages.format import UnknownFormatError, get_format, recognise
 from compacter.messages.parts import Kind
-from compacter.summary import message as summary_message
 
 DEVELOPER = {"role": "developer", "content": "Be brief."}
 ASK = {"role": "user", "content": "Look at the sky."}
@@ -225,15 +224,6 @@ def test_messages_of_a_framework_are_never_folded_whatever_format_is_named(name:
     assert all(
         sum(message is one for one in made.messages) >= 1 for message in strangers if not isinstance(message, dict)
     )
-
-
-def test_messages_in_roles_of_nobody_stay_though_a_summary_speaks_as_the_user() -> None:
-    form = get_format("openai")
-    summary = {"role": "user", "content": summary_message.compose("They spoke.")}
-    found = Conversation.of([summary, {"role": "human", "content": "h"}, {"role": "ai", "content": "a"}], form)
-
-    assert found.prior == 0
-    assert found.kinds[1:] == (Kind.UNKNOWN, Kind.UNKNOWN)
 
 
 def test_fields_that_are_no_text_are_no_roles_and_no_types() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from compacter.messages.format import FILLERS, Message
 from compacter.messages.parts import Kind
@@ -27,39 +27,26 @@ def assemble(
     places: list[int | None] = [*keep]
     if summary is not None:
         places.insert(bisect_left(keep, lead), None)
-    chosen = [summary if place is None else messages[place] for place in places]
     if not alternate:
-        return chosen
+        return [summary if place is None else messages[place] for place in places]
     out: list[Message] = []
+    roles = list(map(form.speaker, messages))
+    user_first = next((role for role in roles if role != "system"), "") == "user"
     last, last_place = "", -1
-    for place, message in zip(places, chosen, strict=True):
+    for place in places:
+        message = summary if place is None else messages[place]
         role = form.speaker(message)
         if role in ("user", "assistant"):
-            if not last and role == "assistant" and place and _begins_with_user(conversation):
+            if not last and role == "assistant" and place and user_first:
                 out.append(form.filler("user"))
-            elif role == last and not _were_neighbours(conversation, last_place, place):
-                other: Literal["user", "assistant"] = "assistant" if role == "user" else "user"
-                out.append(form.filler(other))
+            elif role == last and (
+                place is None or last_place < 0 or any(gone != "system" for gone in roles[last_place + 1 : place])
+            ):
+                out.append(form.filler("assistant" if role == "user" else "user"))
         if role != "system":
             last, last_place = role, -1 if place is None else place
         out.append(message)
     return out
-
-
-def _were_neighbours(conversation: Conversation, one: int, other: int | None) -> bool:
-    """Whether nothing but system messages stood between two messages."""
-    return (
-        one >= 0
-        and other is not None
-        and all(
-            conversation.format.speaker(conversation.messages[between]) == "system" for between in range(one + 1, other)
-        )
-    )
-
-
-def _begins_with_user(conversation: Conversation) -> bool:
-    roles = map(conversation.format.speaker, conversation.messages)
-    return next((role for role in roles if role != "system"), "") == "user"
 
 
 def violations(before: Conversation, after: Conversation, *, alternate: bool, edited: bool = False) -> list[str]:
@@ -152,7 +139,8 @@ def _strangers(
     before: Conversation, after: Conversation, positions: Sequence[int | None], made: set[int], *, alternate: bool
 ) -> list[str]:
     """What is wrong with the messages that are no originals: one summary, fillers where turns alternate."""
-    fillers = {place for place in made if alternate and _is_filler(after, place)}
+    known = list(map(after.format.filler, FILLERS)) if alternate else []
+    fillers = {place for place in made if after.messages[place] in known}
     notes = sorted(made - fillers)
     found: list[str] = []
     kept = [position for position in positions if position is not None]
@@ -178,11 +166,6 @@ def _strangers(
     if tagged and prior is not None and not before.protected[prior] and prior in positions:
         found.append("the prior summary stands beside the new one")
     return found
-
-
-def _is_filler(conversation: Conversation, place: int) -> bool:
-    message = conversation.messages[place]
-    return any(message == conversation.format.filler(role) for role in FILLERS)
 
 
 def _turns(after: Conversation, positions: Sequence[int | None]) -> list[str]:

@@ -134,8 +134,10 @@ class Shorten:
         ceiling = self._ceiling(sizes, task.protected, goal)
         out = list(task.messages)
         for index, size in enumerate(sizes):
-            if size > ceiling and not task.protected[index] and not self._is_summary(task, index):
-                out[index] = self._shortened(task, out[index], size, ceiling)
+            if size > ceiling and not task.protected[index]:
+                text = task.conversation.format.plain_text(out[index])
+                if summary_message.parse(text or "") is None:
+                    out[index] = self._shortened(task, out[index], size, ceiling)
         return out
 
     def _ceiling(self, sizes: Sequence[int], protected: Sequence[bool], goal: int) -> int:
@@ -150,10 +152,6 @@ class Shorten:
             else:
                 high = middle - 1
         return low
-
-    @staticmethod
-    def _is_summary(task: CompactionTask, index: int) -> bool:
-        return summary_message.parse(task.conversation.format.plain_text(task.messages[index]) or "") is not None
 
     @staticmethod
     def _shortened(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:

@@ -334,6 +334,10 @@ def _view(layout: _Layout, history: _History, alternate: bool) -> View | None:  
     return View([*messages[:first], *head, *messages[end:]])
 
 
+_DIFFERENT = object()
+"""Stands for what has to be encoded to be compared: no message equals it."""
+
+
 def _comparable(value: Json) -> Json:
     """What equals this value as long as it stays as it is, at the speed of C, and nothing that has another digest.
 
@@ -412,15 +416,3 @@ class _Model:
 
     def __eq__(self, other: object) -> bool:
         return type(other) is self._kind and self._fields == other.__dict__ and self._extra == other.__pydantic_extra__
-
-
-class _Different:
-    """Stands for what has to be encoded to be compared."""
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        return False
-
-
-_DIFFERENT = _Different()
