@@ -32,137 +32,117 @@ _VERBS = (
 )
 
 
-def _any(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.IGNORECASE)
+def _any(*words: str, unspaced: str) -> re.Pattern[str]:
+    """Whole words, or what stands anywhere in a script without spaces."""
+    return re.compile(rf"\b(?:{'|'.join(words)})\b|(?=[^\0-\x7f])(?:{unspaced})")
 
 
-_START = (
-    r"^[^\w<]{0,8}(?:(?:please|also|and|but|so|then|remember|important|note|rule|ok|okay|in particular|just|btw|oh)\b"
-    r"[,:.!]?\s*){0,3}"
-)
-_ORDERS = _any(
+# All patterns read lower case. How an order begins: what may stand before it is read once.
+_ORDERS = re.compile(
+    r"[^\w<]{0,8}(?:(?:please|also|and|but|so|then|remember|important|note|rule|ok|okay|in particular|just|btw|oh)\b"
+    r"[,:.!]?\s*){0,3}(?:"
     # Never restart the database. Do not touch the archive. (Never mind; don't worry.)
-    _START
-    + r"(?:never(?! (?:mind|saw|seen|been|had|knew|thought))|always|under no circumstances|at no point|refrain from)\b",
-    _START + r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|be (?:shy|afraid|sorry)|sweat|get me))\b",
+    r"(?:never(?! (?:mind|saw|seen|been|had|knew|thought))|always|under no circumstances|at no point|refrain from)\b|"
+    r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|be (?:shy|afraid|sorry)|sweat|get me))\b|"
     # From now on, ... Every time you deploy, ... Whatever happens, ...
-    _START + r"(?:from now on|going forward|in (?:the )?future|for the rest of|whenever|every time|each time|"
-    r"whatever happens)\b",
-    _START + r"(?:avoid|prefer|stick to|no matter what|remember to|try to (?:avoid|minimi[sz]e|keep|limit))\b",
+    r"(?:from now on|going forward|in (?:the )?future|for the rest of|whenever|every time|each time|"
+    r"whatever happens)\b|"
+    r"(?:avoid|prefer|stick to|no matter what|remember to|try to (?:avoid|minimi[sz]e|keep|limit))\b|"
     # Make sure that all numbers have units.
-    _START + r"(?:make|be) sure (?:to|that|all|every|no|not|any|we|you(?! (?:take|get|rest|enjoy)))\b",
+    r"(?:make|be) sure (?:to|that|all|every|no|not|any|we|you(?! (?:take|get|rest|enjoy)))\b|"
     # Only use the staging database. Instead, use the script.
-    _START
-    + r"only (?:use|write|answer|reply|commit|touch|change|edit|run|add|show|do|make|work|return|ask|call|read|send)\b",
-    _START + r"instead,? (?:try to )?(?:use|try|call|write|run|create)\b",
-    _START + r"keep (?:all|every|your|in mind|my|replies|answers|responses|messages|old|everything)\b",
+    r"only (?:use|write|answer|reply|commit|touch|change|edit|run|add|show|do|make|work|return|ask|call|read|send)\b|"
+    r"instead,? (?:try to )?(?:use|try|call|write|run|create)\b|"
+    r"keep (?:all|every|your|in mind|my|replies|answers|responses|messages|old|everything)\b|"
     # You must ask first. You can only send one mail.
-    _START + r"you (?:must|may not|should (?:always|never|not)|shouldn't|(?:may|can) only|are not allowed)\b",
-    r"\byou (?:cannot|can't) (?:use|run|change|edit|access|install|touch|modify|delete|open)\b",
+    r"you (?:must|may not|should (?:always|never|not)|shouldn't|(?:may|can) only|are not allowed)\b|"
     # We never deploy on a Friday. We also don't test other people's code.
-    _START + r"we (?:also )?(?:always|never|only|must|should (?:always|never)|"
-    r"(?:don't|do not) (?:use|test|allow|commit|ship))\b",
+    r"we (?:also )?(?:always|never|only|must|should (?:always|never)|"
+    r"(?:don't|do not) (?:use|test|allow|commit|ship))\b|"
     # Check each invoice twice. Answer only when you are sure.
-    _START + r"(?!(?:love|enjoy|like|almost|not|in|on|at|of|for|with|from|by|after|during)\b)[a-z]+ (?:every|"
-    r"each) \w",
-    _START
-    + r"(?:use|include|keep|limit|ask|check|treat|ignore|discard|write|run|work|add|return|report|stop|mention)\b"
+    r"(?!(?:love|enjoy|like|almost|not|in|on|at|of|for|with|from|by|after|during)\b)[a-z]+ (?:every|each) \w|"
+    r"(?:use|include|keep|limit|ask|check|treat|ignore|discard|write|run|work|add|return|report|stop|mention)\b"
     r"[^.\n]{0,100}\b(?:only|unless|whenever|when (?:applicable|possible|needed|in doubt|the|an?|you)|"
-    r"where applicable)\b",
-)
-_CONDITIONS = _any(
+    r"where applicable)\b|"
     # If a test fails, tell me. Before every release, run the linter. (If yes, do it.)
-    _START
-    + r"(?:if|when|whenever|(?:before|after) (?:you|every|each|any)|for (?:all|every|each|any|test)|in (?:all|every))\b"
+    r"(?:if|when|whenever|(?:before|after) (?:you|every|each|any)|for (?:all|every|each|any|test)|in (?:all|every))\b"
     r"(?! (?:yes|no|not|that|this|it|possible|so|needed|you (?:have|want|wish|need|like|would like|prefer|are|see|"
     r"get))\b)"
     r"[^,\n]{3,140}, (?:please |always |first |then |just |simply |you (?:must|should) |do not |try to |make sure )?"
-    rf"(?:{_VERBS})\b",
-)
-_DUTIES = _any(
-    # The folder must stay read-only. (That must have been fun.)
-    r"\bmust(?:n't| not| never| always| only)?\b(?!'ve| have| feel| admit| say| be (?:so|very|really|great|nice|"
-    r"hard|tough|the|an?|it)\b)",
-    r"\b(?:is|are) (?:strictly |absolutely )?(?:not allowed|forbidden|off[- ]limits|mandatory|prohibited|"
-    r"only (?:available|allowed))\b",
-    # Each report should have a date.
-    r"\b(?:whole|total|everything|nothing|nobody|each|every|all)\b[^.,;()\n]{0,60}\b(?:may|should|has to|have to|"
-    r"needs? to|shall)\b",
-)
-_WISHES = _any(
-    # I prefer short answers. I'd like you to call me Captain. I don't want any emojis.
-    r"\bI(?:'d| would)?(?: strongly| really| much| always)? (?:prefer(?! not to (?:say|share))|insist)\b",
-    r"\bI(?:'d| would)? (?:only )?(?:want|like|need|expect) (?:you to (?:always|never|call|address|answer|reply|"
-    r"write|use|keep|ask|"
-    r"avoid|stop|include|stay|treat)|all (?:of )?(?:your|the)|every|each)\b",
-    r"\bI (?:do not|don't|never) (?:want (?:you to|any|to see)|need)\b|\bI(?: would)? only (?:need|want)\b|"
-    r"\busers? prefers\b",
-    r"\bI(?:'d| would) (?:also )?like to (?:use|pay)\b",
-    r"\bcall me (?!when|back|if|at|on|later|tomorrow|today|about|crazy|old)|\b(?:address|refer to) me (?:as|by)\b",
-    # ... without asking me. Tell me before you buy anything.
-    r"\bwithout (?:my (?:ok|okay|approval|permission|consent)|asking (?:me|first))\b|\b(?:ask|tell|"
-    r"check with) me (?:first|before)\b",
-    # The budget is $400 in total.
-    r"\b(?:budget|limit|cap|ceiling)\b(?: \w+){0,2} (?:is|of|at) (?:at most )?[$€£¥]?\d",
-    # At most 2,350 euros. Below 120 words.
-    r"\b(?:at most|no more than|not (?:cost |take )?more than|(?:not|n't) exceed|no later than|up to|"
-    r"(?:stay|remain|be|keep[^.\n]{0,40}|answers?|replies)(?: \w+)? (?:below|under|within|above))\s+(?:[$€£¥]\s?)?\d",
-)
-_STYLE = _any(
-    # Reply in German. Give all amounts in euros. Keep every answer short.
-    _START
-    + r"(?:reply|answer|respond|write|speak|talk|communicate|format|give|show|express|phrase|keep|name|spell|round|"
+    rf"(?:{_VERBS})\b|"
+    # Reply in German. Give all amounts in euros. Keep every answer short. No emojis.
+    r"(?:reply|answer|respond|write|speak|talk|communicate|format|give|show|express|phrase|keep|name|spell|round|"
     r"cite|use)\b"
     rf"[^.\n]{{0,80}}(?:\bin (?:(?:plain|simple|british|american) )?(?:{_LANGUAGES}|utc|metric|celsius|"
     rf"euros?|dollars|"
     r"bullet points|lower ?case|markdown|plain text)\b|\b(?:every|each|all) (?:your )?(?:answers?|repl\w+|"
     r"messages?|prices?|amounts?|dates?|times)\b|"
-    r"\b(?:short|brief|concise|formal|informal|polite)\b|\buntil I (?:say|tell|ask)\b)",
-    _START
-    + r"no (?:emojis?|markdown|jargon|bullet points|small talk|apologies|abbreviations|unit tests|new dependencies)\b",
+    r"\b(?:short|brief|concise|formal|informal|polite)\b|\buntil i (?:say|tell|ask)\b)|"
+    r"no (?:emojis?|markdown|jargon|bullet points|small talk|apologies|abbreviations|unit tests|new dependencies)\b|"
+    # Ne modifie jamais ce fichier. No borres nada.
+    r"(?:por favor,? |s'il te plaît,? )?(?:ne |n'|no (?:uses|hagas|borres|toques|envíes|cambies|modifiques|escribas|"
+    r"compartas)\b))"
+)
+_WISHES = re.compile(
+    r"\b(?:"
+    # The folder must stay read-only. (That must have been fun.)
+    r"must(?:n't| not| never| always| only)?\b(?!'ve| have| feel| admit| say| be (?:so|very|really|great|nice|"
+    r"hard|tough|the|an?|it)\b)|"
+    r"(?:is|are) (?:strictly |absolutely )?(?:not allowed|forbidden|off[- ]limits|mandatory|prohibited|"
+    r"only (?:available|allowed))\b|"
+    r"you (?:cannot|can't) (?:use|run|change|edit|access|install|touch|modify|delete|open)\b|"
+    # Each report should have a date.
+    r"(?:whole|total|everything|nothing|nobody|each|every|all)\b[^.,;()\n]{0,60}\b(?:may|should|has to|have to|"
+    r"needs? to|shall)\b|"
+    # I prefer short answers. I'd like you to call me Captain. I don't want any emojis.
+    r"i(?:'d| would)?(?: strongly| really| much| always)? (?:prefer(?! not to (?:say|share))|insist)\b|"
+    r"i(?:'d| would)? (?:only )?(?:want|like|need|expect) (?:you to (?:always|never|call|address|answer|reply|"
+    r"write|use|keep|ask|avoid|stop|include|stay|treat)|all (?:of )?(?:your|the)|every|each)\b|"
+    r"i (?:do not|don't|never) (?:want (?:you to|any|to see)|need)\b|i(?: would)? only (?:need|want)\b|"
+    r"users? prefers\b|i(?:'d| would) (?:also )?like to (?:use|pay)\b|"
+    r"call me (?!when|back|if|at|on|later|tomorrow|today|about|crazy|old)|(?:address|refer to) me (?:as|by)\b|"
+    # ... without asking me. Tell me before you buy anything.
+    r"without (?:my (?:ok|okay|approval|permission|consent)|asking (?:me|first))\b|(?:ask|tell|"
+    r"check with) me (?:first|before)\b|"
+    # The budget is $400 in total.
+    r"(?:budget|limit|cap|ceiling)\b(?: \w+){0,2} (?:is|of|at) (?:at most )?[$€£¥]?\d|"
+    # At most 2,350 euros. Below 120 words.
+    r"(?:at most|no more than|not (?:cost |take )?more than|not exceed|no later than|up to|"
+    r"(?:stay|remain|be|keep[^.\n]{0,40}|answers?|replies)(?: \w+)? (?:below|under|within|above))\s+(?:[$€£¥]\s?)?\d)"
 )
 
-# Other languages: first what is enough by itself, then what only counts in an order.
-_SURE = _any(
-    r"\b(?:ab jetzt|ab sofort|von nun an|künftig|auf keinen fall|keinesfalls|unter keinen umständen|ich bevorzuge)\b",
-    r"\bbitte (?:nie|niemals|immer|kein|nicht|nur)\b|\b(?:duze|sieze|nenne?) mich\b|\bich möchte,? dass (?:du|sie)\b",
-    r"\b(?:du|sie) (?:darfst|dürfen|sollst|sollen|musst|müssen)(?: \w+){0,3} (?:nicht|nie|niemals|kein\w*|immer|"
-    r"nur)\b",
-    r"\b(?:désormais|dorénavant|à partir de maintenant|en aucun cas|sous aucun prétexte|il ne faut (?:pas|jamais))\b",
-    r"\b(?:tu|vous) (?:ne )?(?:dois|devez)\b|\bappelle(?:z)?-moi\b|\b(?:tutoie|vouvoie)(?:z)?-moi\b|"
-    r"\bje préfère\b|\bsans mon accord\b",
-    r"\b(?:a partir de ahora|de ahora en adelante|en ningún caso|llám[ae]me|tutéame|prefiero|sin mi permiso)\b",
-    r"\b(?:a partir de agora|de agora em diante|em hipótese alguma|chame-me|prefiro|d'ora in poi|in nessun caso|"
-    r"chiamami|preferisco)\b",
-    r"\b(?:с этого момента|ни в коем случае|называй меня|отныне|нельзя|запрещено|od teraz|pod żadnym pozorem|"
-    r"nie wolno)\b",
-    r"绝不|绝对不|永远不|不要(?!紧)|不得|不许|不准|禁止|切勿|请勿|务必|必须|一定要|始终|只能用|只用|不超过|今后|以后(?:都|请|不)|从现在(?:起|开始)",
-    r"(?:请|都)用(?:中文|英文|英语|日语|德语|法语)|叫我|称呼我|每次都|絕不|不許|務必|必須|從現在(?:起|開始)|請勿",
-    r"絶対に|決して|必ず|常に|今後は|これからは|(?:し|使わ|書か|送ら|変え)ないで|てはいけません|以内[でに]|と呼んで|日本語で(?:答|書|返)",
+# Other languages.
+_LASTS = _any(
+    r"ab jetzt|ab sofort|von nun an|künftig|auf keinen fall|keinesfalls|unter keinen umständen|ich bevorzuge",
+    r"bitte (?:nie|niemals|immer|kein|nicht|nur)|(?:duze|sieze|nenne?) mich|ich möchte,? dass (?:du|sie)",
+    r"(?:du|sie) (?:darfst|dürfen|sollst|sollen|musst|müssen)(?: \w+){0,3} (?:nicht|nie|niemals|kein\w*|immer|nur)",
+    r"désormais|dorénavant|à partir de maintenant|en aucun cas|sous aucun prétexte|il ne faut (?:pas|jamais)",
+    r"(?:tu|vous) (?:ne )?(?:dois|devez)|appelle(?:z)?-moi|(?:tutoie|vouvoie)(?:z)?-moi|je préfère|"
+    r"sans mon accord",
+    r"a partir de ahora|de ahora en adelante|en ningún caso|llám[ae]me|tutéame|prefiero|sin mi permiso",
+    r"a partir de agora|de agora em diante|em hipótese alguma|chame-me|prefiro|d'ora in poi|in nessun caso|"
+    r"chiamami|preferisco",
+    r"с этого момента|ни в коем случае|называй меня|отныне|нельзя|запрещено|od teraz|pod żadnym pozorem|nie wolno",
+    r"niemals|nie|immer|stets|ausschließlich|höchstens|jamais|toujours|uniquement|nunca|jamás|siempre|únicamente|"
+    r"sempre|mai|никогда|всегда|только|обязательно|nigdy|zawsze|wyłącznie|nooit|altijd|aldrig|alltid|asla|daima",
+    r"(?:antworte|schreibe?|sprich|réponds|répondez|écris|parle|responde|escribe|habla|rispondi|scrivi|responda|"
+    r"отвечай|пиши)\b[^.\n]{0,40}\b(?:auf|en|in|em|на|по)",
+    unspaced=r"绝不|绝对不|永远不|不要(?!紧)|不得|不许|不准|禁止|切勿|请勿|务必|必须|一定要|始终|只能用|只用|不超过|今后|以后(?:都|请|不)|"
+    r"从现在(?:起|开始)|(?:请|都)用(?:中文|英文|英语|日语|德语|法语)|叫我|称呼我|每次都|絕不|不許|務必|必須|從現在(?:起|開始)|請勿|"
+    r"絶対に|決して|必ず|常に|今後は|これからは|(?:し|使わ|書か|送ら|変え)ないで|てはいけません|以内[でに]|と呼んで|日本語で(?:答|書|返)|"
     r"절대|항상|반드시|하지 ?마|마세요|앞으로는|금지|يجب ألا|يجب أن|لا تستخدم|لا ترسل|لا تحذف|دائما|أبدا",
 )
-_LASTING = _any(
-    r"\b(?:niemals|nie|immer|stets|ausschließlich|höchstens|jamais|toujours|uniquement|nunca|jamás|siempre|"
-    r"únicamente|sempre|mai)\b",
-    r"\b(?:никогда|всегда|только|обязательно|nigdy|zawsze|wyłącznie|nooit|altijd|aldrig|alltid|asla|daima)\b",
-    r"\b(?:antworte|schreibe?|sprich|réponds|répondez|écris|parle|responde|escribe|habla|rispondi|scrivi|responda|"
-    r"отвечай|пиши)\b"
-    r"[^.\n]{0,40}\b(?:auf|en|in|em|на|по)\b",
-    r"^\W{0,4}(?:por favor,? |s'il te plaît,? )?(?:ne |n'|no (?:uses|hagas|borres|toques|envíes|cambies|"
-    r"modifiques|escribas|compartas)\b)",
-)
-_TELLS = _any(
-    r"^\W{0,4}(?:ich|wir|er|es|das|mein\w*|man|je|il|elle|on|nous|ça|c'|mon|ma|j'|yo|él|ella|mi|eu|ele|ela|meu|"
-    r"minha|io|lui|noi)\b",
-    r"^\W{0,4}(?:я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:avons|habe|haben|hatte|hemos)\b",
-    r"^(?:我(?!希望|要求|要你|想让你|需要你)|他|她|它|这|那|私|僕|俺|彼|これ|나는|저는|그는)",
+_TELLS = re.compile(
+    r"^\W{0,4}(?:ich|wir|er|es|das|mein\w*|man|je|il|elle|on|nous|ça|c'|mon|ma|j'|yo|él|ella|mi|eu|ele|ela|meu|minha|"
+    r"io|lui|noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:avons|habe|haben|hatte|hemos)\b|"
+    r"^(?:我(?!希望|要求|要你|想让你|需要你)|他|她|它|这|那|私|僕|俺|彼|これ|나는|저는|그는)"
 )
 
 # What is no instruction, whatever words it has.
-_NO_PROSE = _any(
-    r"^[+\s]{0,8}(?:#|//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|strong)>)|\[|\d{1,6}[:|→]|\(use )",
-    r"^\s{0,8}(?:\w{1,40}(?:Error|Exception|Warning)|error|warning|fatal|failed|failure|usage|traceback|exception|"
-    r"hint|tip|caveat|info)\b\s?[:\[]",
+_NO_PROSE = re.compile(
+    r"[+\s]{0,8}(?:#|//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|strong)>)|\[|\d{1,6}[:|→]|\(use )|"
+    r"\s{0,8}(?:\w{1,40}(?:error|exception|warning)|error|warning|fatal|failed|failure|usage|traceback|exception|"
+    r"hint|tip|caveat|info)\b\s?[:\[]"
 )
 _AT_HAND = re.compile(
     r"^\W{0,4}(?:please |also |and |but |no,? )?(?:don't|do not|make sure|ensure|only|keep|avoid|use)\b[^\n]*?"
@@ -174,16 +154,14 @@ _SIGNED = re.compile(r"^(?:\([^()\n]{1,40}\) )?([^\W\d_][\w.'-]{0,24}(?: [\w.'-]
 """How a message begins in a talk among people, or below a label: ``Ann: ``, ``Day 2: ``."""
 
 _TAKES_BACK = _any(
-    r"\b(?:no longer|again|back to|forget|ignore (?:my|the|that|what)|instead|scrap|cancel|lift(?:ed)?|"
-    r"drop (?:the|that)|switch)\b",
-    r"\b(?:you (?:may|can|are allowed)|(?:is|are) (?:fine|ok|okay|allowed|permitted|free)|doesn't matter|"
-    r"don't (?:have|need) to)\b",
-    r"\b(?:changed my mind|never ?mind|from now on|as of now|now|moved|changed|raised|lowered|extended|any ?more)\b",
-    r"\b(?:nicht mehr|wieder|doch|vergiss|stattdessen|jetzt|darfst|egal|à nouveau|oublie|maintenant|peux|ya no|"
-    r"de nuevo|olvida|ahora)\b",
-    r"\b(?:puedes|não precisa|agora|pode|non più|adesso|puoi|больше не|теперь|можно|już nie|teraz|możesz)\b",
-    r"不再|不用再|可以|取消|改成|改为|现在|忘掉|算了|"
-    r"もう|取り消|やめ|変更|かまいません|構いません|いいです|이제|더 이상|취소|돼요|바꿔",
+    r"no longer|again|back to|forget|ignore (?:my|the|that|what)|instead|scrap|cancel|lift(?:ed)?|"
+    r"drop (?:the|that)|switch|you (?:may|can|are allowed)|(?:is|are) (?:fine|ok|okay|allowed|permitted|free)|"
+    r"doesn't matter|don't (?:have|need) to|changed my mind|never ?mind|from now on|as of now|now|moved|changed|"
+    r"raised|lowered|extended|any ?more",
+    r"nicht mehr|wieder|doch|vergiss|stattdessen|jetzt|darfst|egal|à nouveau|oublie|maintenant|peux|ya no|"
+    r"de nuevo|olvida|ahora|puedes|não precisa|agora|pode|non più|adesso|puoi|больше не|теперь|можно|już nie|teraz|"
+    r"możesz",
+    unspaced="不再|不用再|可以|取消|改成|改为|现在|忘掉|算了|もう|取り消|やめ|変更|かまいません|構いません|いいです|이제|더 이상|취소|돼요|바꿔",
 )
 _EMPTY_WORDS = """
     always never again back into only don't can't can make sure keep want like need prefer use used using longer anymore
@@ -201,17 +179,15 @@ def is_rule(sentence: str) -> bool:
         return False
     if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")):
         return False
-    if _NO_PROSE.search(plain) or _AT_HAND.search(plain):
+    if _NO_PROSE.match(plain.lower()) or _AT_HAND.match(plain):
         return False
-    plain = _SIGNED.sub("", plain, count=1)
-    if (_SURE.search(plain) or _LASTING.search(plain)) and not _TELLS.search(plain):
-        return True
-    return any(form.search(plain) for form in (_ORDERS, _CONDITIONS, _DUTIES, _WISHES, _STYLE))
+    low = _SIGNED.sub("", plain, count=1).lower()
+    return bool(_ORDERS.match(low) or _WISHES.search(low) or (_LASTS.search(low) and not _TELLS.search(low)))
 
 
 def takes_back(sentence: str) -> bool:
     """Whether ``sentence`` has a word with which people lift, change or drop what they said."""
-    return _TAKES_BACK.search(sentence) is not None
+    return _TAKES_BACK.search(sentence.lower()) is not None
 
 
 def _about(text: str) -> set[str]:
