@@ -161,7 +161,8 @@ _TAKES_BACK = _any(
     r"nicht mehr|wieder|doch|vergiss|stattdessen|jetzt|darfst|egal|à nouveau|oublie|maintenant|peux|ya no|"
     r"de nuevo|olvida|ahora|puedes|não precisa|agora|pode|non più|adesso|puoi|больше не|теперь|можно|już nie|teraz|"
     r"możesz",
-    unspaced="不再|不用再|可以|取消|改成|改为|现在|忘掉|算了|もう|取り消|やめ|変更|かまいません|構いません|いいです|이제|더 이상|취소|돼요|바꿔",
+    unspaced="不再|不用再|可以|取消|改成|改为|现在|忘掉|算了|もう|取り消|やめ|変更|かまいません|構いません|いいです|"
+    "이제|더 이상|취소|돼요|바꿔",
 )
 _EMPTY_WORDS = """
     always never again back into only don't can't can make sure keep want like need prefer use used using longer anymore

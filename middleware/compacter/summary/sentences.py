@@ -6,7 +6,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
@@ -36,18 +36,21 @@ ELLIPSIS = "…"
 
 TYPED = 600
 """Characters up to which a message was typed; a longer one may be a document or a log."""
-_LONGEST, _SHORTEST_CUT = 320, 120
 _RECORD, _SHORTEST_VALUE, _LONG_NUMBER = 60, 3, 6
 """Characters of a record's values that are taken as one piece."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
 _END = re.compile(
-    r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]*]))(?<!\b[eE]\.g\.)(?<!\b[iI]\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)"
-    r"(?<!^\d\.)(?<!^\d\d\.)\s+(?=[\w\"'“‘(\[*`$€£¿¡-])(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)"
-    r"|(?<=[。！？])\s*"
+    r"[.!?…](?<!\b[eE]\.g\.)(?<!\b[iI]\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)"
+    r"(?<!^\d\.)(?<!^\d\d\.)[\"'”’)\]*]?\s+(?=[\w\"'“‘(\[*`$€£¿¡-])"
+    r"(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)|[。！？]\s*"
 )
 """Where a sentence ends; not behind an abbreviation, a list's number, or the day of a German date."""
-_CLAUSE = re.compile(r"[,;:)}\]]\s+|[，；：、]")
-_LETTERS = re.compile(r"[^\W\d_]")
+_LONGEST = 320
+_CLAUSE = r"(?:[,;:)}\]]\s|[，；：、]|$)"
+_CLAUSES = re.compile(
+    rf"(.{{120,{_LONGEST}}}?{_CLAUSE}|.{{1,{_LONGEST}}}$)|(.{{120,{_LONGEST}}}\s|.{{{_LONGEST}}}).*?{_CLAUSE}"
+)
+_ALNUM, _LETTERS = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]+")
 _CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
 _CODE_SHARE = 10
 _WORDS = 5
@@ -92,8 +95,7 @@ def clip(text: str, size: int) -> str:
     return text[: at if at > 0 else max(0, size - 1)] + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """One sentence of prose, one line of code or output, or some values of a record."""
 
     text: str
@@ -155,17 +157,25 @@ def _text(part: Part, number: int) -> Iterator[Sentence]:
 
 def sentences(text: str) -> list[str]:
     """Return the whole sentences of ``text``, however long, white space folded."""
-    return [flat(sentence) for line in text.splitlines() for sentence in _END.split(line) if sentence.strip()]
+    return [flat(sentence) for line in text.splitlines() for sentence in _whole(line)]
+
+
+def _whole(line: str) -> Iterator[str]:
+    start = 0
+    for end in _END.finditer(line):
+        yield line[start : end.end()].strip()
+        start = end.end()
+    if rest := line[start:].strip():
+        yield rest
 
 
 def split(text: str) -> Iterator[str]:
     """Yield the sentences of ``text``; a very long one in pieces that begin with a clause."""
-    for sentence in _END.split(text):
-        flat = sentence.strip()
-        if len(flat) > _LONGEST:
-            yield from _clauses(flat)
-        elif any(map(str.isalnum, flat)):
-            yield flat
+    for sentence in _whole(text):
+        if len(sentence) > _LONGEST:
+            yield from _clauses(sentence)
+        elif _ALNUM.search(sentence):
+            yield sentence
 
 
 def reads(text: str) -> bool:
@@ -175,28 +185,15 @@ def reads(text: str) -> bool:
 
 def _plain(text: str, share: int) -> bool:
     """Whether ``text`` is mostly letters, with less than one mark of code in ``share`` characters."""
-    return len(_LETTERS.findall(text)) * 2 > len(text) and len(_CODE.findall(text)) * share < len(text)
+    return len(_CODE.findall(text)) * share < len(text) < 2 * len("".join(_LETTERS.findall(text)))
 
 
 def _clauses(text: str) -> Iterator[str]:
-    start = 0
-    while start < len(text):
-        end = min(len(text), start + _LONGEST)
-        if end < len(text):
-            ends = [match.end() for match in _CLAUSE.finditer(text, start + _SHORTEST_CUT, end)]
-            space = text.rfind(" ", start + _SHORTEST_CUT, end)
-            end = ends[-1] if ends else space if space > 0 else end
-            whole = bool(ends)
-        else:
-            whole = True
-        piece = text[start:end].strip()
-        if any(map(str.isalnum, piece)):
+    """Yield pieces that begin with a clause; where none ends in time, the rest of it is left out."""
+    for whole, begun in _CLAUSES.findall(text):
+        piece = (whole or begun).strip()
+        if _ALNUM.search(piece):
             yield piece
-        if not whole:
-            # What comes next begins inside a clause: take up again where the next one begins.
-            match = _CLAUSE.search(text, end)
-            end = match.end() if match else len(text)
-        start = end
 
 
 def _values(text: str) -> Iterator[str]:

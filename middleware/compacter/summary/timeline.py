@@ -14,7 +14,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import cache
+from itertools import chain, pairwise
 
 from compacter.messages.parts import Part
 from compacter.summary.rules import takes_back
@@ -50,7 +51,7 @@ _STEM = 7
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\]{}|,;=“”‘’…，。；：、！？「」]+")
 _IDENTIFIER = re.compile(r"[/\\_@]|\d|\w[.:-]\w|[a-z][A-Z]")
 _LONGEST_NAME = 160
-_EQUAL = 1e-9
+_EQUAL, _LEAST = 1e-9, 16
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]|\d")
 _ASKS, _CHEERS = ("?", "？", "؟"), ("!", "！")
 
@@ -107,8 +108,10 @@ class _Pool:
     """Words with a digit: what a statement says of its subject, and not the subject."""
     boosts: list[float] = field(default_factory=list)
     """What the words of each sentence count for."""
+    most: list[float] = field(default_factory=list)
+    """What each sentence tells for each of its characters at most, whatever has been told already."""
     later: dict[int, int] = field(default_factory=dict)
-    """For a statement of the user, the last later statement about the same."""
+    """For a statement of the user, the last later one about the same."""
     needs: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     """What a sentence must not stand without: a later statement about the same, the question before an answer."""
 
@@ -116,51 +119,55 @@ class _Pool:
         self.told = [one.prose and not one.speaker.startswith("Tool ") for one in self.sentences]
         self._weigh()
         self.boosts = list(_boosts(self.sentences))
-        self._relate()
+        for place, one in enumerate(self.sentences):
+            self.most.append(self.gain(place, set()) / (len(one.text) + 3 + _HANDLING))
         self.later = _later(self)
-        for place, later in self.later.items():
+        for place, later in (*self.later.items(), *_answers(self)):
             self.needs[place].add(later)
+
+    def gain(self, place: int, covered: set[int]) -> float:
+        """What a sentence tells beyond what is ``covered``."""
+        told = self.boosts[place] * sum([self.weights[word] for word in self.words[place] - covered])
+        names = sum([self.weights[name] for name in self.names[place] - covered])
+        return told + (names * _NAMES if self.told[place] else names)
 
     def _weigh(self) -> None:
         """Number words and names. A word is worth more the fewer sentences hold it, a name the more it is used."""
-        numbers: dict[str, tuple[int, ...]] = {}
-        counts: Counter[int] = Counter()
+        features: dict[str, int] = {}
+        name_of: dict[int, str] = {}
+
+        @cache
+        def numbers(token: str) -> tuple[list[int], list[int]]:
+            """The words and the names in what stands between two spaces."""
+            words: list[int] = []
+            for word in _WORD.findall(token.casefold()):
+                found = [features.setdefault(feature, len(features)) for feature in _features(word)]
+                if any(map(str.isdigit, word)):
+                    self.figures.update(found)
+                words += found
+            names = {features.setdefault(f"\n{name}", len(features)): name for name in _identifiers(token)}
+            name_of.update(names)
+            return words, list(names)
+
         used: Counter[int] = Counter()
         last: dict[int, int] = {}
-        named: dict[int, str] = {}
-        features: dict[str, int] = {}
         for place, one in enumerate(self.sentences):
-            words: set[int] = set()
-            for word in _WORD.findall(one.text.casefold()):
-                found = numbers.get(word)
-                if found is None:
-                    found = tuple(features.setdefault(feature, len(features)) for feature in _features(word))
-                    numbers[word] = found
-                    if any(map(str.isdigit, word)):
-                        self.figures.update(found)
-                words.update(found)
-            names = {features.setdefault(f"\n{name}", len(features)): name for name in _identifiers(one.text)}
-            counts.update(words)
-            counts.update(names.keys())
-            named.update(names)
-            last.update(dict.fromkeys(names, place))
-            if not one.output:
-                used.update(names.keys())
+            words, names = set[int](), set[int]()
+            for token in one.text.split():
+                told, named = numbers(token)
+                words.update(told)
+                names.update(named)
+            for number in names:
+                last[number] = place
+                used[number] += not one.output
             self.words.append(words)
-            self.names.append(set(names))
+            self.names.append(names)
+        counts = Counter(chain.from_iterable(chain(self.words, self.names)))
         total = len(self.sentences) or 1
         self.weights = [math.log1p(total / counts[number]) for number in range(len(features))]
-        for number, name in named.items():
+        for number, name in name_of.items():
             use = math.log1p(counts[number]) + math.log1p(used[number]) + 2 * last[number] / total
             self.weights[number] = (_IDENTIFIED if any(map(str.isalpha, name)) else _NUMBER) * (1 + use)
-
-    def _relate(self) -> None:
-        """A short answer needs its question."""
-        asked = -1
-        for place, one in enumerate(self.sentences):
-            if one.speaker == "User" and asked >= 0 and one.size <= _ANSWER:
-                self.needs[place].add(asked)
-            asked = place if one.speaker == "Assistant" and self.told[place] and one.text.endswith(_ASKS) else -1
 
 
 def _features(word: str) -> list[str]:
@@ -198,6 +205,14 @@ def _announcing(sentences: Sequence[Sentence]) -> set[int]:
         for one, after in pairs
         if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
     }
+
+
+def _answers(pool: _Pool) -> Iterator[tuple[int, int]]:
+    """Yield the user's short answers, each with the assistant's question before it."""
+    for asked, (one, answer) in enumerate(pairwise(pool.sentences)):
+        short = answer.speaker == "User" and answer.size <= _ANSWER
+        if short and one.speaker == "Assistant" and pool.told[asked] and one.text.endswith(_ASKS):
+            yield asked + 1, asked
 
 
 def _later(pool: _Pool) -> dict[int, int]:
@@ -291,7 +306,6 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
     the heap is looked at again (Minoux 1978). A sentence brings along what it needs, or is not chosen.
     """
     lines = {(pool.sentences[place].part, pool.told[place]) for place in chosen}
-    weights = pool.weights
 
     def together(place: int) -> list[int]:
         return [place, *(other for other in pool.needs.get(place, ()) if other not in chosen)]
@@ -301,24 +315,19 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
         return len(one.text) + (3 if (one.part, pool.told[place]) in lines else len(one.speaker) + 3)
 
     def ratio(group: Sequence[int]) -> float:
-        gain = 0.0
-        for place in group:
-            gain += pool.boosts[place] * sum([weights[word] for word in pool.words[place] - covered])
-            names = sum([weights[name] for name in pool.names[place] - covered])
-            gain += names * _NAMES if pool.told[place] else names
-        return gain / (sum(map(cost, group)) + _HANDLING)
+        return sum(pool.gain(place, covered) for place in group) / (sum(map(cost, group)) + _HANDLING)
 
     left = room
-    heap = [(-ratio(together(place)), place) for place in places if place not in chosen]
+    heap = [(-sum(pool.most[one] for one in together(place)), place) for place in places if place not in chosen]
     heapq.heapify(heap)
-    while heap:
-        known, place = heapq.heappop(heap)
+    while heap and left >= _LEAST:
+        _, place = heapq.heappop(heap)
         group = together(place)
         price = sum(map(cost, group))
         now = 0.0 if place in chosen or price > left else ratio(group)
         if now <= 0:
             continue
-        if heap and -now > max(known, heap[0][0]) + _EQUAL:
+        if heap and -now > heap[0][0] + _EQUAL:
             heapq.heappush(heap, (-now, place))
             continue
         left -= price
