@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 
 from compacter.messages.parts import Part
 from compacter.summary.message import LATER, RULE, rule_lines
@@ -206,7 +207,7 @@ def lines(
     prior: Sequence[str] = (),
     declared: Sequence[str] = (),
     budget: int = 2_000,
-    quoted: Container[str] = (),
+    quoted: Collection[str] = (),
 ) -> list[str]:
     """Return the rules in force and what the user said of them later, oldest first, in at most ``budget`` characters.
 
@@ -229,24 +230,28 @@ def lines(
     return fixed + _fitting(entries, budget - sum(len(line) + 1 for line in fixed))
 
 
-def _said(parts: Sequence[Part], known: list[str], quoted: Container[str]) -> Iterator[tuple[str, int]]:
+def _said(parts: Sequence[Part], known: list[str], quoted: Collection[str]) -> Iterator[tuple[str, int]]:
     """Yield the lines that ``parts`` add to ``known``, each with the size of the message it is from."""
     told = [part for part in parts if part.role == "user" and part.kind == "text" and part.text.strip()]
     if _signed(told) and _signed(part for part in parts if part.role == "assistant" and part.kind == "text"):
         return  # Where both sides sign their messages, two people talk to one another.
     sentences = list(read(told))
-    common = Counter(word for sentence in sentences for word in _about(sentence.text))
+    ruled = {text for text in {one.text for one in sentences if one.prose} if is_rule(text)}.union(quoted)
+    if not (known or ruled):
+        return
+    about_one = cache(_about)
+    common = Counter(word for one in sentences for word in set().union(*map(about_one, one.text.split())))
     most = max(_FEW, len(sentences) // 8)
     topics = deque((_about(line.partition(": ")[2]) for line in known), _MOST_TOPICS)
-    judged: dict[str, bool] = {}
     for sentence in sentences:
         text = sentence.text
-        if text not in judged and (sentence.prose or text in quoted):
-            judged[text] = text in quoted or is_rule(text)
+        rule = text in ruled and (sentence.prose or text in quoted)
+        if not rule and not (topics and _may_change(sentence)):
+            continue
         about = {word for word in _about(text) if common[word] <= most}
-        if judged.get(text):
+        if rule:
             yield RULE + text, sentence.size
-        elif sentence.prose and topics and _changes(sentence, about, topics):
+        elif any(overlap(about, topic) >= _SAME for topic in topics):
             yield LATER + text, 0
         else:
             continue
@@ -260,11 +265,10 @@ def _signed(parts: Iterable[Part]) -> bool:
     return bool(name) and times >= _FEW // 2 and times * 2 > names.total()
 
 
-def _changes(sentence: Sentence, about: set[str], topics: Iterable[set[str]]) -> bool:
-    """Whether a typed statement says something new of what one of the rules is about."""
-    if sentence.size > TYPED or len(sentence.text) > _LONGEST_CHANGE or sentence.text.endswith(("?", "？")):
-        return False
-    return takes_back(sentence.text) and any(overlap(about, topic) >= _SAME for topic in topics)
+def _may_change(sentence: Sentence) -> bool:
+    """Whether a statement was typed and has a word with which people change what they said."""
+    typed = sentence.prose and sentence.size <= TYPED and len(sentence.text) <= _LONGEST_CHANGE
+    return typed and not sentence.text.endswith(("?", "？")) and takes_back(sentence.text)
 
 
 def _fitting(entries: dict[str, int], room: int) -> list[str]:

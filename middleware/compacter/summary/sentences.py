@@ -48,7 +48,7 @@ _END = re.compile(
 _LONGEST = 320
 _CLAUSE = r"(?:[,;:)}\]]\s|[，；：、]|$)"
 _CLAUSES = re.compile(
-    rf"(.{{120,{_LONGEST}}}?{_CLAUSE}|.{{1,{_LONGEST}}}$)|(.{{120,{_LONGEST}}}\s|.{{{_LONGEST}}}).*?{_CLAUSE}"
+    rf"(.{{120,{_LONGEST}}}{_CLAUSE}|.{{1,{_LONGEST}}}$)|(.{{120,{_LONGEST}}}\s|.{{{_LONGEST}}}).*?{_CLAUSE}"
 )
 _ALNUM, _LETTERS = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]+")
 _CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
