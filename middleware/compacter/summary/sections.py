@@ -11,11 +11,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.summary import rules as standing
-from compacter.summary.sentences import clip, named, runs, sentences, stems, words
+from compacter.summary.sentences import clip, named, reader, runs, sentences, stems, words
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "task": ("Task", "Goal", "Request"),
@@ -225,33 +226,49 @@ def _alike(one: str, other: str) -> bool:
     return shared > 0.8 * min(len(ours), len(theirs)) and shared >= 0.5 * max(len(ours), len(theirs))
 
 
+def _is_result(entry: Part) -> bool:
+    return entry.kind == "result" or entry.role == "tool"
+
+
 class _Evidence:
     """A conversation, read once for the items of a summary. Linear in its text."""
 
     def __init__(self, entries: Sequence[Part], items: Iterable[str], before: Sections) -> None:
         """Read ``entries`` with a view to ``items``; ``before`` are the checked sections of the prior summary."""
         asked, kept = [_bare(item) for item in items], [_bare(item) for key in before for item in before[key]]
-        self._texts = [flat(text) for text in (*kept, *(entry.text for entry in entries))]
-        self._said: list[tuple[str, str]] = []
-        self._bearing: dict[str, list[int]] = defaultdict(list)
+        self._entries, self._kept = entries, kept
         self._stems: dict[str, set[str]] = defaultdict(set)
         self._runs: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-        wanted_stems = set().union(*(stems(words(text)) for text in (*asked, *kept)))
+        self._stems_of = stems_of = reader()
+        self._wanted = set().union(*map(stems_of, (*asked, *kept)))
         wanted_runs = {run for item in asked for run in runs(words(item))}
         for name, entry in named(entries):
-            theirs = entry.kind == "result" or entry.role == "tool"
-            who = f"Tool {name}".strip() if theirs else entry.role
-            said = words(entry.text)
-            self._stems[who] |= stems(said) & wanted_stems
-            self._runs[who] |= wanted_runs.intersection(runs(said))
-            if entry.kind == "text" and not theirs and entry.role != "system":
-                for sentence in sentences(entry.text):
-                    for stem in stems(words(sentence)) & wanted_stems:
-                        self._bearing[stem].append(len(self._said))
-                    self._said.append((entry.role, sentence))
+            who = f"Tool {name}".strip() if _is_result(entry) else entry.role
+            found = stems_of(entry.text) & self._wanted
+            self._stems[who] |= found
+            if found:
+                self._runs[who] |= wanted_runs.intersection(runs(words(entry.text)))
         for key, items_before in before.items():
-            who = "user" if key == "task" else "assistant"
-            self._stems[who] |= stems(word for item in items_before for word in words(_bare(item)))
+            self._stems["user" if key == "task" else "assistant"] |= stems_of(" ".join(map(_bare, items_before)))
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [flat(text) for text in (*self._kept, *(entry.text for entry in self._entries))]
+
+    @cached_property
+    def _said(self) -> list[tuple[str, str]]:
+        """The sentences of people, each with its speaker's role."""
+        people = [one for one in self._entries if one.kind == "text" and one.role != "system" and not _is_result(one)]
+        return [(entry.role, sentence) for entry in people for sentence in sentences(entry.text)]
+
+    @cached_property
+    def _bearing(self) -> dict[str, list[int]]:
+        """For each word of the items, which of these sentences have it."""
+        bearing: dict[str, list[int]] = defaultdict(list)
+        for place, (_, sentence) in enumerate(self._said):
+            for stem in self._stems_of(sentence) & self._wanted:
+                bearing[stem].append(place)
+        return bearing
 
     def said_by_user(self, quote: str) -> list[str]:
         """Return the whole sentences of the user in which ``quote`` stands; none where it is no quotation.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from operator import add
 from typing import NamedTuple
 
 from compacter.messages.fields import flat
@@ -68,7 +70,7 @@ def words(text: str) -> list[str]:
         if word.isascii() or not UNSPACED.search(word):
             found.append(word)
         else:
-            found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+            found += map(add, word, word[1:]) if len(word) > 1 else word
     return found
 
 
@@ -85,6 +87,16 @@ def stems(said: Iterable[str]) -> set[str]:
         if word not in FUNCTION_WORDS
         and (len(word) > _SHORTEST_WORD or not word.isascii() or any(map(str.isdigit, word)))
     }
+
+
+def reader() -> Callable[[str], set[str]]:
+    """Return a function from a text to its ``stems`` that looks at each word once, however often it is said."""
+
+    @cache
+    def of_one(token: str) -> set[str]:
+        return stems(words(token))
+
+    return lambda text: set().union(*map(of_one, text.split()))
 
 
 def clip(text: str, size: int) -> str:
