@@ -137,30 +137,31 @@ class _Pool:
         name_of: dict[int, str] = {}
 
         @cache
-        def numbers(token: str) -> tuple[list[int], list[int]]:
+        def of_word(word: str) -> list[int]:
+            found = [features.setdefault(feature, len(features)) for feature in _features(word)]
+            if not word.isalpha():
+                self.figures.update(found)
+            return found
+
+        @cache
+        def of_token(token: str) -> list[int]:
             """The words and the names in what stands between two spaces."""
-            words: list[int] = []
-            for word in _WORD.findall(token.casefold()):
-                found = [features.setdefault(feature, len(features)) for feature in _features(word)]
-                if any(map(str.isdigit, word)):
-                    self.figures.update(found)
-                words += found
-            names = {features.setdefault(f"\n{name}", len(features)): name for name in _identifiers(token)}
-            name_of.update(names)
-            return words, list(names)
+            found = [number for word in _WORD.findall(token.casefold()) for number in of_word(word)]
+            for name in _identifiers(token):
+                number = features.setdefault(f"\n{name}", len(features))
+                name_of[number] = name
+                found.append(number)
+            return found
 
         used: Counter[int] = Counter()
         last: dict[int, int] = {}
         for place, one in enumerate(self.sentences):
-            words, names = set[int](), set[int]()
-            for token in one.text.split():
-                told, named = numbers(token)
-                words.update(told)
-                names.update(named)
+            told = set(chain.from_iterable(map(of_token, one.text.split())))
+            names = told & name_of.keys()
             for number in names:
                 last[number] = place
                 used[number] += not one.output
-            self.words.append(words)
+            self.words.append(told - names if names else told)
             self.names.append(names)
         counts = Counter(chain.from_iterable(chain(self.words, self.names)))
         total = len(self.sentences) or 1
@@ -217,11 +218,13 @@ def _answers(pool: _Pool) -> Iterator[tuple[int, int]]:
 
 def _later(pool: _Pool) -> dict[int, int]:
     """For each statement of the user, the last later statement about the same: a change, a withdrawal, a report."""
-    held: dict[int, list[int]] = defaultdict(list)
-    for place, told in enumerate(pool.told):
-        for word in pool.words[place] - pool.figures if told else ():
-            held[word].append(place)
-    rare = {word: places for word, places in held.items() if len(places) <= _RARE}
+    stories = [place for place, told in enumerate(pool.told) if told]
+    counts = Counter(chain.from_iterable(pool.words[place] for place in stories))
+    few = {word for word, times in counts.items() if times <= _RARE} - pool.figures
+    rare: dict[int, list[int]] = defaultdict(list)
+    for place in stories:
+        for word in pool.words[place] & few:
+            rare[word].append(place)
     said = [
         place
         for place, one in enumerate(pool.sentences)
