@@ -101,11 +101,11 @@ _MAKING = """
     résumé résumer resumen resumir 总结 概括 摘要 要約 요약
 """
 _ASKING = """
-    write give make provide create produce keep say state still task goal request asked need want user assistant record conversation
-    dialogue chat exchange discussion transcript names numbers decisions rules facts words sentences paragraph concise
-    brief order carry work open above below Aufgabe schreiben geschrieben erstellen Gespräch Nutzer Assistent Namen
-    Zahlen Entscheidungen Wörter écrire rédigez utilisateur tâche tarea escribe conversación usuario asistente nombres
-    números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
+    write give make provide create produce keep say state still task goal request asked need want user assistant record
+    conversation dialogue chat exchange discussion transcript names numbers decisions rules facts words sentences
+    paragraph concise brief order carry work open above below Aufgabe schreiben geschrieben erstellen Gespräch Nutzer
+    Assistent Namen Zahlen Entscheidungen Wörter écrire rédigez utilisateur tâche tarea escribe conversación usuario
+    asistente nombres números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
 """
 """Words that name a summary, and others that requests for one are made of."""
 _PREAMBLE = re.compile(r"(?i)\W{0,8}(?:sure|here|below|this is|hier|voici|aquí|以下)|.*[:：]$")

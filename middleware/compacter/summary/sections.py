@@ -85,7 +85,10 @@ def parse(text: str) -> Sections | None:
     """Return the items under each heading, or None where ``text`` is prose."""
     found: dict[str, list[str]] = {}
     items = before = list[str]()
-    for line in _laid_out(text).splitlines():
+    # Tables, tags and headings within a line, each laid out on a line of its own.
+    text = _ROW.sub(r"\1: \2", _TABLE_HEAD.sub("", text))
+    text = _INLINE.sub("\n", _ELEMENT.sub(lambda tag: f"\n{tag[1]}: " if tag[1] else "\n", text))
+    for line in text.splitlines():
         heading = _HEADING.fullmatch(line.rstrip())
         if heading:
             items = found.setdefault(_KEYS[heading["name"].lower()], [])
@@ -98,13 +101,6 @@ def parse(text: str) -> Sections | None:
     if before:
         found["facts"] = [*before, *found.get("facts", ())]
     return {key: tuple(dict.fromkeys(items)) for key, items in found.items() if items}
-
-
-def _laid_out(text: str) -> str:
-    """Return ``text`` with each heading at the beginning of a line: tables, tags and headings within a line too."""
-    text = _ROW.sub(r"\1: \2", _TABLE_HEAD.sub("", text))
-    text = _ELEMENT.sub(lambda tag: f"\n{tag[1]}: " if tag[1] else "\n", text)
-    return _INLINE.sub("\n", text)
 
 
 def render(sections: Sections) -> str:

@@ -16,10 +16,11 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, pairwise
+from operator import add
 
 from compacter.messages.parts import Part
 from compacter.summary.rules import takes_back
-from compacter.summary.sentences import ELLIPSIS, TYPED, Sentence, quote, read, reads, split
+from compacter.summary.sentences import ELLIPSIS, TYPED, UNSPACED, Sentence, quote, read, reads, split
 
 ARTIFACTS = "Artifacts:"
 """The heading of the lines of tools and of code."""
@@ -46,7 +47,6 @@ _ANSWER = 60
 
 _LINE = re.compile(r"(User|Assistant|Tool [^:\n]{1,80}|Summary): ")
 _WORD = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _STEM = 7
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\]{}|,;=“”‘’…，。；：、！？「」]+")
 _IDENTIFIER = re.compile(r"[/\\_@]|\d|\w[.:-]\w|[a-z][A-Z]")
@@ -138,7 +138,9 @@ class _Pool:
 
         @cache
         def of_word(word: str) -> list[int]:
-            found = [features.setdefault(feature, len(features)) for feature in _features(word)]
+            """The beginning of a word, as its endings do not count; pairs of letters where no spaces part words."""
+            pairs = map(add, word, word[1:]) if len(word) > 1 and UNSPACED.search(word) else [word[:_STEM]]
+            found = [features.setdefault(feature, len(features)) for feature in pairs]
             if not word.isalpha():
                 self.figures.update(found)
             return found
@@ -147,10 +149,12 @@ class _Pool:
         def of_token(token: str) -> list[int]:
             """The words and the names in what stands between two spaces."""
             found = [number for word in _WORD.findall(token.casefold()) for number in of_word(word)]
-            for name in _identifiers(token):
-                number = features.setdefault(f"\n{name}", len(features))
-                name_of[number] = name
-                found.append(number)
+            for piece in _TOKEN.findall(token) if _IDENTIFIER.search(token) else ():
+                name = piece.lstrip("*#-:!?").rstrip(".:!?*#-") or piece
+                if len(name) <= _LONGEST_NAME and _IDENTIFIER.search(name):
+                    number = features.setdefault(f"\n{name}", len(features))
+                    name_of[number] = name
+                    found.append(number)
             return found
 
         used: Counter[int] = Counter()
@@ -171,24 +175,14 @@ class _Pool:
             self.weights[number] = (_IDENTIFIED if any(map(str.isalpha, name)) else _NUMBER) * (1 + use)
 
 
-def _features(word: str) -> list[str]:
-    """The beginning of a word, so that its endings do not count; pairs of letters where no spaces part words."""
-    if _UNSPACED.search(word):
-        return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
-    return [word[:_STEM]]
-
-
-def _identifiers(text: str) -> Iterator[str]:
-    if _IDENTIFIER.search(text):
-        for token in _TOKEN.findall(text):
-            name = token.lstrip("*#-:!?").rstrip(".:!?*#-") or token
-            if len(name) <= _LONGEST_NAME and _IDENTIFIER.search(name):
-                yield name
-
-
 def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
     """Yield what the words of each sentence count for by its place and form."""
-    announced = _announcing(sentences)
+    # Before a call of a tool the assistant says what it is about to do, and not what came of it.
+    announced = {
+        one.part
+        for one, after in pairwise(sentences)
+        if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
+    }
     for place, one in enumerate(sentences):
         boost = _OLDEST + (1 - _OLDEST) * place / len(sentences)
         if one.speaker == "User" and one.size <= TYPED:
@@ -196,16 +190,6 @@ def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
         if one.prose and one.part in announced:
             boost *= _ANNOUNCED
         yield boost * _NAMED if one.prose and _NAME.search(one.text) else boost
-
-
-def _announcing(sentences: Sequence[Sentence]) -> set[int]:
-    """The texts of the assistant that a call of a tool follows: what it is about to do, and not what came of it."""
-    pairs = pairwise(sentences)
-    return {
-        one.part
-        for one, after in pairs
-        if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
-    }
 
 
 def _answers(pool: _Pool) -> Iterator[tuple[int, int]]:
@@ -276,7 +260,11 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     story = [place for place in newest if pool.told[place] and place not in stated]
     others = [place for place in newest if not pool.told[place]]
     left = room
-    for first, share in ((_task(pool), _FIRST), (_changed(pool), _CHANGES)):
+    asked = next((one.part for one in pool.sentences if one.speaker == "User"), -1)
+    request = [place for place, one in enumerate(pool.sentences) if one.part == asked][:_REQUEST]
+    # What the user said later in other words brings the later words along.
+    changed = [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
+    for first, share in ((request, _FIRST), (changed, _CHANGES)):
         told = [place for place in first if place in newest and place not in stated]
         left -= _fill(pool, told, int(room * share), chosen, covered)
     left -= _fill(pool, story, int(left * _STORY) if others else left, chosen, covered)
@@ -289,17 +277,6 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     left -= _fill(pool, story, left, chosen, again)
     _fill(pool, others, left, chosen, again)
     return sorted(chosen)
-
-
-def _task(pool: _Pool) -> list[int]:
-    """The sentences of the first request."""
-    part = next((one.part for one in pool.sentences if one.speaker == "User"), -1)
-    return [place for place, one in enumerate(pool.sentences) if one.part == part][:_REQUEST]
-
-
-def _changed(pool: _Pool) -> list[int]:
-    """What the user said later in other words: it brings the later words along."""
-    return [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
 
 
 def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], covered: set[int]) -> int:
