@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compacter import Compacter
 from compacter.messages.parts import Part
 from compacter.summary import rules
 from compacter.summary.timeline import timeline
@@ -146,6 +147,14 @@ def test_of_a_record_the_values_that_tell_something_are_told() -> None:
     }
     text = timeline([Part("tool", "result", json.dumps(record), "lookup")], 500)
     assert text == "Artifacts:\nTool lookup: ann_lee_4411 … Q7-1182 … Q7-1190"
+
+
+def test_what_stands_in_a_message_that_stays_is_not_quoted_too() -> None:
+    talk = [{"role": "user", "content": "The boat lies at pier 17."}, {"role": "assistant", "content": "I see." * 40}]
+    talk += [{"role": "user", "content": f"Hull {n} is made of spruce."} for n in range(20)] + [talk[0]]
+    summary = str(Compacter(summarizer="extractive").compact(talk, budget=600).messages[0])
+    assert "spruce" in summary
+    assert "pier 17" not in summary
 
 
 def test_a_short_answer_comes_with_its_question() -> None:

@@ -12,7 +12,7 @@ import heapq
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, pairwise
@@ -60,15 +60,16 @@ def timeline(
     parts: Sequence[Part],
     budget: int,
     prior: str = "",
-    rules: Sequence[str] = (),
+    in_view: Collection[str] = (),
 ) -> str:
     """Return a summary of ``parts`` and of an earlier summary, ``prior``, in at most ``budget`` characters.
 
-    ``rules`` are lines (``Rule: ...``) that stand beside it already. Time and memory grow linearly with the text.
+    ``in_view`` are sentences that are read anyway: rules, and those of messages that stay. Time and memory grow
+    linearly with the text.
     """
     told = list(_prior(prior))
     pool = _Pool([*told, *read(parts, told[-1].part + 1 if told else 0)])
-    chosen = _choose(pool, budget, {line.partition(": ")[2] for line in rules})
+    chosen = _choose(pool, budget, in_view)
     story = quote(pool.sentences, [place for place in chosen if pool.told[place]])
     artifacts = list(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
     sections = ["\n".join(story), "\n".join([ARTIFACTS, *artifacts]) if artifacts else ""]
@@ -248,9 +249,9 @@ def _same(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Cont
     return sum(pool.weights[word] for word in shared) >= (_CHANGED if change else _RELATED) * least
 
 
-def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
-    """Choose sentences for ``room`` characters, in order; those that are rules have been told already."""
-    stated = {place for place, one in enumerate(pool.sentences) if one.speaker == "User" and one.text in ruled}
+def _choose(pool: _Pool, room: int, in_view: Collection[str]) -> list[int]:
+    """Choose sentences for ``room`` characters, in order; those that are in view have been told already."""
+    stated = {place for place, one in enumerate(pool.sentences) if one.text in in_view}
     for needed in pool.needs.values():
         needed.difference_update(stated)
     chosen: set[int] = set()
@@ -258,7 +259,7 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     # What the same speaker says again in the same words is told once, where it was said last.
     newest = set({(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values())
     story = [place for place in newest if pool.told[place] and place not in stated]
-    others = [place for place in newest if not pool.told[place]]
+    others = [place for place in newest if not pool.told[place] and place not in stated]
     left = room
     asked = next((one.part for one in pool.sentences if one.speaker == "User"), -1)
     request = [place for place, one in enumerate(pool.sentences) if one.part == asked][:_REQUEST]
