@@ -157,6 +157,17 @@ def test_what_stands_in_a_message_that_stays_is_not_quoted_too() -> None:
     assert "pier 17" not in summary
 
 
+@pytest.mark.parametrize("budget", range(200, 1_000, 50))
+def test_lines_of_a_file_come_with_its_name(budget: int) -> None:
+    files = {name: f"/srv/shop/services/backend/source/modules/{name}.py" for name in ("orders", "customers")}
+    talk = [Part("assistant", "call", json.dumps({"path": path, "limit": 90}), "read") for path in files.values()]
+    talk += [Part("tool", "result", f"def load_{name}(path):\n    x = {name}_table_7", "read") for name in files]
+    lines = timeline([user("Mend the import."), *talk, *harbour(20)], budget).splitlines()
+    for name, path in files.items():
+        code = [at for at, line in enumerate(lines) if f"load_{name}" in line or f"{name}_table_7" in line]
+        assert not code or lines.index(f"Tool read: {path}") < code[0]
+
+
 def test_a_short_answer_comes_with_its_question() -> None:
     talk = [assistant("Shall I book the room with the balcony?"), user("Yes, room 417."), *harbour(20)]
     text = timeline(talk, 600)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -43,7 +43,8 @@ second where the user speaks of a change), and are so many; words that more sent
 _NAMES = 0.3
 """What identifiers count in the story, against artifacts."""
 _ANSWER = 60
-"""Characters up to which an answer says little without its question."""
+_PATH = re.compile(r"[^\s'\"]{0,120}[/\\][^\s'\"]{1,60}")
+"""Characters up to which an answer says little without its question, and the name of a file, which its lines need."""
 
 _LINE = re.compile(r"(User|Assistant|Tool [^:\n]{1,80}|Summary): ")
 _WORD = re.compile(r"[^\W_]+")
@@ -114,7 +115,8 @@ class _Pool:
     later: dict[int, int] = field(default_factory=dict)
     """For a statement of the user, the last later one about the same."""
     needs: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """What a sentence must not stand without: a later statement about the same, the question before an answer."""
+    """What a sentence must not stand without: a later statement about the same, the question before an answer, a file's
+    name."""
 
     def __post_init__(self) -> None:
         self.told = [one.prose and not one.speaker.startswith("Tool ") for one in self.sentences]
@@ -123,7 +125,7 @@ class _Pool:
         for place, one in enumerate(self.sentences):
             self.most.append(self.gain(place, set()) / (len(one.text) + 3 + _HANDLING))
         self.later = _later(self)
-        for place, later in (*self.later.items(), *_answers(self)):
+        for place, later in (*self.later.items(), *_answers(self), *_files(self)):
             self.needs[place].add(later)
 
     def gain(self, place: int, covered: set[int]) -> float:
@@ -199,6 +201,21 @@ def _answers(pool: _Pool) -> Iterator[tuple[int, int]]:
         short = answer.speaker == "User" and answer.size <= _ANSWER
         if short and one.speaker == "Assistant" and pool.told[asked] and one.text.endswith(_ASKS):
             yield asked + 1, asked
+
+
+def _files(pool: _Pool) -> Iterator[tuple[int, int]]:
+    """Yield the lines of tools' results, each with the path that its call named: results follow the calls' order."""
+    asked: deque[int] = deque()
+    before = call = -1
+    for place, one in enumerate(pool.sentences):
+        if one.speaker.startswith("Tool "):
+            if one.part != before and not one.output:
+                asked.append(place)
+            elif one.part != before:
+                call = asked.popleft() if asked else -1
+            before = one.part
+            if one.output and call >= 0 and _PATH.fullmatch(pool.sentences[call].text):
+                yield place, call
 
 
 def _later(pool: _Pool) -> dict[int, int]:
