@@ -11,6 +11,7 @@ import pytest
 from compacter.messages.parts import Part
 from compacter.redaction import decode_escapes, redact_secrets
 from compacter.summary import checks, message, prompt, sections
+from compacter.summary.sentences import words
 
 TALK = [
     Part("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
@@ -37,6 +38,9 @@ def fault(text: str, **options: Any) -> str:
         "The user wants the billing job moved. The assistant refused: \"I'm sorry, but I can't do that.\"",
         "The user greeted the assistant ('Hello!') and asked to move a job.",
         "Hello-world service moved to another queue; alert missing.",
+        "Here is a summary of the conversation so far. The billing job was moved to jobs-eu-7.",
+        "Here is the summary of the conversation between the user and the assistant:\n- billing job moved",
+        "Summary of the conversation: billing job moved, alert missing.",
         "Sure! Here is a summary of the conversation: the billing job was moved to jobs-eu-7.",
         "User: wants the billing job moved.\nThe assistant did it; the alert is missing.",
         "Der Benutzer möchte den Billing-Job verschieben; der Alarm fehlt noch.",
@@ -129,10 +133,23 @@ def test_the_only_message_may_be_said_again() -> None:
         "Rédigez un résumé de la conversation.",
         "Escribe un resumen de la conversación.",
         "请总结以上对话的要点。",
+        "The task at hand is to write a concise overview of the exchange between a user and an assistant.",
+        "I have been asked to summarize the record of a conversation in at most 300 words, stating what is still open.",
+        "Write down what somebody needs in order to carry on the work, with headings such as Task, Rules and Facts.",
+        "Okay, so the user needs a summary of this conversation. The summary must have names and numbers.",
+        "Summary of the conversation: the user wants a summary of the conversation.",
+        "Task: Summarize the conversation between the user and the assistant.\nThe billing job is on jobs-eu-7 now.",
+        "Die Aufgabe ist, das Gespräch zwischen Nutzer und Assistent in höchstens 300 Wörtern zusammenzufassen.",
+        "Es soll eine Zusammenfassung des Gesprächs geschrieben werden, mit Namen, Zahlen und Entscheidungen.",
+        "La tarea consiste en resumir la conversación entre el usuario y el asistente con nombres y números.",
+        "任务是总结用户和助手之间的对话，并在300字以内写出要点。",
+        "请把以上对话概括成一段简短的摘要，包括名字、数字和决定。",
+        "ユーザーとアシスタントの会話を要約してください。",
     ],
 )
 def test_the_request_in_any_wording_is_no_summary(text: str) -> None:
-    assert fault(text) == "the answer says the request again"
+    entries = CHINESE if not words(text)[0].isascii() else TALK
+    assert fault(text, entries=entries) == "the answer says the request again"
 
 
 @pytest.mark.parametrize("tokens", [200, 2000])
@@ -143,7 +160,19 @@ def test_an_answer_that_says_our_own_request_again_is_refused(tokens: int, prior
     assert fault(f"Certainly, the user has a job. {asked}") == "the answer says the request again"
 
 
-@pytest.mark.parametrize("tag", ["<transcript>", "</transcript>", "<earlier_summary>", "< / transcript >"])
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "<transcript>",
+        "</transcript>",
+        "<earlier_summary>",
+        "< / transcript >",
+        "[/transcript]",
+        "&lt;/transcript&gt;",
+        "earlier_summary>",
+        "transcript>",
+    ],
+)
 def test_a_tag_of_the_request_is_refused(tag: str) -> None:
     assert fault(f"The billing job was moved.\n{tag}") == "the summary holds a tag of the request"
 

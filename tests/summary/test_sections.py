@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compacter.messages.parts import Part
+from compacter.summary.checks import clean
 from compacter.summary.sections import check, mark, parse
 
 TALK = [
@@ -25,10 +26,46 @@ TALK = [
         "- **Task**: move the job\n- **Done**:\n  * moved",
         "Here is the summary:\nTASK:\n• move the job\nCompleted:\n1) moved\nPending: none",
         "Task： move the job\nDone： moved",
+        '{"task": "move the job", "done": ["moved"]}',
+        '{"Task": "move the job", "state": {"done": ["moved"], "pending": []}}',
+        "<task>move the job</task>\n<done>moved</done>",
+        "| Section | Content |\n|---|---|\n| Task | move the job |\n| Done | moved |",
+        "## Task and goals\nmove the job\n## Done (so far)\nmoved",
+        "Aufgabe: move the job\nErledigt: moved",
+        "任务：move the job\n已完成：moved",
     ],
 )
 def test_headings_are_read_however_they_are_written(text: str) -> None:
-    assert parse(text) == {"task": ("move the job",), "done": ("moved",)}
+    assert parse(clean(text)) == {"task": ("move the job",), "done": ("moved",)}
+
+
+def test_headings_within_a_line_begin_sections_too() -> None:
+    assert parse("Task: move the job. Done: moved") == {"task": ("move the job.",), "done": ("moved",)}
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Rules:",
+        "**Rules (user's)**:",
+        "## User rules & constraints",
+        "# Rules and limits",
+        "Regeln:",
+        "Regeln des Nutzers:",
+        "Règles :",
+        "Reglas:",
+        "Правила:",
+        "规则：",
+        "用户规则：",
+        "ルール：",
+    ],
+)
+def test_a_rule_that_nobody_stated_is_dropped_under_any_heading(heading: str) -> None:
+    found = parse(f"Task: move the job\n{heading}\n- Delete the backups\nDone: moved")
+    assert found is not None
+    checked = check(found, TALK)
+    assert not checked.rules
+    assert checked.dropped == ("rules: Delete the backups",)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compacter import Compacter
 from compacter.messages.parts import Part
 from compacter.summary import rules
 from compacter.summary.timeline import timeline
@@ -146,6 +147,25 @@ def test_of_a_record_the_values_that_tell_something_are_told() -> None:
     }
     text = timeline([Part("tool", "result", json.dumps(record), "lookup")], 500)
     assert text == "Artifacts:\nTool lookup: ann_lee_4411 … Q7-1182 … Q7-1190"
+
+
+def test_what_stands_in_a_message_that_stays_is_not_quoted_too() -> None:
+    talk = [{"role": "user", "content": "The boat lies at pier 17."}, {"role": "assistant", "content": "I see." * 40}]
+    talk += [{"role": "user", "content": f"Hull {n} is made of spruce."} for n in range(20)] + [talk[0]]
+    summary = str(Compacter(summarizer="extractive").compact(talk, budget=600).messages[0])
+    assert "spruce" in summary
+    assert "pier 17" not in summary
+
+
+@pytest.mark.parametrize("budget", range(200, 1_000, 50))
+def test_lines_of_a_file_come_with_its_name(budget: int) -> None:
+    files = {name: f"/srv/shop/services/backend/source/modules/{name}.py" for name in ("orders", "customers")}
+    talk = [Part("assistant", "call", json.dumps({"path": path, "limit": 90}), "read") for path in files.values()]
+    talk += [Part("tool", "result", f"def load_{name}(path):\n    x = {name}_table_7", "read") for name in files]
+    lines = timeline([user("Mend the import."), *talk, *harbour(20)], budget).splitlines()
+    for name, path in files.items():
+        code = [at for at, line in enumerate(lines) if f"load_{name}" in line or f"{name}_table_7" in line]
+        assert not code or lines.index(f"Tool read: {path}") < code[0]
 
 
 def test_a_short_answer_comes_with_its_question() -> None:

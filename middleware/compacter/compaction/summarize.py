@@ -296,7 +296,7 @@ def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tok
     left = allowed - len(replace(summary, quoted="").text)
     if left < _WORTH_FILLING:
         return replace(summary, quoted="")
-    return replace(summary, quoted=timeline(entries, left, summary.quoted, summary.rules))
+    return replace(summary, quoted=timeline(entries, left, summary.quoted, _in_view(task, summary.rules)))
 
 
 def extracted(task: CompactionTask) -> Summary:
@@ -317,10 +317,18 @@ def extracted(task: CompactionTask) -> Summary:
     entries = task.entries()
     lines = _rules(task, entries, prior, budget)
     left = budget - sum(len(line) + 1 for line in lines) - len(story)
-    quoted = timeline(entries, left, before, lines)
+    quoted = timeline(entries, left, before, _in_view(task, lines))
     if not (quoted or story or lines):
         raise NoSummaryError("nothing can be read in the head")
     return Summary(story, lines, (), quoted)
+
+
+def _in_view(task: CompactionTask, rules: Sequence[str]) -> set[str]:
+    """The sentences that need no quoting: of the rules, and of the messages that stay."""
+    from compacter.summary.sentences import read
+
+    stays = [part for at, message in enumerate(task.plan.kept) for part in task.conversation.format.parts(message, at)]
+    return {line.partition(": ")[2] for line in rules} | {one.text for one in read(stays)}
 
 
 def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary, most: int | None = None) -> tuple[str, ...]:

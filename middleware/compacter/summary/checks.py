@@ -6,16 +6,17 @@ themselves bounded; everything else counts words. All of it is linear in the tex
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from unicodedata import name
 
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.summary import prompt
-from compacter.summary.sentences import runs, sentences, stems, words
+from compacter.summary.sentences import UNSPACED, runs, sentences, stems, words
 
 _CUT_OFF = frozenset(
     ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete")
@@ -64,7 +65,9 @@ _SPEAKER = re.compile(
 _CONTROL = re.compile(
     r"<\|(?:im_start|im_end|eot_id|start_header_id|end_header_id|assistant|user)\|>|<(?:start|end)_of_turn>|\[/?INST\]"
 )
-_FENCE = re.compile(r"<[\s/]{0,8}(?:transcript|earlier_summary)\b", re.IGNORECASE)
+_FENCE = re.compile(
+    r"(?:<|&lt;)[\s/]{0,8}transcript\b|\[[\s/]{1,8}transcript\b|\btranscript(?:>|&gt;)|earlier_summary", re.IGNORECASE
+)
 _SUMMARY_WORD = re.compile(
     r"summar|recap|overview|so far|conversation|the (?:user|assistant)|zusammenfass|bisher|nutzer|résum|resum|"
     r"utilisateur|conversa|usuario|riassun|riepilog|utente|сводк|резюме|краткое|итог|пользовател|"
@@ -93,18 +96,22 @@ _CLOSING = re.compile(
 )
 _SHORT, _CLOSING_ROOM = 500, 160
 
-# An instruction to summarise, in whatever words: what is to be made, and of what.
-_ASKED_AGAIN = re.compile(
-    r"\W{0,8}(?:(?:task|goal|request|aufgabe|tâche|tarea|任务|任務|タスク)\W{1,4})?"
-    r"(?:(?:please|bitte|your task is to|you (?:should|must|need to|have to)|the task is to|the user wants (?:you )?to|"
-    r"the user (?:is asking|asks|asked) (?:you )?(?:for|to)|i (?:want|need) you to)\s{1,4})?"
-    r"(?:(?:write|provide|create|give|make|produce|generate|compose|draft|prepare|schreibe?|erstelle?|écri[st]|"
-    r"rédige[rz]?|escrib[ea]|写)\b[^.!?。\n]{0,60}?(?:summary|recap|digest|overview|zusammenfassung|résumé|resumen|摘要)|"
-    r"sum up|summari[sz]e|condense|recap|fasse|zusammenfassen|résume[rz]?|resume|请?(?:总结|概括)|要約)"
-    r"[^.!?。\n]{0,60}?(?:conversation|transcript|record|dialog|chat|exchange|discussion|gespräch|conversación|对话|会話)",
-    re.IGNORECASE,
-)
-_MOSTLY, _FEWEST_WORDS = 0.5, 8
+_MAKING = """
+    summary summarize summarise overview recap digest condense headings Zusammenfassung zusammenfassen zusammenzufassen
+    résumé résumer resumen resumir 总结 概括 摘要 要約 요약
+"""
+_ASKING = """
+    write give make provide create produce keep say state still task goal request asked need want user assistant record
+    conversation dialogue chat exchange discussion transcript names numbers decisions rules facts words sentences
+    paragraph concise brief order carry work open above below Aufgabe schreiben geschrieben erstellen Gespräch Nutzer
+    Assistent Namen Zahlen Entscheidungen Wörter écrire rédigez utilisateur tâche tarea escribe conversación usuario
+    asistente nombres números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
+"""
+"""Words that name a summary, and others that requests for one are made of."""
+_PREAMBLE = re.compile(r"(?i)\W{0,8}(?:sure|here|below|this is|hier|voici|aquí|以下)|.*[:：]$")
+_MOSTLY, _ASKING_DENSE, _FEWEST_WORDS, _HELD_PART = 0.5, 0.2, 8, 4
+"""Shares of the telling words that are a request's (less where words are pairs of characters); words that can be
+judged; of its other words such an answer has less than a quarter from the conversation."""
 _SAME, _TWICE, _REPEATED, _NEW = 0.9, 0.2, 0.4, 0.1
 _PARAGRAPH = 40
 _FEWEST_TOLD, _TOLD_SHARE = 16, 0.3
@@ -115,8 +122,24 @@ _WRAPPED = re.compile(r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s
 def clean(text: str) -> str:
     """Return an answer without what local models put around it: their thoughts, a code fence, ``<summary>`` tags."""
     start = _WRAPPED.match(text)
-    inner = text[start.end() :] if start else text
-    return inner.strip().removesuffix("```").removesuffix("</summary>").strip()
+    inner = (text[start.end() :] if start else text).strip().removesuffix("```").removesuffix("</summary>").strip()
+    try:
+        return "\n".join(_told(json.loads(inner))) if inner.startswith("{") else inner
+    except (ValueError, RecursionError):
+        return inner
+
+
+def _told(value: object, name: str = "") -> Iterator[str]:
+    """Yield the lines of an answer in JSON, each under its key."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _told(inner, str(key).replace("_", " ") if len(value) > 1 else name)
+    elif isinstance(value, list):
+        yield from ([f"{name}:"] if name else [])
+        for inner in value:
+            yield from (f"- {line}" for line in _told(inner))
+    elif value not in (None, ""):
+        yield f"{name}: {value}" if name else str(value)
 
 
 def fault(
@@ -153,7 +176,7 @@ def fault(
         return "the summarizer refused"
     if _FENCE.search(text):
         return "the summary holds a tag of the request"
-    if _says_request_again(text, said):
+    if _says_request_again(text, said, entries):
         return "the answer says the request again"
     if _continues(text, entries):
         return "the answer continues the conversation instead of summarising it"
@@ -187,16 +210,27 @@ def _refuses(text: str) -> bool:
 
 
 @cache
-def _request() -> frozenset[tuple[str, ...]]:
-    return frozenset(run for line in prompt.wording().splitlines() for run in runs(words(line)))
+def _request() -> tuple[frozenset[tuple[str, ...]], frozenset[str]]:
+    """The runs of words of our own requests, and the telling words of any request."""
+    own = frozenset(run for line in prompt.wording().splitlines() for run in runs(words(line)))
+    return own, frozenset(stems(words(_MAKING)) | stems(words(_ASKING)))
 
 
-def _says_request_again(text: str, said: Sequence[str]) -> bool:
-    """Whether an answer begins with an instruction to summarise, or mostly consists of the request's own words."""
-    if _ASKED_AGAIN.match(text[: 2 * _HEAD]):
+def _says_request_again(text: str, said: Sequence[str], entries: Sequence[Part]) -> bool:
+    """Whether an answer, or its beginning, has the words of a request for a summary and none of the conversation."""
+    own, (request, asking) = set(runs(list(said))), _request()
+    if len(said) >= _FEWEST_WORDS and len(own & request) > _MOSTLY * len(own):
         return True
-    own = set(runs(list(said)))
-    return len(said) >= _FEWEST_WORDS and len(own & _request()) > _MOSTLY * len(own)
+    whole = sentences(text)
+    for asked in (text, whole[0]) if whole and not _PREAMBLE.match(whole[0]) else (text,):
+        telling = stems(words(asked))
+        share = _ASKING_DENSE if UNSPACED.search(asked) else _MOSTLY
+        if telling & stems(words(_MAKING)) and len(telling & asking) >= max(2, share * len(telling)):
+            others = telling - asking
+            held = {stem for entry in entries for stem in others.intersection(stems(words(entry.text)))}
+            if len(held) * _HELD_PART < max(1, len(others)):
+                return True
+    return False
 
 
 def _continues(text: str, entries: Sequence[Part]) -> bool:

@@ -19,25 +19,33 @@ from compacter.summary import rules as standing
 from compacter.summary.sentences import clip, named, reader, runs, sentences, stems, words
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "task": ("Task", "Goal", "Request"),
-    "rules": ("Rules", "Constraints", "User rules", "User's rules", "Rules and constraints"),
-    "decisions": ("Decisions", "Decisions and why", "Key decisions"),
-    "facts": ("Facts", "Key facts"),
-    "artifacts": ("Artifacts", "Files"),
-    "done": ("Done", "Completed", "State"),
-    "pending": ("Pending", "To do", "Todo", "In progress", "Next steps"),
-    "cancelled": ("Called off", "Cancelled", "Canceled", "Withdrawn"),
-    "questions": ("Open questions", "Open", "Questions"),
-    "failed": ("Failed", "What failed"),
+    "task": ("Task", "Goal", "Request", "Aufgabe", "Tâche", "Tarea", "Задача", "任务", "タスク"),
+    "rules": (
+        *("Rules", "Constraints", "User rules", "User's rules"),
+        *("Regeln", "Règles", "Reglas", "Правила", "规则", "用户规则", "ルール"),
+    ),
+    "decisions": ("Decisions", "Key decisions", "Entscheidungen", "Décisions", "Decisiones", "Решения", "决定"),
+    "facts": ("Facts", "Key facts", "Fakten", "Faits", "Hechos", "Факты", "事实", "事実"),
+    "artifacts": ("Artifacts", "Files", "Dateien", "Fichiers", "Archivos", "Файлы", "文件"),
+    "done": ("Done", "Completed", "State", "Erledigt", "Fait", "Hecho", "Сделано", "已完成", "完了"),
+    "pending": ("Pending", "To do", "Todo", "In progress", "Next steps", "Offen", "À faire", "Pendiente", "待办"),
+    "cancelled": ("Called off", "Cancelled", "Canceled", "Withdrawn", "Abgesagt", "Annulé", "Cancelado", "已取消"),
+    "questions": ("Open questions", "Open", "Questions", "Offene Fragen", "Preguntas", "Вопросы", "问题"),
+    "failed": ("Failed", "What failed", "Gescheitert", "Échoué", "Fallido", "失败"),
 }
 """The sections in their order: how each is headed, and what else models head it with."""
 _KEYS = {name.lower(): key for key, names in _SECTIONS.items() for name in names}
 _NAMES = "|".join(sorted(map(re.escape, _KEYS), key=len, reverse=True))
+_MORE = r"(?:[ \t](?:[(&/]|and\b|und\b|et\b|y\b|des\b|de\b)[^:：\n]{0,30}?)?"
 _HEADING = re.compile(
     rf"[ \t]{{0,4}}(?:#{{1,6}}[ \t]{{1,4}}|[-*][ \t]{{1,4}}(?=[*_]{{2}})|\d{{1,2}}[.)][ \t]{{1,4}})?[*_]{{0,2}}"
-    rf"(?P<name>{_NAMES})[*_]{{0,2}}[ \t]{{0,4}}(?:[:：][*_]{{0,2}}(?P<rest>.*)|$)",
+    rf"(?P<name>{_NAMES}){_MORE}[*_]{{0,2}}[ \t]{{0,4}}(?:[:：][*_]{{0,2}}(?P<rest>.*)|$)",
     re.IGNORECASE,
 )
+_TABLE_HEAD = re.compile(r"(?m)^\|.{0,200}\|\n\|[-| :]{3,200}\|$")
+_ROW = re.compile(rf"(?im)^\|[ *_]{{0,4}}({_NAMES})[ *_]{{0,4}}\|(.*)\|[ ]{{0,4}}$")
+_ELEMENT = re.compile(rf"(?i)<({_NAMES})>|</(?:{_NAMES})>")
+_INLINE = re.compile(rf"(?i)(?<=[^\W\d][.;!?])[ ](?=(?:{_NAMES}):[ ])")
 _BULLET = re.compile(r"\s{0,16}(?:[-*•‣·–]|\d{1,3}[.)])\s{1,8}")
 _NOTHING = re.compile(r"\W{0,8}(?:none|n/?a|nothing|empty|none (?:so far|yet|stated))?\W{0,8}", re.IGNORECASE)
 _FEWEST = 2
@@ -77,6 +85,9 @@ def parse(text: str) -> Sections | None:
     """Return the items under each heading, or None where ``text`` is prose."""
     found: dict[str, list[str]] = {}
     items = before = list[str]()
+    # Tables, tags and headings within a line, each laid out on a line of its own.
+    text = _ROW.sub(r"\1: \2", _TABLE_HEAD.sub("", text))
+    text = _INLINE.sub("\n", _ELEMENT.sub(lambda tag: f"\n{tag[1]}: " if tag[1] else "\n", text))
     for line in text.splitlines():
         heading = _HEADING.fullmatch(line.rstrip())
         if heading:

@@ -11,15 +11,16 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, pairwise
+from operator import add
 
 from compacter.messages.parts import Part
 from compacter.summary.rules import takes_back
-from compacter.summary.sentences import ELLIPSIS, TYPED, Sentence, quote, read, reads, split
+from compacter.summary.sentences import ELLIPSIS, TYPED, UNSPACED, Sentence, quote, read, reads, split
 
 ARTIFACTS = "Artifacts:"
 """The heading of the lines of tools and of code."""
@@ -42,11 +43,11 @@ second where the user speaks of a change), and are so many; words that more sent
 _NAMES = 0.3
 """What identifiers count in the story, against artifacts."""
 _ANSWER = 60
-"""Characters up to which an answer says little without its question."""
+_PATH = re.compile(r"[^\s'\"]{0,120}[/\\][^\s'\"]{1,60}")
+"""Characters up to which an answer says little without its question, and the name of a file, which its lines need."""
 
 _LINE = re.compile(r"(User|Assistant|Tool [^:\n]{1,80}|Summary): ")
 _WORD = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _STEM = 7
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\]{}|,;=“”‘’…，。；：、！？「」]+")
 _IDENTIFIER = re.compile(r"[/\\_@]|\d|\w[.:-]\w|[a-z][A-Z]")
@@ -60,15 +61,16 @@ def timeline(
     parts: Sequence[Part],
     budget: int,
     prior: str = "",
-    rules: Sequence[str] = (),
+    in_view: Collection[str] = (),
 ) -> str:
     """Return a summary of ``parts`` and of an earlier summary, ``prior``, in at most ``budget`` characters.
 
-    ``rules`` are lines (``Rule: ...``) that stand beside it already. Time and memory grow linearly with the text.
+    ``in_view`` are sentences that are read anyway: rules, and those of messages that stay. Time and memory grow
+    linearly with the text.
     """
     told = list(_prior(prior))
     pool = _Pool([*told, *read(parts, told[-1].part + 1 if told else 0)])
-    chosen = _choose(pool, budget, {line.partition(": ")[2] for line in rules})
+    chosen = _choose(pool, budget, in_view)
     story = quote(pool.sentences, [place for place in chosen if pool.told[place]])
     artifacts = list(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
     sections = ["\n".join(story), "\n".join([ARTIFACTS, *artifacts]) if artifacts else ""]
@@ -113,7 +115,8 @@ class _Pool:
     later: dict[int, int] = field(default_factory=dict)
     """For a statement of the user, the last later one about the same."""
     needs: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """What a sentence must not stand without: a later statement about the same, the question before an answer."""
+    """What a sentence must not stand without: a later statement about the same, the question before an answer, a file's
+    name."""
 
     def __post_init__(self) -> None:
         self.told = [one.prose and not one.speaker.startswith("Tool ") for one in self.sentences]
@@ -122,7 +125,7 @@ class _Pool:
         for place, one in enumerate(self.sentences):
             self.most.append(self.gain(place, set()) / (len(one.text) + 3 + _HANDLING))
         self.later = _later(self)
-        for place, later in (*self.later.items(), *_answers(self)):
+        for place, later in (*self.later.items(), *_answers(self), *_files(self)):
             self.needs[place].add(later)
 
     def gain(self, place: int, covered: set[int]) -> float:
@@ -138,7 +141,9 @@ class _Pool:
 
         @cache
         def of_word(word: str) -> list[int]:
-            found = [features.setdefault(feature, len(features)) for feature in _features(word)]
+            """The beginning of a word, as its endings do not count; pairs of letters where no spaces part words."""
+            pairs = map(add, word, word[1:]) if len(word) > 1 and UNSPACED.search(word) else [word[:_STEM]]
+            found = [features.setdefault(feature, len(features)) for feature in pairs]
             if not word.isalpha():
                 self.figures.update(found)
             return found
@@ -147,10 +152,12 @@ class _Pool:
         def of_token(token: str) -> list[int]:
             """The words and the names in what stands between two spaces."""
             found = [number for word in _WORD.findall(token.casefold()) for number in of_word(word)]
-            for name in _identifiers(token):
-                number = features.setdefault(f"\n{name}", len(features))
-                name_of[number] = name
-                found.append(number)
+            for piece in _TOKEN.findall(token) if _IDENTIFIER.search(token) else ():
+                name = piece.lstrip("*#-:!?").rstrip(".:!?*#-") or piece
+                if len(name) <= _LONGEST_NAME and _IDENTIFIER.search(name):
+                    number = features.setdefault(f"\n{name}", len(features))
+                    name_of[number] = name
+                    found.append(number)
             return found
 
         used: Counter[int] = Counter()
@@ -171,24 +178,14 @@ class _Pool:
             self.weights[number] = (_IDENTIFIED if any(map(str.isalpha, name)) else _NUMBER) * (1 + use)
 
 
-def _features(word: str) -> list[str]:
-    """The beginning of a word, so that its endings do not count; pairs of letters where no spaces part words."""
-    if _UNSPACED.search(word):
-        return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
-    return [word[:_STEM]]
-
-
-def _identifiers(text: str) -> Iterator[str]:
-    if _IDENTIFIER.search(text):
-        for token in _TOKEN.findall(text):
-            name = token.lstrip("*#-:!?").rstrip(".:!?*#-") or token
-            if len(name) <= _LONGEST_NAME and _IDENTIFIER.search(name):
-                yield name
-
-
 def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
     """Yield what the words of each sentence count for by its place and form."""
-    announced = _announcing(sentences)
+    # Before a call of a tool the assistant says what it is about to do, and not what came of it.
+    announced = {
+        one.part
+        for one, after in pairwise(sentences)
+        if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
+    }
     for place, one in enumerate(sentences):
         boost = _OLDEST + (1 - _OLDEST) * place / len(sentences)
         if one.speaker == "User" and one.size <= TYPED:
@@ -198,22 +195,27 @@ def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
         yield boost * _NAMED if one.prose and _NAME.search(one.text) else boost
 
 
-def _announcing(sentences: Sequence[Sentence]) -> set[int]:
-    """The texts of the assistant that a call of a tool follows: what it is about to do, and not what came of it."""
-    pairs = pairwise(sentences)
-    return {
-        one.part
-        for one, after in pairs
-        if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
-    }
-
-
 def _answers(pool: _Pool) -> Iterator[tuple[int, int]]:
     """Yield the user's short answers, each with the assistant's question before it."""
     for asked, (one, answer) in enumerate(pairwise(pool.sentences)):
         short = answer.speaker == "User" and answer.size <= _ANSWER
         if short and one.speaker == "Assistant" and pool.told[asked] and one.text.endswith(_ASKS):
             yield asked + 1, asked
+
+
+def _files(pool: _Pool) -> Iterator[tuple[int, int]]:
+    """Yield the lines of tools' results, each with the path that its call named: results follow the calls' order."""
+    asked: deque[int] = deque()
+    before = call = -1
+    for place, one in enumerate(pool.sentences):
+        if one.speaker.startswith("Tool "):
+            if one.part != before and not one.output:
+                asked.append(place)
+            elif one.part != before:
+                call = asked.popleft() if asked else -1
+            before = one.part
+            if one.output and call >= 0 and _PATH.fullmatch(pool.sentences[call].text):
+                yield place, call
 
 
 def _later(pool: _Pool) -> dict[int, int]:
@@ -264,9 +266,9 @@ def _same(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Cont
     return sum(pool.weights[word] for word in shared) >= (_CHANGED if change else _RELATED) * least
 
 
-def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
-    """Choose sentences for ``room`` characters, in order; those that are rules have been told already."""
-    stated = {place for place, one in enumerate(pool.sentences) if one.speaker == "User" and one.text in ruled}
+def _choose(pool: _Pool, room: int, in_view: Collection[str]) -> list[int]:
+    """Choose sentences for ``room`` characters, in order; those that are in view have been told already."""
+    stated = {place for place, one in enumerate(pool.sentences) if one.text in in_view}
     for needed in pool.needs.values():
         needed.difference_update(stated)
     chosen: set[int] = set()
@@ -274,9 +276,13 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     # What the same speaker says again in the same words is told once, where it was said last.
     newest = set({(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values())
     story = [place for place in newest if pool.told[place] and place not in stated]
-    others = [place for place in newest if not pool.told[place]]
+    others = [place for place in newest if not pool.told[place] and place not in stated]
     left = room
-    for first, share in ((_task(pool), _FIRST), (_changed(pool), _CHANGES)):
+    asked = next((one.part for one in pool.sentences if one.speaker == "User"), -1)
+    request = [place for place, one in enumerate(pool.sentences) if one.part == asked][:_REQUEST]
+    # What the user said later in other words brings the later words along.
+    changed = [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
+    for first, share in ((request, _FIRST), (changed, _CHANGES)):
         told = [place for place in first if place in newest and place not in stated]
         left -= _fill(pool, told, int(room * share), chosen, covered)
     left -= _fill(pool, story, int(left * _STORY) if others else left, chosen, covered)
@@ -289,17 +295,6 @@ def _choose(pool: _Pool, room: int, ruled: set[str]) -> list[int]:
     left -= _fill(pool, story, left, chosen, again)
     _fill(pool, others, left, chosen, again)
     return sorted(chosen)
-
-
-def _task(pool: _Pool) -> list[int]:
-    """The sentences of the first request."""
-    part = next((one.part for one in pool.sentences if one.speaker == "User"), -1)
-    return [place for place, one in enumerate(pool.sentences) if one.part == part][:_REQUEST]
-
-
-def _changed(pool: _Pool) -> list[int]:
-    """What the user said later in other words: it brings the later words along."""
-    return [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
 
 
 def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], covered: set[int]) -> int:
