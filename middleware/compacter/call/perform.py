@@ -181,7 +181,7 @@ class Performer:
             args, kwargs = call.binding.replace(call.args, call.kwargs, effect.messages, effect.options)
             raw = await self.io.call(call.function, *args, **kwargs)
             if streams.can_be_opened(self.io, raw):
-                reply = await streams.opened(self.io, raw, self._state.detect)
+                reply = await streams.opened(self.io, raw, self._state.detect, call.binding.quiet)
             else:
                 reply = Reply(raw=raw, token_limit=detect_in_reply(raw))
         except Exception as error:

@@ -96,10 +96,16 @@ def can_be_opened(io: IO, reply: object) -> bool:
     return hasattr(type(reply), "__anext__") if io.asynchronous else shape(type(reply)) == "stream"
 
 
-async def opened(io: IO, stream: Any, detect: Callable[[BaseException], TokenLimit | None]) -> Reply:
+async def opened(
+    io: IO,
+    stream: Any,
+    detect: Callable[[BaseException], TokenLimit | None],
+    quiet: Callable[[Any], bool] | None = None,
+) -> Reply:
     """The stream, read until its first content, the end or an error, as a reply that gives it all again.
 
-    A token limit that comes before the content closes the stream; it is in the reply, with its ``error`` if it was one.
+    ``quiet`` tells chunks without content where these are no vendor's. A token limit that comes before the content
+    closes the stream; it is in the reply, with its ``error`` if it was one.
     """
     opening = Opening()
     step = anext if io.asynchronous else next
@@ -110,7 +116,11 @@ async def opened(io: IO, stream: Any, detect: Callable[[BaseException], TokenLim
         except Exception as error:  # noqa: BLE001 - kept, and raised where the reader gets this far
             opening.error = error
             break
-        if chunk is _END or _settles(opening, chunk):
+        if chunk is _END:
+            break
+        opening.held.append(chunk)
+        opening.found = detect_in_reply(chunk)
+        if opening.found is not None or (has_content(chunk) if quiet is None else not quiet(chunk)):
             break
     found = opening.found if opening.error is None else detect(opening.error)
     if opening.error is not None and found is not None:
@@ -120,12 +130,6 @@ async def opened(io: IO, stream: Any, detect: Callable[[BaseException], TokenLim
 
 
 _END: Any = object()
-
-
-def _settles(opening: Opening, chunk: Any) -> bool:
-    opening.held.append(chunk)
-    opening.found = detect_in_reply(chunk)
-    return opening.found is not None or has_content(chunk)
 
 
 def has_content(chunk: Any) -> bool:

@@ -183,7 +183,7 @@ class WrappedFunction:
     async def _opened(self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A quiet call's stream, looked into up to its first content."""
         before = GiveUps.count
-        reply = await streams.opened(io, stream, self.state.detect)
+        reply = await streams.opened(io, stream, self.state.detect, self.binding.quiet)
         if reply.token_limit is None:
             return reply.raw
         if reply.error is not None and gave_up_since(before, reply.error):
