@@ -333,7 +333,7 @@ class WrappedFunction:
             alternate=state.options.alternate_roles,
         )
         calibration = state.calibration(called)
-        if not state.proactive:
+        if state.last_reply[0] and not state.proactive:
             self._learn_from_last(request, calibration)
         known = state.conversation(request.digest) if state.proactive else None
         watched = state.proactive or bool(state.event_hooks)
@@ -372,7 +372,7 @@ class WrappedFunction:
     def _learn_from_last(self, request: Request, calibration: Calibration) -> None:
         """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
         (tokens, count, last), self.state.last_reply = self.state.last_reply, (0, 0, 0)
-        if not tokens or count > len(request.original) or id(request.original[count - 1]) != last:
+        if count > len(request.original) or id(request.original[count - 1]) != last:
             return
         size = sum(map(request.format.size, request.original[:count])) + request.overhead
         # A prompt that the server has cut says nothing about its characters.
