@@ -23,7 +23,7 @@ _QUIET_EVENTS = frozenset({"messageStart", "contentBlockStart"})
 
 @dataclass(slots=True)
 class Opening:
-    """What came of a stream before its first content."""
+    """What was read of a stream up to its first content, and what is to be done at its end."""
 
     held: deque[Any] = dataclass_field(default_factory=deque)
     error: Exception | None = None
@@ -80,20 +80,10 @@ shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)
 """What objects of a type are: streams are iterators, not mere collections; ``None``: a reply."""
 
 
-def joined(reply: object) -> object:
-    """A stream that a summarizer answered with, read to its end; any other reply as it is."""
-    return list(reply) if shape(type(reply)) == "stream" else reply  # type: ignore[call-overload]
-
-
 def core(stream: Any) -> Any:
     """The stream of the provider's own events: a helper stream adds them up and must not get ahead of its reader."""
     inner = getattr(stream, "_raw_stream", None)
     return inner if inner is not None and shape(type(inner)) is not None else stream
-
-
-def can_be_opened(io: IO, reply: object) -> bool:
-    """Whether a reply is a stream that can be looked into here: a sync program cannot look into an async one."""
-    return hasattr(type(reply), "__anext__") if io.asynchronous else shape(type(reply)) == "stream"
 
 
 async def opened(
@@ -108,11 +98,10 @@ async def opened(
     closes the stream; it is in the reply, with its ``error`` if it was one.
     """
     opening = Opening()
-    step = anext if io.asynchronous else next
     source = core(stream)
     while True:
         try:
-            chunk = await io.call(step, source, _END)
+            chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - kept, and raised where the reader gets this far
             opening.error = error
             break
@@ -186,7 +175,11 @@ def text_of(chunk: Any) -> str:
 
 
 def replay(stream: Any, opening: Opening) -> Any:
-    """The vendor's object, which gives what was held first. Its class is its own again once that is handed out."""
+    """The vendor's stream, which first gives the chunks that were read already.
+
+    For this its class is changed, and changed back once they are given; where that cannot be, a `Replayed` stands
+    before it.
+    """
     if not opening.held and opening.error is None:
         return stream
     inner = core(stream)
