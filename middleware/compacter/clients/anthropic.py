@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 from compacter.call.arguments import Args, Arguments, Binding, Options
 from compacter.call.io import IO
 from compacter.call.state import State
+from compacter.call.streams import with_special_methods
 from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
-from compacter.clients.copying import diverted, with_special_methods
+from compacter.clients.copying import diverted
 from compacter.clients.openai import Function, Method, wrap_call
 from compacter.messages.fields import field, plain
 from compacter.messages.format import Message, MessageFormat

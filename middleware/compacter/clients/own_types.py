@@ -18,8 +18,9 @@ from typing import Any, TypeVar, overload
 
 from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt
 from compacter.call.state import State
+from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import is_awaited, with_special_methods
+from compacter.clients.copying import is_awaited
 from compacter.memory import InProcessMemory
 from compacter.messages.format import Message, MessageFormat
 from compacter.options import validated

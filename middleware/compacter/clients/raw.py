@@ -16,8 +16,8 @@ from typing import Any
 
 from compacter.call.arguments import RAW_RESPONSE_HEADER, Options
 from compacter.call.io import IO
-from compacter.call.streams import has_content
-from compacter.clients.copying import diverted, with_special_methods
+from compacter.call.streams import has_content, with_special_methods
+from compacter.clients.copying import diverted
 from compacter.messages.fields import field
 from compacter.overflow import detect_in_reply
 
