@@ -34,8 +34,9 @@ PACKAGE = ROOT / "middleware/compacter"
 TESTS = {
     "messages": "tests/messages tests/promises",
     "compaction": "tests/compaction tests/call tests/promises tests/test_bad_input.py tests/test_failing_helpers.py",
-    "call": "tests/call tests/promises tests/test_wrapping.py tests/test_streams.py tests/test_events.py"
-    " tests/test_failing_helpers.py tests/recall/test_calls.py",
+    "call": "tests/call tests/clients/test_arguments.py tests/clients/test_summary_requests.py tests/test_events.py"
+    " tests/clients/test_native_requests.py tests/test_failing_helpers.py tests/test_log.py tests/test_streams.py"
+    " tests/test_wrapping.py tests/promises tests/recall/test_calls.py",
     "overflow": "tests/overflow",
     "memory": "tests/memory",
     "recall": "tests/recall",

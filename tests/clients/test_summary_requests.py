@@ -294,6 +294,14 @@ def test_a_function_that_streams_by_default_is_asked_not_to() -> None:
     assert set(seen[1:-1]) == {False}
 
 
+def test_a_function_that_knows_neither_is_asked_neither_about_streams_nor_about_a_limit() -> None:
+    def chat(messages: Any, session: str = "") -> None: ...
+
+    found = bind(chat)
+    assert found is not None
+    assert set(kept(found, {"messages": [], "session": "mine"}, "openai")) == {"messages", "session"}
+
+
 def test_arguments_that_no_vendor_has_are_the_functions_own() -> None:
     model = ScriptedModel(window=900)
     seen: list[Any] = []

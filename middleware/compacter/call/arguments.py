@@ -111,6 +111,8 @@ class Binding:
     """The output limit's name where the call does not set one."""
     asks: Callable[..., Any] | None = None
     """What a summary is asked of, where the function itself is no good for that (``parse``, ``stream``)."""
+    quiet: Callable[[Any], bool] | None = None
+    """Whether a chunk of its streams holds nothing that a user would see; ``None``: as vendors have it."""
     server: Callable[[], str] | None = None
     """Gives the kind of client and its base URL; ``None`` for a function, which has neither."""
 

@@ -1,6 +1,6 @@
-"""What a call does outside: calling functions, waiting, threads. Once for sync programs, once for async ones.
+"""Calling functions, waiting, threads: what differs between sync and async programs, in two classes.
 
-Everything above is written once, as coroutines. In a sync program they never suspend, so ``run`` drives them.
+All that uses them is written once, as coroutines. In a sync program these never suspend, so ``run`` drives them.
 Async programs may run under asyncio or trio; trio is looked for only where it is loaded already, and asyncio is loaded
 only where it is used: a sync program need not wait for it.
 """
@@ -30,6 +30,9 @@ class SyncIO:
     """For sync programs: everything blocks, and nothing suspends."""
 
     asynchronous = False
+    iterates = "__next__"
+    """The method that gives the next chunk of a stream which can be read here: an async one cannot."""
+    step = staticmethod(next)
 
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """What the function returns; a coroutine as it is."""
@@ -40,11 +43,13 @@ class SyncIO:
         return resolved(function, *args)
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:  # noqa: ARG002
-        """The result of a request for a summary. Raises ``TimeoutError`` after ``seconds``."""
+        """The answer to a request for a summary; a stream as the list of its chunks.
+
+        Raises ``TimeoutError`` after ``seconds``: a sync call cannot be interrupted, so it is left alone in its thread.
+        """
         if seconds is None:
-            return resolved(action)
-        # A sync call cannot be interrupted: it is left alone in its thread, and the call goes on without it.
-        return _begun(lambda: resolved(action)).result(seconds)
+            return _joined(resolved(action))
+        return _begun(lambda: _joined(resolved(action))).result(seconds)
 
     async def thread(self, action: Callable[[], T]) -> T:
         """The result of an action that may take long, without blocking an event loop."""
@@ -67,6 +72,8 @@ class AsyncIO:
     """For async programs, under asyncio or trio."""
 
     asynchronous = True
+    iterates = "__anext__"
+    step = staticmethod(anext)
 
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """What the function returns, awaited where that can be."""
@@ -78,15 +85,10 @@ class AsyncIO:
         return await self.call(function, *args)
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:
-        """The result of a request for a summary. Raises ``TimeoutError`` after ``seconds``.
-
-        ``blocks`` says that the action is a plain function of the user's, which may block: it gets a thread.
-        """
+        """As above. ``blocks`` says that the action is a plain function of the user's, which may block: in a thread."""
         async with _timeout(seconds):
-            reply = await self.thread(action) if blocks else action()
-            if inspect.isawaitable(reply):
-                reply = await reply
-            return [chunk async for chunk in reply] if is_async_iterator(reply) else reply
+            reply = await self.thread(lambda: _joined(action())) if blocks else _joined(action())
+            return await _awaited(reply)
 
     async def thread(self, action: Callable[[], T]) -> T:
         """The result of an action, run in a thread of its own.
@@ -169,9 +171,16 @@ def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
     return question(function) or (not inspect.isroutine(function) and question(type(function).__call__))
 
 
-def is_async_iterator(value: object) -> bool:
-    """Whether a value is iterated with ``async for`` and ``anext``."""
-    return hasattr(type(value), "__anext__")
+def _joined(reply: Any) -> Any:
+    """A stream, read to its end; any other reply as it is."""
+    return list(reply) if hasattr(type(reply), "__next__") else reply
+
+
+async def _awaited(reply: Any) -> Any:
+    """The reply that is awaited, where it is, and an async stream read to its end."""
+    if inspect.isawaitable(reply):
+        reply = await reply
+    return [chunk async for chunk in reply] if hasattr(type(reply), "__anext__") else reply
 
 
 def on_trio() -> bool:
@@ -208,14 +217,10 @@ def resolved(function: Callable[..., Any], *args: Any) -> Any:
 
     import asyncio
 
-    async def wait() -> Any:
-        result = await outcome
-        return [chunk async for chunk in result] if is_async_iterator(result) else result
-
     # The public function raises where there is none; what the action raises would get that error as its context.
     if asyncio._get_running_loop() is None:  # noqa: SLF001
-        return asyncio.run(wait())
-    return _begun(lambda: asyncio.run(wait())).result()
+        return asyncio.run(_awaited(outcome))
+    return _begun(lambda: asyncio.run(_awaited(outcome))).result()
 
 
 def _begun(action: Callable[[], T]) -> Future[T]:

@@ -180,8 +180,8 @@ class Performer:
         try:
             args, kwargs = call.binding.replace(call.args, call.kwargs, effect.messages, effect.options)
             raw = await self.io.call(call.function, *args, **kwargs)
-            if streams.can_be_opened(self.io, raw):
-                reply = await streams.opened(self.io, raw, self._state.detect)
+            if hasattr(type(raw), self.io.iterates):
+                reply = await streams.opened(self.io, raw, self._state.detect, call.binding.quiet)
             else:
                 reply = Reply(raw=raw, token_limit=detect_in_reply(raw))
         except Exception as error:
@@ -210,7 +210,7 @@ class Performer:
         function, args, kwargs, blocks = self._summary_call(effect)
         self._state.totals.count(summarizer_calls=1)
         with self._budget() as seconds:
-            raw = await self.io.ask(lambda: streams.joined(function(*args, **kwargs)), seconds, blocks=blocks)
+            raw = await self.io.ask(partial(function, *args, **kwargs), seconds, blocks=blocks)
         reply = Reply("".join(map(streams.text_of, raw))) if isinstance(raw, list) else read_reply(raw)
         summarizer = self._state.options.summarizer
         model = summarizer
@@ -348,14 +348,13 @@ class Performer:
         """Whether this call now holds the claim; True too when the memory cannot say."""
         if self._awaits:
             return self._hold(await self._safely("memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True))
-        # In the thread: a claim that is granted after a cancellation is given back all the same.
-        return bool(
-            await self.io.thread(
-                lambda: self._hold(
-                    self._state.safely("memory", lambda: memory.claim(key, _CLAIM_SECONDS), otherwise=True)
-                )
-            )
-        )
+
+        def claim() -> bool:
+            # In the thread: a claim that is granted after a cancellation is given back all the same.
+            asked = partial(memory.claim, key, _CLAIM_SECONDS)
+            return self._hold(self._state.safely("memory", asked, otherwise=True))
+
+        return await self.io.thread(claim)
 
     def _hold(self, claim: Any) -> bool:
         if claim is None or isinstance(claim, bool):

@@ -193,7 +193,7 @@ class Policy:
             if target is not None and target >= self.request.conversation.size:
                 return "quotes left out"
         request = self.request
-        lowered = self.lowered_output(found)
+        lowered = self.lowered_output(found) if found.kind == "input_plus_output" else None
         if lowered is not None:
             before = request.output_tokens or 0
             self.request = replace(
@@ -275,7 +275,7 @@ class Policy:
     def lowered_output(self, found: TokenLimit) -> int | None:
         """A lower output limit, where the input alone fits; ``None`` where that does not help."""
         before = self.request.output_tokens
-        if not self.options.adjust_max_tokens or found.kind != "input_plus_output" or not found.limit or not before:
+        if not self.options.adjust_max_tokens or not found.limit or not before:
             return None
         used = self._input_stated(found)
         left = found.limit - (used or 0) - _OUTPUT_MARGIN

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import types
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from compacter.call.io import IO
 from compacter.effects import Reply
 from compacter.messages.fields import field
 from compacter.overflow import TokenLimit, detect_in_reply
 
+T = TypeVar("T")
 _HOUSEKEEPING = frozenset({
     "message_start", "content_block_start", "ping", "response.created", "response.in_progress", "response.queued",
     "response.output_item.added", "response.content_part.added", "keepalive",
@@ -23,7 +25,7 @@ _QUIET_EVENTS = frozenset({"messageStart", "contentBlockStart"})
 
 @dataclass(slots=True)
 class Opening:
-    """What came of a stream before its first content."""
+    """What was read of a stream up to its first content, and what is to be done at its end."""
 
     held: deque[Any] = dataclass_field(default_factory=deque)
     error: Exception | None = None
@@ -80,37 +82,36 @@ shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)
 """What objects of a type are: streams are iterators, not mere collections; ``None``: a reply."""
 
 
-def joined(reply: object) -> object:
-    """A stream that a summarizer answered with, read to its end; any other reply as it is."""
-    return list(reply) if shape(type(reply)) == "stream" else reply  # type: ignore[call-overload]
-
-
 def core(stream: Any) -> Any:
     """The stream of the provider's own events: a helper stream adds them up and must not get ahead of its reader."""
     inner = getattr(stream, "_raw_stream", None)
     return inner if inner is not None and shape(type(inner)) is not None else stream
 
 
-def can_be_opened(io: IO, reply: object) -> bool:
-    """Whether a reply is a stream that can be looked into here: a sync program cannot look into an async one."""
-    return hasattr(type(reply), "__anext__") if io.asynchronous else shape(type(reply)) == "stream"
-
-
-async def opened(io: IO, stream: Any, detect: Callable[[BaseException], TokenLimit | None]) -> Reply:
+async def opened(
+    io: IO,
+    stream: Any,
+    detect: Callable[[BaseException], TokenLimit | None],
+    quiet: Callable[[Any], bool] | None = None,
+) -> Reply:
     """The stream, read until its first content, the end or an error, as a reply that gives it all again.
 
-    A token limit that comes before the content closes the stream; it is in the reply, with its ``error`` if it was one.
+    ``quiet`` tells chunks without content where these are no vendor's. A token limit that comes before the content
+    closes the stream; it is in the reply, with its ``error`` if it was one.
     """
     opening = Opening()
-    step = anext if io.asynchronous else next
     source = core(stream)
     while True:
         try:
-            chunk = await io.call(step, source, _END)
+            chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - kept, and raised where the reader gets this far
             opening.error = error
             break
-        if chunk is _END or _settles(opening, chunk):
+        if chunk is _END:
+            break
+        opening.held.append(chunk)
+        opening.found = detect_in_reply(chunk)
+        if opening.found is not None or (has_content(chunk) if quiet is None else not quiet(chunk)):
             break
     found = opening.found if opening.error is None else detect(opening.error)
     if opening.error is not None and found is not None:
@@ -120,12 +121,6 @@ async def opened(io: IO, stream: Any, detect: Callable[[BaseException], TokenLim
 
 
 _END: Any = object()
-
-
-def _settles(opening: Opening, chunk: Any) -> bool:
-    opening.held.append(chunk)
-    opening.found = detect_in_reply(chunk)
-    return opening.found is not None or has_content(chunk)
 
 
 def has_content(chunk: Any) -> bool:
@@ -182,7 +177,11 @@ def text_of(chunk: Any) -> str:
 
 
 def replay(stream: Any, opening: Opening) -> Any:
-    """The vendor's object, which gives what was held first. Its class is its own again once that is handed out."""
+    """The vendor's stream, which first gives the chunks that were read already.
+
+    For this its class is changed, and changed back once they are given; where that cannot be, a `Replayed` stands
+    before it.
+    """
     if not opening.held and opening.error is None:
         return stream
     inner = core(stream)
@@ -192,7 +191,8 @@ def replay(stream: Any, opening: Opening) -> Any:
     try:
         earlier = stream.__dict__.get(_OPENING)
         if earlier is None:
-            stream.__class__ = _replaying(type(stream))
+            own = {name: method for name, method in _REPLAYING.items() if hasattr(type(stream), name)}
+            with_special_methods(stream, own)
         else:  # Wrapped twice: this look has read all that the inner one held.
             opening.on_end = earlier.on_end
         stream.__dict__[_OPENING] = opening
@@ -215,35 +215,49 @@ def when_done(stream: Any, action: Callable[[], None]) -> Any:
 _OPENING = "_compacter_opening"
 
 
-def _make_replaying(kind: type) -> type:
-    inner: Any = kind
-
-    def opening_of(self: Any) -> Opening:
-        opening: Opening = self.__dict__[_OPENING]
-        if not opening.held and (opening.on_end is None or opening.error is not None):
-            del self.__dict__[_OPENING]
-            self.__class__ = kind
-        return opening
-
-    def next_(self: Any) -> Any:
-        return opening_of(self).next(partial(inner.__next__, self))
-
-    def anext_(self: Any) -> Any:
-        return opening_of(self).anext(partial(inner.__anext__, self))
-
-    def iter_(self: Any) -> Any:
-        return self
-
-    members: dict[str, Any] = {name: getattr(kind, name) for name in ("__module__", "__doc__", "__qualname__")}
-    if hasattr(kind, "__next__"):
-        members |= {"__next__": next_, "__iter__": iter_}
-    if hasattr(kind, "__anext__"):
-        members |= {"__anext__": anext_, "__aiter__": iter_}
-    return type(kind.__name__, (kind,), members)
+def _opening_of(stream: Any, kind: type) -> Opening:
+    """What was read of the stream; where all of it is given, the stream gets its own class ``kind`` back."""
+    opening: Opening = stream.__dict__[_OPENING]
+    if not opening.held and (opening.on_end is None or opening.error is not None):
+        del stream.__dict__[_OPENING]
+        stream.__class__ = kind
+    return opening
 
 
-_replaying: Callable[[type], type] = lru_cache(256)(_make_replaying)
-"""A subclass of a vendor's stream class that first gives what was held."""
+def _next(self: Any) -> Any:
+    kind: Any = type(self).__base__
+    return _opening_of(self, kind).next(partial(kind.__next__, self))
+
+
+def _anext(self: Any) -> Any:
+    kind: Any = type(self).__base__
+    return _opening_of(self, kind).anext(partial(kind.__anext__, self))
+
+
+def _itself(self: Any) -> Any:
+    return self
+
+
+_REPLAYING: Mapping[str, Callable[..., Any]] = {
+    "__next__": _next, "__iter__": _itself, "__anext__": _anext, "__aiter__": _itself,
+}  # fmt: skip
+
+
+def with_special_methods(thing: T, methods: Mapping[str, Callable[..., Any]]) -> T:
+    """The object itself, with other special methods; ``isinstance`` and the class's name stay.
+
+    Python looks these up on the class, and a vendor's class is never touched: the object's class becomes a subclass of
+    what it was, made once for each class and set of methods. What differs from object to object is kept in the
+    object's ``__dict__``. Raises ``TypeError`` where a class cannot be changed (``__slots__``, types of C extensions).
+    """
+    kind = type(thing)
+    members = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__, **methods}
+    for subclass in type.__subclasses__(kind):  # Python keeps these weakly, so an unused one goes by itself.
+        if all(vars(subclass).get(name) is method for name, method in methods.items()):
+            thing.__class__ = subclass
+            return thing
+    thing.__class__ = types.new_class(kind.__name__, (kind,), exec_body=lambda space: space.update(members))
+    return thing
 
 
 class Replayed:

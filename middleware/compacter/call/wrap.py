@@ -1,4 +1,8 @@
-"""A function for a function: the calls of one wrapped function, sync, async, and generators of both."""
+"""Wrapping a function: what takes its place, whether it is a plain one, a coroutine function or a generator function.
+
+The chapter: the four forms, which do as little as they can while nothing happens; `WrappedFunction._handle`, which
+carries out a call on which something does; reading a call's arguments; and what is learnt from a quiet call.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ class WrappedFunction:
     # -- the shapes: nothing is made on a call on which nothing happens ------------------------------------------------
 
     def synchronous(self) -> Function:  # noqa: C901 - one piece, for the sake of a call on which nothing happens
-        """A function for a function."""
+        """What takes the place of a plain function. It may return a reply, a stream or an awaitable."""
         function, state, binding = self.function, self.state, self.binding
         count_call, idle, detect, messages = state.count_call, self.idle(), state.detect, binding.messages
         param, shape_of, event_hooks, note = self._param(), streams.shape, state.event_hooks, self._note
@@ -82,7 +86,7 @@ class WrappedFunction:
         return call
 
     def asynchronous(self) -> Function:
-        """A coroutine function for a coroutine function."""
+        """What takes the place of a coroutine function."""
         function, state, binding = self.function, self.state, self.binding
         count_call, idle, messages, param = state.count_call, self.idle(), binding.messages, self._param()
 
@@ -104,7 +108,7 @@ class WrappedFunction:
         return WrappedFunction(self.state.replaced(options), self.function, self.binding)
 
     def idle(self) -> Callable[[], bool]:
-        """Whether a call has nothing to do before the wrapped function: no record to look up and no trigger."""
+        """Asks whether there is nothing to do before the wrapped function: no record to look up and no trigger."""
         proactive, memory = self.state.proactive, self.state.memory
         return (lambda: not proactive) if proactive or memory is None else memory.empty
 
@@ -123,7 +127,7 @@ class WrappedFunction:
         return self._later(raw, args, kwargs)
 
     def generator(self) -> Function:
-        """A generator function for a generator function: nothing is called before its first chunk is asked for."""
+        """What takes the place of a generator function: nothing is called before its first chunk is asked for."""
         opened = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -136,7 +140,7 @@ class WrappedFunction:
         return call
 
     def async_generator(self) -> Function:
-        """As ``generator``."""
+        """What takes the place of an async generator function."""
 
         @functools.wraps(self.function)
         async def begin(*args: Any, **kwargs: Any) -> Any:
@@ -169,7 +173,7 @@ class WrappedFunction:
                 raise
             refused = Reply(token_limit=found, error=error)
         else:
-            if type(raw) is not dict and streams.can_be_opened(ASYNC, raw):
+            if type(raw) is not dict and hasattr(type(raw), ASYNC.iterates):
                 return await self._opened(ASYNC, raw, args, kwargs)
             found = detect_in_reply(raw)
             if found is None:
@@ -183,7 +187,7 @@ class WrappedFunction:
     async def _opened(self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A quiet call's stream, looked into up to its first content."""
         before = GiveUps.count
-        reply = await streams.opened(io, stream, self.state.detect)
+        reply = await streams.opened(io, stream, self.state.detect, self.binding.quiet)
         if reply.token_limit is None:
             return reply.raw
         if reply.error is not None and gave_up_since(before, reply.error):
@@ -333,7 +337,7 @@ class WrappedFunction:
             alternate=state.options.alternate_roles,
         )
         calibration = state.calibration(called)
-        if not state.proactive:
+        if state.last_reply[0] and not state.proactive:
             self._learn_from_last(request, calibration)
         known = state.conversation(request.digest) if state.proactive else None
         watched = state.proactive or bool(state.event_hooks)
@@ -372,7 +376,7 @@ class WrappedFunction:
     def _learn_from_last(self, request: Request, calibration: Calibration) -> None:
         """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
         (tokens, count, last), self.state.last_reply = self.state.last_reply, (0, 0, 0)
-        if not tokens or count > len(request.original) or id(request.original[count - 1]) != last:
+        if count > len(request.original) or id(request.original[count - 1]) != last:
             return
         size = sum(map(request.format.size, request.original[:count])) + request.overhead
         # A prompt that the server has cut says nothing about its characters.

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from agent_framework import Content, Message, ResponseStream
 
 from compacter.call.state import State
+from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import with_special_methods
 from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back
 from compacter.messages.fields import json_text
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compacter.call import streams
 from compacter.call.arguments import Args, Arguments, Binding, Options
 from compacter.call.io import IO
 from compacter.call.state import State
+from compacter.call.streams import with_special_methods
 from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
-from compacter.clients.copying import diverted, with_special_methods
+from compacter.clients.copying import diverted
 from compacter.clients.openai import Function, Method, wrap_call
 from compacter.messages.fields import field, plain
 from compacter.messages.format import Message, MessageFormat
@@ -156,24 +156,18 @@ def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
 
 
 async def _turn(state: State, function: Function, io: IO, *args: Any, **kwargs: Any) -> Any:
-    try:
-        raw = await io.call(function, *args, **kwargs)
-        if not streams.can_be_opened(io, raw):
-            return raw
-        reply = await streams.opened(io, raw, state.detect)
-    except Exception as error:
-        replay = _asking_for_replay(state, error)
-        if replay is None:
-            raise
-        raise replay from error
-    if reply.error is not None:
-        raise _asking_for_replay(state, reply.error) or reply.error from reply.error
-    return reply.raw
+    reply = await openai.attempt(io, state, functools.partial(function, *args), kwargs)
+    if reply.error is None:
+        return reply.raw
+    replay = _asking_for_replay(state, reply.error)
+    if replay is None:
+        raise reply.error
+    raise replay from reply.error
 
 
 def _asking_for_replay(state: State, error: Any) -> Exception | None:
-    """A refusal as an error that the SDK replays; ``None`` for any other error. The caller never sees it."""
-    if state.options.max_retries == 0 or not hasattr(error, "response") or state.detect(error) is None:
+    """A refusal as an error that the SDK replays; ``None`` where it cannot. The caller never sees it."""
+    if state.options.max_retries == 0 or not hasattr(error, "response"):
         return None
     body = {"type": "error", "error": {"message": str(error), "details": {"error_code": _REPLAY}}}
     made: Exception = type(error)(str(error), response=error.response, body=body)

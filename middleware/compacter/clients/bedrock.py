@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, whole
 from compacter.call.state import State
+from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import copy_client, set_method, unbound, with_special_methods
+from compacter.clients.copying import copy_client, set_method, unbound
 from compacter.messages.fields import field, plain
 from compacter.messages.format import Message, MessageFormat
 

@@ -6,15 +6,13 @@ its ``__dict__``, where Python finds them before those of the class.
 
 Two things need more than that. A *resource* (``client.chat.completions``) refers back to its client, so it is copied as
 well, and the copy refers to the copied client. A *special method* (``__enter__``, ``__iter__``, ``__call__``) is looked
-up on the class and never on the object, so ``with_special_methods`` gives the object a subclass of its own class. These
-are the only classes that are changed at run time for clients; a vendor's class itself is never touched.
+up on the class and never on the object, so ``with_special_methods`` gives the object a subclass of its own class.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import types
 from collections.abc import Callable, Coroutine, Mapping
 from types import MethodType
 from typing import Any, TypeVar
@@ -124,20 +122,3 @@ def keep_wrapping(owner: Any, names: tuple[str, ...], wrap: Callable[[Any], Any]
     for name in names:
         if hasattr(owner, name):
             set_method(owner, name, wrapping(unbound(getattr(owner, name))))
-
-
-def with_special_methods(thing: T, methods: Mapping[str, Callable[..., Any]]) -> T:
-    """The object itself, with other special methods; ``isinstance`` and the class's name stay.
-
-    Its class becomes a subclass of what it was, made once for each class and set of methods. What differs from object
-    to object is kept in the object's ``__dict__``. Raises ``TypeError`` where a class cannot be changed (``__slots__``,
-    types of C extensions).
-    """
-    kind = type(thing)
-    members = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__, **methods}
-    for subclass in type.__subclasses__(kind):  # Python keeps these weakly, so an unused one goes by itself.
-        if all(vars(subclass).get(name) is method for name, method in methods.items()):
-            thing.__class__ = subclass
-            return thing
-    thing.__class__ = types.new_class(kind.__name__, (kind,), exec_body=lambda space: space.update(members))
-    return thing

@@ -211,7 +211,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
 
     async def continued(io: IO, resource: Any, /, *args: Any, **kwargs: Any) -> Any:
         send = functools.partial(function, resource, *args)
-        first = await _attempt(io, state, send, kwargs)
+        first = await attempt(io, state, send, kwargs)
         if first.token_limit is None:
             return first.raw
         try:
@@ -223,7 +223,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
         try:
             waiting = _waiting(kwargs, compacted)
             last = await io.call(retrieve, resource, kwargs["previous_response_id"]) if waiting else None
-            second = await _attempt(io, state, send, _continued(kwargs, compacted, _calls(last, waiting)))
+            second = await attempt(io, state, send, _continued(kwargs, compacted, _calls(last, waiting)))
         except Exception as error:  # noqa: BLE001 - as above
             return _given_up(first, f"{had} that went on from there failed: {_type(error)}")
         dropped = first if second.token_limit is None else second
@@ -246,8 +246,8 @@ def _given_up(refused: Reply, note: str) -> Any:
     raise refused.error from None
 
 
-async def _attempt(io: IO, state: State, send: Function, kwargs: Options) -> Reply:
-    """The reply. A stream is looked into until its first content."""
+async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Reply:
+    """The reply; a token limit is in it. A stream is looked into until its first content."""
     try:
         raw = await io.call(send, **kwargs)
     except Exception as error:
@@ -255,7 +255,7 @@ async def _attempt(io: IO, state: State, send: Function, kwargs: Options) -> Rep
         if found is None:
             raise
         return Reply(token_limit=found, error=error)
-    if streams.can_be_opened(io, raw):
+    if hasattr(type(raw), io.iterates):
         return await streams.opened(io, raw, state.detect)
     return Reply(raw=raw, token_limit=detect_in_reply(raw))
 

@@ -10,18 +10,17 @@ frameworks (`compacter.clients.langchain`, ...) call with their `Adapter`.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
-import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt
 from compacter.call.state import State
+from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import is_awaited, with_special_methods
+from compacter.clients.copying import is_awaited
 from compacter.memory import InProcessMemory
 from compacter.messages.format import Message, MessageFormat
 from compacter.options import validated
@@ -212,8 +211,6 @@ def _patched(shared: _Shared, model: T) -> T:
         function = getattr(kind, name, None)
         if function is None or getattr(function, "__isabstractmethod__", False):
             continue
-        if name != asks and adapter.quiet is not None:
-            function = _held_back(function, adapter.quiet)
         limit = adapter.output_param
         binding = OwnTypes(
             wire_format="openai",
@@ -221,6 +218,7 @@ def _patched(shared: _Shared, model: T) -> T:
             messages_param=adapter.messages_param,
             accepts=frozenset({limit} if limit else ()),
             output_param=limit or "max_tokens",
+            quiet=adapter.quiet if name != asks else None,
             asks=_answering(getattr(kind, asks), adapter),
             server=functools.partial(_server, adapter, model),
             adapter=adapter,
@@ -254,55 +252,6 @@ def _answering(function: Function, adapter: Adapter) -> Function:
         return adapter.answer(function(bare(model), *args, **kwargs))
 
     return ask_now
-
-
-def _held_back(function: Function, quiet: Callable[[Any], bool]) -> Function:
-    """A streaming method whose first chunk has content: what says "too long" can come after chunks that have none."""
-    if inspect.isasyncgenfunction(function):
-
-        @functools.wraps(function)
-        async def generate(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            async with contextlib.aclosing(_afrom_content(function(*args, **kwargs), quiet)) as stream:
-                async for chunk in stream:
-                    yield chunk
-
-        return generate
-    if is_awaited(function):
-
-        @functools.wraps(function)
-        async def aopen(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            return _afrom_content(await function(*args, **kwargs), quiet)
-
-        return aopen
-
-    @functools.wraps(function)
-    def opened(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        return _from_content(function(*args, **kwargs), quiet)
-
-    return opened
-
-
-def _from_content(chunks: Iterable[Any], quiet: Callable[[Any], bool]) -> Iterator[Any]:
-    stream, held = iter(chunks), []
-    for chunk in stream:
-        held.append(chunk)
-        if not quiet(chunk):
-            break
-    yield from held
-    yield from stream
-
-
-async def _afrom_content(chunks: AsyncGenerator[Any], quiet: Callable[[Any], bool]) -> AsyncGenerator[Any]:
-    held = []
-    async with contextlib.aclosing(chunks) as stream:
-        async for chunk in stream:
-            held.append(chunk)
-            if not quiet(chunk):
-                break
-        for chunk in held:
-            yield chunk
-        async for chunk in stream:
-            yield chunk
 
 
 def unwrapped(model: Any, kind: type[Any]) -> Any:

@@ -16,8 +16,8 @@ from typing import Any
 
 from compacter.call.arguments import RAW_RESPONSE_HEADER, Options
 from compacter.call.io import IO
-from compacter.call.streams import has_content
-from compacter.clients.copying import diverted, with_special_methods
+from compacter.call.streams import has_content, with_special_methods
+from compacter.clients.copying import diverted
 from compacter.messages.fields import field
 from compacter.overflow import detect_in_reply
 
@@ -50,10 +50,10 @@ async def _looked(io: IO, reply: Any) -> Any:
     if getattr(response, "is_stream_consumed", True):
         watch.read(response.content)
     else:
-        rest, step = (aiter(response.stream), anext) if io.asynchronous else (iter(response.stream), next)
+        rest = aiter(response.stream) if io.asynchronous else iter(response.stream)
         beginning = Beginning(rest)
         try:
-            while (chunk := await io.call(step, rest, None)) is not None:
+            while (chunk := await io.call(io.step, rest, None)) is not None:
                 beginning.held.append(chunk)
                 if watch.read(chunk):
                     break

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from compacter.call.arguments import bind
 from compacter.call.state import State
+from compacter.call.streams import with_special_methods
 from compacter.call.wrap import WRAPPED_BY, wrap_function
-from compacter.clients.copying import with_special_methods
 from compacter.messages.format import FORMATS
 
 T = TypeVar("T")
