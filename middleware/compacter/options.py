@@ -137,6 +137,8 @@ def _trigger(value: object) -> object:
 
 
 def _recall(value: object) -> object:
+    if type(value) in (int, float) and value == 0:
+        return None
     try:
         return value if value is None or isinstance(value, Quotes) else Quotes(share=value)  # type: ignore[arg-type]
     except ValidationError:
@@ -289,7 +291,7 @@ class Options(BaseModel):
     built-in patterns."""
     recall: Annotated[Quotes | None, PlainValidator(_recall)] = Quotes()
     """Share of a known window (default: 0.15), or a whole number of tokens, that quotes of what was folded may take;
-    ``Quotes(...)`` for more settings; ``None``: off."""
+    ``Quotes(...)`` for more settings; ``None`` or 0: off."""
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
     """Standing rules that every summary carries verbatim; a compaction that has no room for them is refused."""
     retrieved: Annotated[Retrieved | None, PlainValidator(_retrieved)] = None

@@ -127,9 +127,10 @@ def test_without_the_extra_the_word_is_clear(tmp_path: Path) -> None:
     assert "Traceback" not in told.stderr
 
 
-def test_a_reader_that_has_enough_is_no_error() -> None:
+@pytest.mark.parametrize("words", [("--json",), ()])
+def test_a_reader_that_has_enough_is_no_error(words: tuple[str, ...]) -> None:
     pytest.importorskip("typer")
-    program = f"import sys; sys.argv = ['compacter', 'explain', 'x' * 9, '--json']; {PROGRAM}"
+    program = f"import sys; sys.argv = ['compacter', 'explain', 'context_length_exceeded', *{words}]; {PROGRAM}"
     command = [sys.executable, "-c", program]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with subprocess.Popen(
@@ -139,6 +140,7 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
         assert running.stderr
         running.stdout.close()
         assert running.stderr.read() == ""
+    assert running.returncode == 0
 
 
 def test_a_path_with_brackets_and_backslashes_is_a_path(run: Run, folder: Path, chat: list[Line]) -> None:

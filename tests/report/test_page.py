@@ -114,4 +114,4 @@ def test_one_conversation_needs_no_table_of_conversations(lines: Lines) -> None:
 
 
 def test_lines_that_could_not_be_read_are_told(lines: Lines) -> None:
-    assert "1 lines could not be read" in made([*lines(), "{broken"])
+    assert "1 line could not be read" in made([*lines(), "{broken"])

@@ -15,13 +15,15 @@ from compacter.cli.terminal import STDIN, MistakeError, harmless, print_json, re
 from compacter.overflow import TokenLimit, explain
 from compacter.overflow.detect import Verdict
 
-MANUAL = "docs/detector.md"
+MANUAL = "python -m pydoc compacter.detect_token_limit, and docs/detector.md in the project's source"
 
 _CHAINED = re.compile(
     r"\n\s*(?:The above exception was the direct cause of|During handling of the above exception,)[^\n]{0,80}\n"
 )
 _RAISED = re.compile(r"(?:^|\n)([A-Za-z_][\w.]{0,200}): ?(?=\S)")
 _FRAME = re.compile(r"\n[ \t]+[^\n]*")
+_PATH = re.compile(r"(?!\w+://)(?:[^\s{<]*[\\/][^\s{<]*|[^\s{<]+\.[A-Za-z]\w{0,4})")
+"""One word that looks like a file's name, not like an error."""
 _LINKS = ("cause", "__cause__", "original_exception", "inner", "innerError", "lastError", "last_error")
 _SEVERAL = ("errors", "exceptions", "chain")
 
@@ -51,10 +53,10 @@ def _given(text: str | None) -> str:
         return read_text(STDIN)
     # A text that names a file is a file. One that cannot name one (too long, line breaks) is a text.
     try:
-        is_file = "\n" not in text and Path(text).is_file()
+        is_file = "\n" not in text and Path(text).exists()
     except (OSError, ValueError):
         is_file = False
-    return read_text(text) if is_file else text
+    return read_text(text) if is_file or _PATH.fullmatch(text) else text
 
 
 def judge(text: str, *, status: int | None = None, code: str | None = None) -> Verdict:
@@ -163,7 +165,7 @@ def _then(verdict: Verdict) -> str:
     if verdict.kind == "nothing" or limit is None:
         return (
             "Nothing: no rule knows this text, so the error is raised as it is. If it means that the request is too "
-            "long, pass detect= to Compacter, or add one row to the detector's table."
+            "long, pass detect= to Compacter: a function that gets the exception and returns True."
         )
     if limit.limit is None or limit.requested is None:
         return "Fold the oldest share of the history (compact_ratio, 0.7 by default) into a summary, and call again."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from compacter.report.figures import Fold, Story
+from compacter.report.figures import Fold, Story, plural
 
 WIDTH, HEIGHT = 1000, 240
 _MOST_TEETH = 250
@@ -40,7 +40,7 @@ def sawtooth(story: Story, key: str) -> str:
     points.append(f"{WIDTH},{y(teeth[-1][1])}")
     line = " ".join(points)
     last = points[-1].partition(",")[0]
-    title = f"{len(story.folds):,} folds, requests of up to {story.largest:,} tokens"
+    title = f"{plural(len(story.folds), 'fold')}, requests of up to {story.largest:,} tokens"
     window = f'<path class="limit" d="M0,{y(story.window)}H{WIDTH}"/>' if story.window else ""
     return f"""<figure class="chart">
 <div class="scale" aria-hidden="true">{_scale(story, top)}</div>

@@ -146,7 +146,8 @@ def main(argv: Sequence[str]) -> int:
             show_text="show-text" in given,
         )
     except (getopt.GetoptError, CompacterError, ImportError) as error:
-        sys.stderr.write(f"compacter serve: {error}\nTry --help.\n")
+        told = str(error).replace("compact_ratio", "--ratio")  # As the option is called here.
+        sys.stderr.write(f"compacter serve: {told}\nTry --help.\n")
         return 2
     except KeyboardInterrupt:
         pass
