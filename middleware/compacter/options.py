@@ -298,6 +298,9 @@ class Options(BaseModel):
     """Retrieved text in the last user message that may be shortened where that message is too long: what stands between
     two marks such as ``("<context>", "</context>")``, or a function ``(text, characters) -> text``. A receipt says how
     much was left out. ``None``: that message is never changed."""
+    conversation: str | None = Field(default=None, min_length=1)
+    """What names the conversation in events, for one call or for a copy: ``compacter_options={"conversation": "..."}``,
+    ``replace(conversation="...")``. ``None``: a ``History``'s own name, else a digest of the first three messages."""
     logger: Annotated[Any, PlainValidator(_logger)] = None  # Whatever class the program has structlog make.
     """Logger of the standard library or of structlog; sizes and counts only, never a message's text. ``None``:
     structlog where the program has configured it, else the standard library's logger ``compacter``."""
