@@ -50,6 +50,7 @@ aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
 <polygon class="area" points="{line} {last},{HEIGHT}"/>{window}
 <polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/>\
 <path class="dot" d="{"".join(dots)}"/></svg></div>
+<div class="along" aria-hidden="true">{_along(len(story.folds))}</div>
 <figcaption><span class="key size">size of the request, tokens</span><span class="key drop">fold</span>\
 {_window_key(story)}<span class="note">sizes are known at folds; between them the line is straight</span></figcaption>
 </figure>
@@ -63,6 +64,13 @@ def _scale(story: Story, top: int) -> str:
     if story.window:
         shown.append(f'<span class="at{height} limit-label">{_short(story.window)}</span>')
     return "".join(shown)
+
+
+def _along(folds: int) -> str:
+    """Words below the chart: what lies from left to right."""
+    if folds == 1:
+        return "<span>the first call, to the fold and the request after it</span>"
+    return f"<span>fold 1</span><span>folds, in order of time</span><span>fold {folds:,}</span>"
 
 
 def _window_key(story: Story) -> str:

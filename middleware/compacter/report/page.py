@@ -158,7 +158,8 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
     read = sum(fold.record.count("input_tokens") for fold in folds)
     written = sum(fold.record.count("output_tokens") for fold in folds)
     failed = sum(len(story.of("CompactionFailed")) for story in stories)
-    given_up = sum(len(story.of("RetriesExhausted")) for story in stories)
+    failures = sum(story.failures for story in stories)
+    which = f"{plural(failed, 'time')} no summary, {plural(failures - failed, 'call')} given up" if failures else ""
     recalled = [record for story in stories for record in story.of("PassagesRecalled")]
     reused = sum(len(story.of("CompactionReused")) for story in stories)
     shares = [fold.saved / fold.before for fold in folds if fold.before]
@@ -173,8 +174,12 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
         ("Summarizer", f"{read + written:,}", f"tokens: {read:,} read, {written:,} written"),
         ("Spent", _usd(sum(known)) if known or not costs else "–", f"{unpriced:,} without a price" if unpriced else ""),
         ("Pays after", plural(pays[len(pays) // 2], "call") if pays else "–", "the median fold"),
-        ("Quoted", f"{sum(record.count('passages') for record in recalled):,}", f"passages in {len(recalled):,} calls"),
-        ("Failures", f"{failed:,}", f"{plural(given_up, 'call')} given up" if given_up else ""),
+        (
+            "Quoted",
+            f"{sum(record.count('passages') for record in recalled):,}",
+            f"passages in {plural(len(recalled), 'call')}",
+        ),
+        ("Failures", f"{failures:,}", which),
     ]
     return "".join(
         f"<div><dt>{name}</dt><dd>{value}{f'<small>{small}</small>' if small else ''}</dd></div>"
