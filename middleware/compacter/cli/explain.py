@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from compacter.cli.terminal import STDIN, MistakeError, harmless, print_json, read_text, results
+from compacter.cli.terminal import STDIN, MistakeError, harmless, print_facts, print_json, read_text, results
 from compacter.overflow import TokenLimit, explain
 from compacter.overflow.detect import Verdict
 
-MANUAL = "python -m pydoc compacter.detect_token_limit, and docs/detector.md in the project's source"
+MANUAL = "docs/detector.md in the project's source, or python -m pydoc compacter.detect_token_limit"
 
 _CHAINED = re.compile(
     r"\n\s*(?:The above exception was the direct cause of|During handling of the above exception,)[^\n]{0,80}\n"
@@ -191,24 +190,16 @@ _SAYS = {
 def _show(console: Console, verdict: Verdict) -> None:
     words, style = _SAYS[verdict.kind]
     console.print(Text(words, style))
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    facts: dict[str, str] = {}
     limit = verdict.limit
     if limit is not None:
         counts = "messages and answer together" if limit.kind == "input_plus_output" else "messages"
-        table.add_row("limit", f"{limit.limit:,} tokens" if limit.limit is not None else "not stated")
-        stated = f"{limit.requested:,} tokens ({counts})" if limit.requested is not None else "not stated"
-        table.add_row("requested", stated)
-    if verdict.rule:
-        table.add_row("decided by", Text(verdict.rule))
-    if verdict.rows:
-        table.add_row("rows", Text("\n".join(verdict.rows)))
-    if verdict.statement:
-        table.add_row("in", Text(harmless(_short(verdict.statement))))
-    table.add_row("compacter", Text(_then(verdict)))
-    table.add_row("manual", MANUAL)
-    console.print(table)
+        facts["limit"] = f"{limit.limit:,} tokens" if limit.limit is not None else "not stated"
+        facts["requested"] = f"{limit.requested:,} tokens ({counts})" if limit.requested is not None else "not stated"
+    facts["decided by"], facts["rows"] = verdict.rule, "\n".join(verdict.rows)
+    facts["in"] = harmless(_short(verdict.statement))
+    facts |= {"compacter": _then(verdict), "manual": MANUAL}
+    print_facts(console, [(Text(name, "dim"), Text(said)) for name, said in facts.items() if said])
 
 
 def _short(text: str, size: int = 240) -> str:

@@ -147,6 +147,21 @@ def write_text(path: str, text: str, *, force: bool) -> None:
         raise MistakeError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
+def print_facts(console: Console, facts: Sequence[tuple[Text, ...]]) -> None:
+    """Facts below each other, a row each, the last cell wrapped; paragraphs where the others leave no room for it."""
+    grid = Table.grid(padding=(0, 2))
+    for place in range(len(facts[0])):
+        last = place == len(facts[0]) - 1
+        grid.add_column(no_wrap=not last, overflow="fold")
+    for row in facts:
+        grid.add_row(*row)
+    if max(sum(len(cell) + 2 for cell in row[:-1]) for row in facts) <= console.width // 2:
+        console.print(grid)
+        return
+    for row in facts:
+        console.print(Text(" ").join(row))
+
+
 _SEEN = dict.fromkeys((*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298))) | {
     ord("\n"): "\n",
     ord("\t"): "\t",
