@@ -61,8 +61,13 @@ compacter.SQLiteMemory("memory.db", encryption=Fernet.generate_key()).close()
 """,
     "otel": "from compacter.observe import OpenTelemetry; OpenTelemetry()",
     "serve": """
+import subprocess, sys
+from pathlib import Path
 from compacter.serve import create_app
 assert callable(create_app("http://127.0.0.1:1/v1"))
+command = [Path(sys.executable).with_name("compacter"), "serve", "--upstream", "nowhere"]
+said = subprocess.run(command, capture_output=True, text=True)
+assert said.returncode == 2 and "upstream takes a URL" in said.stderr, said
 """,
     "cli": """
 import subprocess, sys

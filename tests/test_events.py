@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ import structlog
 from pydantic import ValidationError
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, Truncate
+from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, History, Truncate
 from compacter.events import (
     CompactionFailed,
     CompactionReused,
@@ -92,6 +93,44 @@ class TestTheCompactionEvent:
         names = [event.conversation for event in told]
         assert names[0] == names[1] != names[2]
         assert all(names)
+
+    def test_conversations_that_begin_with_the_same_greeting_have_names_of_their_own(self) -> None:
+        told: list[CompactionEvent] = []
+        model = ScriptedModel(window=900)
+        completion = Compacter(summarizer="extractive", on_compaction=told.append).wrap(model.completion)
+        greeting = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello. What can I do?"}]
+        for subject in ("harbours", "lighthouses"):
+            completion("m", [*greeting, {"role": "user", "content": f"Tell me of {subject}."}, *talk()[1:]])
+
+        assert len({event.conversation for event in told}) == len(told) == 2
+
+    def test_a_history_keeps_its_name_when_it_is_folded_copied_and_stored(self) -> None:
+        told: list[CompactionEvent] = []
+        model = ScriptedModel(window=400, replies="Noted.")
+        completion = Compacter(summarizer="extractive", on_compaction=told.append).wrap(model.completion)
+        history = History()
+        for number in range(60):
+            history.append({"role": "user", "content": f"Line {number} of a long list of things to do."})
+            history.append(completion("m", history)["choices"][0]["message"])
+
+        restored = History()
+        restored.restore(history.snapshot())
+        copies = (history.copy(), pickle.loads(pickle.dumps(history)), restored, History(history))  # noqa: S301
+        assert len(told) > 1
+        assert {event.conversation for event in told} == {history.conversation}
+        assert {copy.conversation for copy in copies} == {history.conversation}
+        assert len(history) < 60
+
+    def test_a_conversation_is_named_for_a_call_a_copy_or_a_history(self) -> None:
+        told: list[CompactionEvent] = []
+        compacter = Compacter(summarizer="extractive", on_compaction=told.append, memory=None)
+        call: Any = compacter.wrap(ScriptedModel(window=900).completion)
+
+        call("m", talk(), compacter_options={"conversation": "of a call"})
+        compacter.replace(conversation="of a copy").compact(talk())
+        compacter.compact(History(talk(), conversation="of a history"))
+
+        assert [event.conversation for event in told] == ["of a call", "of a copy", "of a history"]
 
 
 class TestOrder:

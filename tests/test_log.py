@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from compacter import Compacter, CompactionEvent
+from compacter import Compacter, CompactionEvent, models
 from compacter.errors import ConfigurationError
 from compacter.events import Event
 from compacter.options import Options
@@ -124,7 +124,30 @@ class TestASummarizerThatFails:
 
         with contextlib.suppress(ConfigurationError):
             Compacter(summarizer=fails).compact(TALK, model="gtp-4o")
-        assert "check the model's name" in caplog.text
+        assert "check the model's name and its provider" in caplog.text
+
+    @pytest.mark.parametrize("options", [{"summarizer": "gtp-4o"}, {}])
+    def test_the_model_that_was_asked_is_named(
+        self, options: dict[str, Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class NotFoundError(Exception): ...
+
+        def fails(**_: Any) -> None:
+            raise NotFoundError
+
+        monkeypatch.setattr(models, "completion", fails)
+        Compacter(**options).compact(TALK, model="gtp-4o")
+        assert "check the model's name 'gtp-4o' and its provider" in caplog.text
+
+    def test_a_key_that_is_not_there_is_the_remedy_whatever_is_raised(self, caplog: pytest.LogCaptureFixture) -> None:
+        class InternalServerError(Exception): ...
+
+        def fails(messages: list[Chat]) -> str:
+            raise InternalServerError("Missing credentials. Please pass an `api_key`.")
+
+        Compacter(summarizer=fails).compact(TALK)
+        assert "What helps: give it a valid API key" in caplog.text
+        assert "credentials" not in caplog.text  # What an exception says may quote a message.
 
     def test_the_exception_itself_is_in_the_event_and_not_in_its_json(self) -> None:
         told: list[Any] = []

@@ -80,7 +80,11 @@ class TestNewOptions:
     def test_recall_takes_quotes_or_none(self, recall: Quotes | None) -> None:
         assert Options(recall=recall).recall == recall
 
-    @pytest.mark.parametrize("recall", [1.5, -0.1, -1, 0, 1.0, True, "much", float("nan")])
+    @pytest.mark.parametrize("recall", [0, 0.0])
+    def test_a_recall_of_nothing_is_none(self, recall: Any) -> None:
+        assert Options(recall=recall).recall is None
+
+    @pytest.mark.parametrize("recall", [1.5, -0.1, -1, 1.0, True, False, "much", float("nan")])
     def test_another_recall_is_refused_with_the_remedy(self, recall: Any) -> None:
         with pytest.raises(ConfigurationError, match=r"recall: takes a share of the window"):
             Compacter(recall=recall)

@@ -56,6 +56,7 @@ class CompacterOptions(TypedDict, total=False):
     recall: float | int | Quotes | None
     rules: Sequence[str]
     retrieved: Retrieved | None
+    conversation: str | None
     logger: Any
     summary_request: Literal["transcript", "native"]
     token_counter: Callable[[Sequence[Message]], int] | None
@@ -494,7 +495,9 @@ class Compacter:
             trigger="manual",
             calibration=calibration,
             model=model,
-            digest=conversation_digest(form, held),
+            digest=self._state.options.conversation
+            or getattr(messages, "conversation", "")
+            or conversation_digest(form, held),
             target=budget,
             must=budget is not None,
         )

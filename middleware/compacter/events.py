@@ -27,7 +27,8 @@ class Event(BaseModel):
     attempt: int = 0
     """The round inside this call, from 1; 0 outside a round."""
     conversation: str = ""
-    """Digest of the conversation's first message: the same for every call of one conversation."""
+    """The conversation's name: the option ``conversation``, a ``History``'s own one, or a digest of the first three
+    messages, which is the same for every call of one conversation."""
 
     @property
     def sentence(self) -> str:

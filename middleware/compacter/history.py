@@ -13,8 +13,9 @@ from compacter.compaction.check import kept_and_discarded
 from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
 from compacter.fork import Lock
+from compacter.memory.record import conversation_digest
 from compacter.messages.fields import plain
-from compacter.messages.format import Message, get_format, recognise
+from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
 from compacter.recall.archive import Archive
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class History(MutableSequence[Message]):
         reserve_tokens: Tokens below that size that are to stay free.
         archive: Whether to keep what is folded, up to some megabytes, so that calls can quote from it and ``search``
             finds it.
+        conversation: What names it in events; ``None`` for a digest of its first three messages. It stays when they are
+            folded, copied or stored.
 
     Raises:
         ConfigurationError: An argument is unusable.
@@ -70,6 +73,7 @@ class History(MutableSequence[Message]):
         max_tokens: int | None = None,
         reserve_tokens: int = 0,
         archive: bool = True,
+        conversation: str | None = None,
     ) -> None:
         given: object = messages
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
@@ -92,6 +96,9 @@ class History(MutableSequence[Message]):
         self._rules = messages.rules if isinstance(messages, History) else ()
         given = messages.archive if isinstance(messages, History) else None
         self._archive = (given or Archive()).copy() if archive else None
+        if conversation is None and isinstance(messages, History):
+            conversation = messages.conversation
+        self._conversation = conversation or ""
         self._version = 0
         self._stuck = 0
         self._compacter = compacter
@@ -106,6 +113,20 @@ class History(MutableSequence[Message]):
     def messages(self) -> list[Message]:
         """The messages as a new plain list, for ``json.dumps`` and the like."""
         return list(self._messages)
+
+    @property
+    def conversation(self) -> str:
+        """What names it in events; empty as long as it has too few messages to tell it from others."""
+        if not self._conversation and len(self._messages) > 3:  # One may be of the system.
+            self._conversation = self._digest()
+        return self._conversation
+
+    def _digest(self) -> str:
+        try:
+            form = get_format(self._wire_format or recognise(self._messages))
+        except UnknownFormatError:
+            return ""
+        return conversation_digest(form, self._messages)
 
     def __add__(self, other: Iterable[Message]) -> History:
         """A new ``History`` with the messages of another one, or of a list, behind these."""
@@ -359,6 +380,7 @@ class History(MutableSequence[Message]):
             if self._archive is not None:
                 form = get_format(self._wire_format or recognise(self._messages))
                 self._archive.add(self._messages, messages, form, redact)
+            self._conversation = self._conversation or self._digest()
             self._set(list(messages), pins)
             return True
 
@@ -419,6 +441,7 @@ class History(MutableSequence[Message]):
                 "messages": [plain(message) for message in messages],
                 "pins": pins,
                 "rules": list(self._rules),
+                "conversation": self.conversation,
                 "summary": Conversation.of(messages, form).prior,
                 "archive": self._archive.snapshot() if self._archive else None,
             },
@@ -466,6 +489,7 @@ class History(MutableSequence[Message]):
                 raise InvalidHistoryError("the snapshot is mangled: its archive cannot be read") from None
         self._wire_format = data.get("wire_format") or self._wire_format
         self._rules = tuple(rules)
+        self._conversation = str(data.get("conversation") or self._conversation)
         self._set(messages, pins)
 
     def _check_fold(self, data: dict[str, Any], messages: list[Message]) -> None:

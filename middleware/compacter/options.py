@@ -137,6 +137,8 @@ def _trigger(value: object) -> object:
 
 
 def _recall(value: object) -> object:
+    if type(value) in (int, float) and value == 0:
+        return None
     try:
         return value if value is None or isinstance(value, Quotes) else Quotes(share=value)  # type: ignore[arg-type]
     except ValidationError:
@@ -289,13 +291,16 @@ class Options(BaseModel):
     built-in patterns."""
     recall: Annotated[Quotes | None, PlainValidator(_recall)] = Quotes()
     """Share of a known window (default: 0.15), or a whole number of tokens, that quotes of what was folded may take;
-    ``Quotes(...)`` for more settings; ``None``: off."""
+    ``Quotes(...)`` for more settings; ``None`` or 0: off."""
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
     """Standing rules that every summary carries verbatim; a compaction that has no room for them is refused."""
     retrieved: Annotated[Retrieved | None, PlainValidator(_retrieved)] = None
     """Retrieved text in the last user message that may be shortened where that message is too long: what stands between
     two marks such as ``("<context>", "</context>")``, or a function ``(text, characters) -> text``. A receipt says how
     much was left out. ``None``: that message is never changed."""
+    conversation: str | None = Field(default=None, min_length=1)
+    """What names the conversation in events, for one call or for a copy: ``compacter_options={"conversation": "..."}``,
+    ``replace(conversation="...")``. ``None``: a ``History``'s own name, else a digest of the first three messages."""
     logger: Annotated[Any, PlainValidator(_logger)] = None  # Whatever class the program has structlog make.
     """Logger of the standard library or of structlog; sizes and counts only, never a message's text. ``None``:
     structlog where the program has configured it, else the standard library's logger ``compacter``."""

@@ -85,7 +85,7 @@ def test_colours_are_for_terminals_that_want_them(run: Run, monkeypatch: pytest.
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", run(*words).out)
 
 
-@pytest.mark.parametrize("width", [24, 40])
+@pytest.mark.parametrize("width", [20, 24, 40])
 def test_a_narrow_terminal_cuts_nothing_off(
     run: Run, folder: Path, chat: list[Line], width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +96,8 @@ def test_a_narrow_terminal_cuts_nothing_off(
     monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((width, 40)))
     monkeypatch.setenv("COLUMNS", str(width))
     explained, planned = run(*words), run("plan", "chat.json")
-    assert "200,000" in explained.out
+    assert {"200,000", "requested", "tokens", "messages", "compacter"} <= set(re.findall(r"[\w,]+", explained.out))
+    assert {"assistant", "characters", "folded", "kept"} <= set(re.findall(r"\w+", planned.out))
     assert planned.code == 0
     assert max(map(len, explained.out.splitlines())) <= 100
 
@@ -127,9 +128,10 @@ def test_without_the_extra_the_word_is_clear(tmp_path: Path) -> None:
     assert "Traceback" not in told.stderr
 
 
-def test_a_reader_that_has_enough_is_no_error() -> None:
+@pytest.mark.parametrize("words", [("--json",), ()])
+def test_a_reader_that_has_enough_is_no_error(words: tuple[str, ...]) -> None:
     pytest.importorskip("typer")
-    program = f"import sys; sys.argv = ['compacter', 'explain', 'x' * 9, '--json']; {PROGRAM}"
+    program = f"import sys; sys.argv = ['compacter', 'explain', 'context_length_exceeded', *{words}]; {PROGRAM}"
     command = [sys.executable, "-c", program]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with subprocess.Popen(
@@ -139,6 +141,7 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
         assert running.stderr
         running.stdout.close()
         assert running.stderr.read() == ""
+    assert running.returncode == 0
 
 
 def test_a_path_with_brackets_and_backslashes_is_a_path(run: Run, folder: Path, chat: list[Line]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,7 +149,17 @@ def test_a_ratio_is_obeyed_and_a_wrong_one_named(run: Run, write: Write, chat: l
     assert small < large
     told = run("plan", "chat.json", "--ratio", "7")
     assert told.code == 2
-    assert "compact_ratio" in told.err
+    assert told.err.startswith("compacter: --ratio: ")
+
+
+def test_the_bar_can_be_read_without_colours(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", chat)
+    told = run("plan", "chat.json").out
+    keys = re.search(r"(\S) folded  (\S) kept", told)
+    assert keys
+    folded, kept = keys.groups()
+    assert folded != kept
+    assert re.search(f"^before  {folded}+{kept}+$", told, re.MULTILINE)
 
 
 def test_nothing_is_written_over_without_force(run: Run, write: Write, chat: list[Line]) -> None:
@@ -205,8 +216,36 @@ def test_a_model_that_fails_is_told_and_nothing_is_written(
     write("chat.json", chat)
     told = run("compact", "chat.json", "--model", "gpt-4o", "-o", "out.json")
     assert told.code == 3
-    assert "OSError: no route" in told.err
+    assert told.err.count("OSError") == told.err.count("no route") == 1
     assert not Path("out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "helps"),
+    [
+        ("InternalServerError", "Missing credentials. Please pass an `api_key`.", "a valid API key"),
+        ("AuthenticationError", "refused", "a valid API key"),
+        ("BadRequestError", "Provider NOT provided", "check the model's name 'gpt-9' and its provider"),
+        ("RateLimitError", "slow down", "try again later"),
+    ],
+)
+def test_what_helps_against_a_models_failure_is_told_once(
+    run: Run,
+    write: Write,
+    chat: list[Line],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    text: str,
+    helps: str,
+) -> None:
+    def completion(**_: Any) -> None:
+        raise type(kind, (Exception,), {})(text)
+
+    monkeypatch.setattr(models, "completion", completion)
+    write("chat.json", chat)
+    told = run("compact", "chat.json", "--model", "gpt-9", "-o", "out.json")
+    assert told.err.count(text) == told.err.count("What helps") == 1
+    assert helps in told.err
 
 
 def test_a_passage_gives_the_terminal_no_orders(run: Run, write: Write) -> None:
@@ -245,7 +284,9 @@ def test_search_tells_where_and_fails_where_nothing_is(run: Run, write: Write, c
     write("chat.json", chat)
     told = run("search", "chat.json", "berth B-9", "--limit", "1")
     assert told.code == 0
-    assert "message 21, assistant" in told.out
+    assert "message 21 (index 20), assistant" in told.out
+    (passage,) = run("search", "chat.json", "berth B-9", "--limit", "1", "--json").data
+    assert (passage["message"], passage["index"]) == (21, 20)
     assert run("search", "chat.json", "zeppelin").code == 1
     assert run("search", "chat.json", " ").code == 2
 
@@ -281,7 +322,7 @@ def test_a_file_that_is_none_gets_one_line_and_no_traceback(run: Run, folder: Pa
 
 def test_bytes_that_are_no_text_are_named(run: Run, folder: Path) -> None:
     (folder / "image.json").write_bytes(b"\x89PNG\x00\xff\xfe\xfa")
-    assert "UTF-8" in run("plan", "image.json").err
+    assert "is not UTF-8 text" in run("plan", "image.json").err
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,59 @@ def test_the_table_has_the_best_first_and_says_how_to_set_it(run: Run, write: Wr
     assert len(kept) == 12
 
 
+def idle() -> list[Line]:
+    """A conversation in which nothing is used again."""
+    talk: list[Line] = []
+    for _ in range(20):
+        talk += [{"role": "user", "content": FILLER}, {"role": "assistant", "content": "That is so."}]
+    return [*talk, {"role": "user", "content": "Thanks."}]
+
+
+def test_where_nothing_can_be_measured_nothing_is_the_best(run: Run, write: Write) -> None:
+    write("s.json", idle())
+    told = run("eval", "s.json", "--window", "1000")
+    assert "Best" not in told.out
+    assert "Nothing can be measured" in told.out
+    assert "--probes" in told.out
+    assert "1 conversation, " in told.out
+    data = run("eval", "s.json", "--window", "1000", "--json").data
+    assert data["best"] is None
+    assert {setting["kept"] for setting in data["settings"]} == {None}
+    told = run("eval", "s.json", "--window", "1000", "--fail-under", "0")
+    assert (told.code, "nothing could be measured" in told.err) == (1, True)
+
+
+def test_where_all_settings_keep_the_same_none_is_the_best(run: Run, write: Write) -> None:
+    write("s.json", session())
+    told = run("eval", "s.json", "--window", "1000", "--strategy", "extractive")
+    assert "All settings keep the same" in told.out
+    assert "Best" not in told.out
+
+
+def test_of_settings_that_tie_the_one_that_holds_more_comes_first(run: Run, write: Write) -> None:
+    write("s.json", session())
+    data = run("eval", "s.json", "--window", "1000", "--json").data
+    tied = [setting for setting in data["settings"] if setting["kept"] == data["settings"][0]["kept"]]
+    sizes = [setting["size"] for setting in tied]
+    assert len(tied) > 1
+    assert sizes == sorted(sizes, reverse=True)
+    assert f"{len(tied) - 1} others keep as much" in run("eval", "s.json", "--window", "1000").out
+
+
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_a_narrow_terminal_breaks_no_word(run: Run, write: Write, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("s.json", session())
+    monkeypatch.setenv("COLUMNS", str(width))
+    told = run("eval", "s.json", "--window", "1000")
+    assert {"extractive", "truncate", "refusals", "kept"} <= set(re.findall(r"\w+", told.out))
+
+
+def test_the_shell_completes_strategies() -> None:
+    from compacter.cli.app import _strategies
+
+    assert _strategies("e") == ["extractive"]
+
+
 def test_fail_under_is_for_continuous_integration(run: Run, write: Write) -> None:
     write("s.json", session())
     words = ("eval", "s.json", "--window", "1000", "--strategy", "truncate", "--ratio", "0.9", "--recall", "0")
@@ -167,12 +221,12 @@ def test_several_files_and_a_window_of_their_own(run: Run, write: Write) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--window", "900000"), "fit into the window"),
+        (("--window", "900000"), "the conversation fits into the window"),
         (("--strategy", "magic"), "--strategy magic"),
         (("--strategy", "model"), "needs --model"),
         (("--prompt", "p.txt"), "--prompt needs --model"),
-        (("--ratio", "3"), "compact_ratio"),
-        (("--recall", "-1"), "recall"),
+        (("--ratio", "3"), "--ratio: "),
+        (("--recall", "-1"), "--recall: "),
         (("--probes", "bad.jsonl"), "bad.jsonl, line 1"),
         (("--probes", "other.jsonl"), "no probe"),
     ],

@@ -49,7 +49,7 @@ def test_report_writes_a_page_of_real_events(run: Run, events: Path) -> None:
     text = Path("report.html").read_text()
     assert "gpt-4o" in text
     assert "takes the ferry" in text
-    assert "of 1 conversations" in told.err
+    assert "of 1 conversation\n" in told.err
 
 
 @pytest.mark.parametrize("texts", [True, False])
@@ -80,6 +80,21 @@ def test_a_file_without_events_says_how_to_write_some(run: Run, write: Write) ->
     assert told.code == 2
     assert "JsonLines" in told.err
     assert not Path("report.html").exists()
+
+
+def test_watch_wants_events_too(run: Run, write: Write) -> None:
+    write("empty.jsonl", "")
+    told = run("watch", "empty.jsonl", "--once")
+    assert (told.code, "holds no events" in told.err) == (2, True)
+
+
+def test_watch_says_what_it_waits_for(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupted)
+    told = run("watch", "missing.jsonl")
+    assert (told.code, told.err) == (0, "waiting for events in missing.jsonl\n")
 
 
 def test_watch_draws_once(run: Run, events: Path) -> None:

@@ -55,6 +55,25 @@ def test_a_text_comes_from_a_file_or_from_standard_input(run: Run, folder: Path)
     assert run("explain", "-", stdin=TOO_LONG).code == 0
 
 
+@pytest.mark.parametrize("name", ["nofile.txt", "logs/nofile", "C:\\logs\\error.txt", "~/nofile", "../nofile.json"])
+def test_the_name_of_a_missing_file_is_not_taken_for_an_error(run: Run, folder: Path, name: str) -> None:
+    told = run("explain", name)
+    assert (told.code, told.err) == (2, f"compacter: {name}: there is no such file\n")
+    (folder / "logs").mkdir()
+    assert "is a directory" in run("explain", "logs").err
+
+
+@pytest.mark.parametrize(
+    "word", ["context_length_exceeded", "openai.BadRequestError", "https://host/v1", '{"a":"b/c"}']
+)
+def test_an_error_of_one_word_is_an_error(run: Run, folder: Path, word: str) -> None:
+    assert run("explain", word).code in {0, 1}
+
+
+def test_an_english_text_needs_no_row_of_another_language() -> None:
+    assert not [row for row in judge(TOO_LONG).rows if "other languages" in row]
+
+
 @pytest.mark.parametrize("nothing", ["", "  \n"])
 def test_no_text_is_a_mistake_that_says_what_to_pass(run: Run, nothing: str) -> None:
     told = run("explain", stdin=nothing)

@@ -52,6 +52,11 @@ def test_axe_finds_no_violation(
     assert found.violations_count == 0, found.generate_report()
 
 
+def test_a_phone_shows_what_is_known_of_the_line(browser: Browser, report: Path) -> None:
+    shown = opened(browser, report, PHONE)
+    assert shown.get_by_text("sizes are known at folds").first.is_visible()
+
+
 @pytest.mark.parametrize("size", [(320, 600), PHONE, DESK], ids=["narrow", "phone", "desk"])
 def test_the_page_never_scrolls_sideways(browser: Browser, report: Path, size: tuple[int, int]) -> None:
     shown = opened(browser, report, size)

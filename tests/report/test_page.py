@@ -68,6 +68,19 @@ def test_what_went_otherwise_is_told_with_its_reason(lines: Lines) -> None:
         assert words in text
 
 
+def test_the_card_counts_the_failures_that_the_table_counts(lines: Lines) -> None:
+    told = lines(2)
+    counted = re.findall(r'<span class="bad">(\d+)</span>', made(told))
+    card = re.search(r"<dt>Failures</dt><dd>(\d+)<small>(\d+) times no summary, 1 call given up", made(told))
+    assert card
+    assert int(card[1]) == sum(map(int, counted)) == int(card[2]) + 1
+
+
+def test_the_chart_says_what_lies_from_left_to_right(lines: Lines) -> None:
+    assert "<span>fold 1</span><span>folds, in order of time</span><span>fold 8</span>" in made(lines(1))
+    assert "the first call" in made(lines(1, 1))
+
+
 def test_text_from_events_is_never_markup() -> None:
     hostile = "</pre></title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
     event = {
@@ -114,4 +127,4 @@ def test_one_conversation_needs_no_table_of_conversations(lines: Lines) -> None:
 
 
 def test_lines_that_could_not_be_read_are_told(lines: Lines) -> None:
-    assert "1 lines could not be read" in made([*lines(), "{broken"])
+    assert "1 line could not be read" in made([*lines(), "{broken"])

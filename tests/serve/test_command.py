@@ -86,7 +86,7 @@ def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk
         (["--upstream", "nowhere"], "upstream"),
         (["--upstream", UPSTREAM, "--port", "many"], "--port"),
         (["--upstream", UPSTREAM, "--port", "70000"], "port"),
-        (["--upstream", UPSTREAM, "--ratio", "2"], "compact_ratio"),
+        (["--upstream", UPSTREAM, "--ratio", "2"], "--ratio: "),
         (["--upstream", UPSTREAM, "--ratio", "x"], "--ratio"),
         (["--upstream", UPSTREAM, "--memory", "postgres://x"], "memory"),
         (["--upstream", UPSTREAM, "--memory", "sqlite:/no/such/folder/x.db"], "/no/such/folder/x.db"),

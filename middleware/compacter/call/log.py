@@ -32,9 +32,12 @@ _FAILED = {
     "memory": "the memory failed ({error}); the call goes on without it",
     "recall": "quotes could not be found ({error}); requests go on without them",
 }
+_KEY = "give it a valid API key, such as OPENAI_API_KEY for openai/..."
+_NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
+"""What SDKs say of a key that is not there, whatever they raise then."""
 _REMEDIES: tuple[tuple[str, str], ...] = (
-    ("Authentication|PermissionDenied|Credential", "give it a valid API key, such as OPENAI_API_KEY for openai/..."),
-    ("NotFound|BadRequest|UnsupportedParams|Unprocessable", "check the model's name {summarizer} and its provider"),
+    ("Authentication|PermissionDenied|Credential", _KEY),
+    ("NotFound|BadRequest|UnsupportedParams|Unprocessable", "check the model's name{model} and its provider"),
     ("ModuleNotFound|ImportError", "pip install litellm, or pass a function as summarizer"),
     ("TypeError", "a summarizer is called as summarizer(messages, **options) and returns text or a completion"),
     ("Timeout", "raise the option timeout, or name a faster model"),
@@ -110,17 +113,31 @@ class Log:
     def _explained(self, event: CompactionFailed) -> tuple[str, str]:
         """Why there was no summary, and what helps."""
         summarizer = self._options.summarizer
-        asked = repr(summarizer) if isinstance(summarizer, str) else "of the call" if summarizer is None else ""
-        remedy = next((text for names, text in _REMEDIES if re.search(names, event.error)), "")
-        if not remedy:
-            remedy = "mend the function that you passed as summarizer" if event.error else _BAD_ANSWER
+        asked = summarizer if isinstance(summarizer, str) else event.model if summarizer is None else None
+        helps = remedy(event.error, event.cause, asked)
         if event.reason.startswith("rules: "):
-            remedy = "declare fewer rules, or shorter ones"
+            helps = "declare fewer rules, or shorter ones"
         if event.reason.startswith("strategy "):
-            remedy = "mend that strategy; docs/strategies.md says what it may return"
+            helps = "mend that strategy; docs/strategies.md says what it may return"
         instead = " or ".join(map(repr, self._options.fallback))
         cause = f"{event.sentence}{_circumstances(event.cause)}"
-        return f"{cause}; the fallback {instead} takes over" if instead else cause, remedy.format(summarizer=asked)
+        return f"{cause}; the fallback {instead} takes over" if instead else cause, helps
+
+
+def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
+    """What helps against a summarizer's failure.
+
+    Args:
+        error: The name of the exception's type; empty where its answer was no summary.
+        cause: The exception.
+        model: The model that was asked, where it is known.
+    """
+    if cause is not None and _NO_KEY.search(str(cause)[:2_000]):
+        return _KEY
+    found = next((text for names, text in _REMEDIES if re.search(names, error)), "")
+    if not found:
+        return "mend the function that you passed as summarizer" if error else _BAD_ANSWER
+    return found.format(model=f" {model!r}" if model else "")
 
 
 def _write(logger: Any, level: Level, name: str, said: str, facts: dict[str, object]) -> None:

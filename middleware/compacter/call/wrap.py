@@ -321,6 +321,7 @@ class WrappedFunction:
         called = model or _name(self.function)
         option, limit = binding.output_limit(kwargs)
         rules = () if history is None else history.rules
+        named = state.options.conversation or ("" if history is None else history.conversation)
         request = Request(
             format=form,
             original=messages,
@@ -329,7 +330,7 @@ class WrappedFunction:
             output_tokens=limit,
             output_option=option,
             model=model,
-            digest=conversation_digest(form, messages),
+            digest=named or conversation_digest(form, messages),
             pin=state.options.pin,
             pinned_by_history=frozenset() if history is None else history.pinned_ids(),
             rules=(*state.options.rules, *rules),
@@ -339,7 +340,8 @@ class WrappedFunction:
         calibration = state.calibration(called)
         if state.last_reply[0] and not state.proactive:
             self._learn_from_last(request, calibration)
-        known = state.conversation(request.digest) if state.proactive else None
+        # For the trigger, a conversation that has just begun is to be known by its second call.
+        known = state.conversation(named or conversation_digest(form, messages, 1)) if state.proactive else None
         watched = state.proactive or bool(state.event_hooks)
         return WrappedCall(
             self.function,

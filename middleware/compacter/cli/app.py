@@ -31,6 +31,12 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _strategies(begun: str) -> list[str]:
+    from compacter.cli.replay import STRATEGIES
+
+    return [name for name in STRATEGIES if name.startswith(begun)]
+
+
 @app.callback()
 def options(
     version: Annotated[
@@ -93,7 +99,7 @@ def compact(
 @app.command(epilog='Example: compacter search session.jsonl "which port did we choose?"')
 def search(
     file: Conversation,
-    query: Annotated[str, typer.Argument(help="Words, as a user would ask.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, as a user would ask.")],
     limit: Annotated[int, typer.Option(min=1, help="Passages at most.")] = 5,
     conversation: Which = None,
     as_json: AsJson = False,
@@ -132,7 +138,7 @@ def watch(
 
 @app.command("eval", epilog="Example: compacter eval sessions/*.jsonl --window 32000 --fail-under 0.8")
 def evaluate(
-    traces: Annotated[list[str], typer.Argument(metavar="TRACES...", help="Files of conversations.")],
+    traces: Annotated[list[str], typer.Argument(metavar="TRACES", help="Files of conversations.")],
     window: Annotated[
         int | None, typer.Option(min=64, help="Tokens; without it, a third of each conversation.")
     ] = None,
@@ -140,7 +146,8 @@ def evaluate(
     ratio: Annotated[list[float] | None, typer.Option(help="Values of compact_ratio; may be repeated.")] = None,
     recall: Annotated[list[float] | None, typer.Option(help="Values of recall, 0 for none; may be repeated.")] = None,
     strategy: Annotated[
-        list[str] | None, typer.Option(help="extractive, truncate, clear, model; may be repeated.")
+        list[str] | None,
+        typer.Option(autocompletion=_strategies, help="extractive, truncate, clear, model; may be repeated."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="A litellm model that writes summaries as well.")] = None,
     prompt: Annotated[list[str] | None, typer.Option(help="With --model: files with summary prompts.")] = None,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from rich.console import Console
 from rich.status import Status
 
+from compacter.call.log import remedy
 from compacter.cli.files import Transcript, read_transcript
 from compacter.cli.terminal import check_writable, remarks, write_text
 from compacter.compacter import Compacter, CompactionResult
+from compacter.errors import CompactionError
 from compacter.events import CompactionFailed, Event
+from compacter.report import plural
 
 
 def run(
@@ -59,15 +63,26 @@ def _compacted(
         status.update(f"request {asked} for a summary: {model} reads {size:,} characters")
         return models.completion(**{**wanted, "model": model, "messages": messages})
 
-    def tell(event: Event) -> None:
-        if isinstance(event, CompactionFailed):
-            console.print(f"a summary was refused: {event.reason} {event.error}".rstrip(), style="yellow", markup=False)
+    failed: list[CompactionFailed] = []
 
-    # Who asks for a model's summary is to know where there is none.
+    def note(event: Event) -> None:
+        if isinstance(event, CompactionFailed):
+            failed.append(event)
+
+    # Who asks for a model's summary is to know where there is none. What is told here needs no log beside it.
     given |= {"summarizer": summarizer, "fallback": None} if model else {"summarizer": "extractive"}
-    compacter = Compacter(memory=None, on_event=tell, **given)
-    with status:
-        return compacter.compact(file.messages, model=model, wire_format=file.wire_format, budget=budget)
+    silent = logging.getLogger(__name__)
+    silent.disabled = True
+    compacter = Compacter(memory=None, on_event=note, logger=silent, **given)
+    try:
+        with status:
+            result = compacter.compact(file.messages, model=model, wire_format=file.wire_format, budget=budget)
+    except CompactionError as error:
+        helps = remedy(failed[-1].error, failed[-1].cause, model) if failed else ""
+        raise CompactionError(f"{error}\nWhat helps: {helps}" if helps else str(error)) from error
+    for event in failed:
+        console.print(event.sentence, style="yellow", markup=False)
+    return result
 
 
 def _tell(console: Console, file: Transcript, result: CompactionResult, budget: int | None) -> None:
@@ -76,7 +91,7 @@ def _tell(console: Console, file: Transcript, result: CompactionResult, budget: 
         console.print(f"{file.name}: nothing was folded; it is written as it was", markup=False)
         return
     words = (
-        f"{event.messages_before:,} to {event.messages_after:,} messages, {event.original_data_size:,} to "
+        f"{plural(event.messages_before, 'message')} to {event.messages_after:,}, {event.original_data_size:,} to "
         f"{event.compacted_data_size:,} characters, {event.strategy}{' (fallback)' if event.fallback else ''}, "
         f"{event.duration:.1f} s"
     )

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from rich.table import Table
 from rich.text import Text
 
 from compacter import models
-from compacter.cli.terminal import print_json, results
+from compacter.cli.terminal import print_facts, print_json, results
 from compacter.memory.address import memory_at, sqlite_path
 
 State = Literal["ok", "note", "bad"]
@@ -92,15 +91,12 @@ def run(asked: Sequence[str], memories: Sequence[str], *, as_json: bool) -> int:
     if as_json:
         print_json([finding._asdict() for finding in found])
         return int(bad)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(style="bold", overflow="fold")
-    table.add_column(overflow="fold")
     marks = {"ok": ("ok", "green"), "note": ("note", "yellow"), "bad": ("BAD", "bold red")}
-    for finding in found:
-        table.add_row(Text(*marks[finding.state]), Text(finding.name), Text(finding.text))
     console = results()
-    console.print(table)
+    print_facts(
+        console,
+        [(Text(*marks[finding.state]), Text(finding.name, "bold"), Text(finding.text)) for finding in found],
+    )
     console.print("Something is wrong." if bad else "Nothing is wrong.", style="bold red" if bad else "bold green")
     return int(bad)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from compacter.cli.files import Transcript, read_transcripts
 from compacter.cli.replay import Grid, Probe, Score, Trace, replay, traced
-from compacter.cli.terminal import MistakeError, print_json, read_text, remarks, results
+from compacter.cli.terminal import MistakeError, print_json, print_table, read_text, remarks, results
+from compacter.report import plural
 
 _SHOWN = 12
 
@@ -46,21 +46,30 @@ def run(
     if probes and not any(trace.probes for trace in traces):
         raise MistakeError(f'{probes}: no probe has the name of a conversation as its "conversation"')
     if not traces:
-        raise MistakeError(
-            f"all {len(files)} conversations fit into the window: there is nothing to fold. Pass a smaller --window"
-        )
+        which = "the conversation fits" if len(files) == 1 else f"all {len(files)} conversations fit"
+        raise MistakeError(f"{which} into the window: there is nothing to fold. Pass a smaller --window")
     if short:
-        console.print(f"{short} of {len(files)} conversations fit into the window and are left out", style="yellow")
+        console.print(f"left out, as they fit into the window: {short} of {len(files)}", style="yellow")
     scores = sorted(_played(console, traces, grid), key=lambda score: score.rank)
     if as_json:
         print_json(_as_data(scores, traces))
     else:
         _show(results(), scores, traces)
-    best = scores[0]
-    if fail_under is not None and best.kept < fail_under:
-        console.print(f"the best setting keeps {best.kept:.1%}, less than {fail_under:.1%}", style="red")
+    best = scores[0].kept
+    if fail_under is not None and (best is None or best < fail_under):
+        words = "nothing could be measured" if best is None else f"the best setting keeps {best:.1%}"
+        console.print(f"{words}, less than {fail_under:.1%}", style="red")
         return 1
     return 0
+
+
+def _tie(scores: Sequence[Score]) -> str:
+    """Why no setting is the best; empty where one is."""
+    if scores[0].kept is None:
+        return "Nothing can be measured here: no identifier, path or number was used again, and there are no rules."
+    if len(scores) > 1 and scores[0].worth == scores[-1].worth:
+        return "All settings keep the same: these conversations do not tell one from another."
+    return ""
 
 
 def _probes(path: str) -> dict[str, list[Probe]]:
@@ -135,13 +144,14 @@ def _as_data(scores: Sequence[Score], traces: Sequence[Trace]) -> dict[str, obje
             }
             for trace in traces
         ],
+        "best": None if _tie(scores) else _as_code(scores[0]),
         "settings": [
             {
                 "strategy": score.setting.strategy,
                 "ratio": score.setting.ratio,
                 "recall": score.setting.recall or 0,
                 "prompt": score.setting.prompt_name or None,
-                "kept": round(score.kept, 4),
+                "kept": None if score.kept is None else round(score.kept, 4),
                 "used_later": score.used_later,
                 "rules": score.rules_kept,
                 "probes": score.answered,
@@ -166,14 +176,14 @@ def _show(console: Console, scores: Sequence[Score], traces: Sequence[Trace]) ->
     needles = sum(len(cut.needles) for trace in traces for cut in trace.cuts)
     counted = sum(len(trace.cuts) for trace in traces)
     console.print(
-        f"{len(traces):,} conversations, {sum(len(trace.calls) for trace in traces):,} calls that do not fit, "
-        f"{counted:,} cuts with {needles:,} identifiers, paths and numbers that were used later"
+        f"{plural(len(traces), 'conversation')}, {plural(sum(len(trace.calls) for trace in traces), 'call')} that do "
+        f"not fit, {plural(counted, 'cut')} with {needles:,} identifiers, paths and numbers that were used later"
     )
     columns: dict[str, Callable[[Score], str]] = {
         "strategy": lambda score: " ".join(filter(None, (score.setting.strategy, score.setting.prompt_name))),
         "ratio": lambda score: f"{score.setting.ratio:g}",
         "recall": lambda score: f"{score.setting.recall or 0:g}",
-        "kept": lambda score: f"{score.kept:.1%}",
+        "kept": lambda score: "–" if score.kept is None else f"{score.kept:.1%}",
         "used later": lambda score: _share(score.used_later),
         "rules": lambda score: _share(score.rules_kept),
         "probes": lambda score: _share(score.answered),
@@ -184,18 +194,22 @@ def _show(console: Console, scores: Sequence[Score], traces: Sequence[Trace]) ->
         "tokens": lambda score: f"{score.tokens:,}",
         "USD": lambda score: "–" if score.cost is None else f"{score.cost:.4f}",
     }
-    table = Table(box=None, pad_edge=False, header_style="dim")
     # A column in which no setting has anything says nothing.
     empty = {"–", "0", "0.0000"}
     told = {name: read for name, read in columns.items() if name == "recall" or {*map(read, scores)} - empty}
-    for name in told:
-        table.add_column(name, justify="left" if name == "strategy" else "right", overflow="fold")
-    for place, score in enumerate(scores[:_SHOWN]):
-        table.add_row(*(read(score) for read in told.values()), style="bold green" if place == 0 else None)
-    console.print(table)
+    tie = _tie(scores)
+    print_table(
+        console, list(told), [[read(score) for read in told.values()] for score in scores[:_SHOWN]], best=not tie
+    )
     if len(scores) > _SHOWN:
         console.print(f"and {len(scores) - _SHOWN} more; --json has them all", style="dim")
-    console.print(f"Best: {_as_code(scores[0])}", markup=False, soft_wrap=True)
+    if tie:
+        probes = "" if any(trace.probes for trace in traces) else ", or ask questions of your own with --probes"
+        console.print(f"{tie} Take longer conversations or a smaller --window{probes}.", style="yellow")
+        return
+    same = sum(score.worth == scores[0].worth for score in scores) - 1
+    also = f"  # {plural(same, 'other')} {'keeps' if same == 1 else 'keep'} as much" if same else ""
+    console.print(f"Best: {_as_code(scores[0])}{also}", markup=False, soft_wrap=True)
 
 
 def _as_code(score: Score) -> str:

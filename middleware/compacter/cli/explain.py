@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from compacter.cli.terminal import STDIN, MistakeError, harmless, print_json, read_text, results
+from compacter.cli.terminal import STDIN, MistakeError, harmless, print_facts, print_json, read_text, results
 from compacter.overflow import TokenLimit, explain
 from compacter.overflow.detect import Verdict
 
-MANUAL = "docs/detector.md"
+MANUAL = "docs/detector.md in the project's source, or python -m pydoc compacter.detect_token_limit"
 
 _CHAINED = re.compile(
     r"\n\s*(?:The above exception was the direct cause of|During handling of the above exception,)[^\n]{0,80}\n"
 )
 _RAISED = re.compile(r"(?:^|\n)([A-Za-z_][\w.]{0,200}): ?(?=\S)")
 _FRAME = re.compile(r"\n[ \t]+[^\n]*")
+_PATH = re.compile(r"(?!\w+://)(?:[^\s{<]*[\\/][^\s{<]*|[^\s{<]+\.[A-Za-z]\w{0,4})")
+"""One word that looks like a file's name, not like an error."""
 _LINKS = ("cause", "__cause__", "original_exception", "inner", "innerError", "lastError", "last_error")
 _SEVERAL = ("errors", "exceptions", "chain")
 
@@ -51,10 +52,10 @@ def _given(text: str | None) -> str:
         return read_text(STDIN)
     # A text that names a file is a file. One that cannot name one (too long, line breaks) is a text.
     try:
-        is_file = "\n" not in text and Path(text).is_file()
+        is_file = "\n" not in text and Path(text).exists()
     except (OSError, ValueError):
         is_file = False
-    return read_text(text) if is_file else text
+    return read_text(text) if is_file or _PATH.fullmatch(text) else text
 
 
 def judge(text: str, *, status: int | None = None, code: str | None = None) -> Verdict:
@@ -163,7 +164,7 @@ def _then(verdict: Verdict) -> str:
     if verdict.kind == "nothing" or limit is None:
         return (
             "Nothing: no rule knows this text, so the error is raised as it is. If it means that the request is too "
-            "long, pass detect= to Compacter, or add one row to the detector's table."
+            "long, pass detect= to Compacter: a function that gets the exception and returns True."
         )
     if limit.limit is None or limit.requested is None:
         return "Fold the oldest share of the history (compact_ratio, 0.7 by default) into a summary, and call again."
@@ -189,24 +190,16 @@ _SAYS = {
 def _show(console: Console, verdict: Verdict) -> None:
     words, style = _SAYS[verdict.kind]
     console.print(Text(words, style))
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    facts: dict[str, str] = {}
     limit = verdict.limit
     if limit is not None:
         counts = "messages and answer together" if limit.kind == "input_plus_output" else "messages"
-        table.add_row("limit", f"{limit.limit:,} tokens" if limit.limit is not None else "not stated")
-        stated = f"{limit.requested:,} tokens ({counts})" if limit.requested is not None else "not stated"
-        table.add_row("requested", stated)
-    if verdict.rule:
-        table.add_row("decided by", Text(verdict.rule))
-    if verdict.rows:
-        table.add_row("rows", Text("\n".join(verdict.rows)))
-    if verdict.statement:
-        table.add_row("in", Text(harmless(_short(verdict.statement))))
-    table.add_row("compacter", Text(_then(verdict)))
-    table.add_row("manual", MANUAL)
-    console.print(table)
+        facts["limit"] = f"{limit.limit:,} tokens" if limit.limit is not None else "not stated"
+        facts["requested"] = f"{limit.requested:,} tokens ({counts})" if limit.requested is not None else "not stated"
+    facts["decided by"], facts["rows"] = verdict.rule, "\n".join(verdict.rows)
+    facts["in"] = harmless(_short(verdict.statement))
+    facts |= {"compacter": _then(verdict), "manual": MANUAL}
+    print_facts(console, [(Text(name, "dim"), Text(said)) for name, said in facts.items() if said])
 
 
 def _short(text: str, size: int = 240) -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from compacter import models
 from compacter.cli.files import Transcript, read_transcript
-from compacter.cli.terminal import bar, print_json, results
+from compacter.cli.terminal import bar, print_json, print_table, results
 from compacter.compacter import Compacter
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, plan, target_characters
@@ -21,6 +20,7 @@ from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 from compacter.overflow import TokenLimit
+from compacter.report import plural
 
 CHARS_PER_TOKEN = 4.0
 """A file has no usage to learn from, so sizes in tokens are estimates."""
@@ -143,7 +143,7 @@ def _as_data(file: Transcript, made: CompactionPlan, window: int | None) -> dict
 def _show(console: Console, file: Transcript, made: CompactionPlan, window: int | None) -> None:
     whole = made.original_data_size
     console.print(
-        f"{len(made.messages):,} messages, {whole:,} characters, about {tokens(whole):,} tokens "
+        f"{plural(len(made.messages), 'message')}, {whole:,} characters, about {tokens(whole):,} tokens "
         f"([dim]{file.kind if file.kind != 'messages' else made.wire_format}[/])"
     )
     if window is not None:
@@ -153,29 +153,26 @@ def _show(console: Console, file: Transcript, made: CompactionPlan, window: int 
     if not made.folded:
         console.print("Nothing can be folded: the system prompt, pins and the last user message always stay.")
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("role")
-    for name in ("messages", "characters", "folded", "kept"):
-        table.add_column(name, justify="right")
-    for name, row in rows(made).items():
-        left = row.size - row.folded_size
-        table.add_row(name, f"{row.messages:,}", f"{row.size:,}", f"{row.folded_size:,}", f"{left:,}")
-    console.print(table)
-    console.print(_bars(made, window, max(10, min(60, console.width - 10))))
+    cells = [
+        [name, *(f"{number:,}" for number in (row.messages, row.size, row.folded_size, row.size - row.folded_size))]
+        for name, row in rows(made).items()
+    ]
+    print_table(console, ("role", "messages", "characters", "folded", "kept"), cells)
+    console.print(_bars(made, window, max(10, min(60, console.width - 19))))
     last = max(made.folded)
     console.print(
-        f"Folded: {len(made.folded):,} messages up to number {last + 1}, {made.head_size:,} characters "
-        f"({made.ratio:.0%} of what may be folded). Kept verbatim: {made.tail_size:,}, and a summary."
+        f"Folded: {plural(len(made.folded), 'message')} up to number {last + 1} (index {last}), {made.head_size:,} "
+        f"characters ({made.ratio:.0%} of what may be folded). Kept verbatim: {made.tail_size:,}, and a summary."
     )
 
 
 def _bars(made: CompactionPlan, window: int | None, width: int) -> str:
     limit = 0 if window is None else int(window * CHARS_PER_TOKEN)
     scale = max(made.original_data_size, limit)
-    before: Sequence[tuple[int, str, str]] = [(made.head_size, "█", "magenta"), (made.tail_size, "█", "green")]
+    before: Sequence[tuple[int, str, str]] = [(made.head_size, "▒", "magenta"), (made.tail_size, "█", "green")]
     after: Sequence[tuple[int, str, str]] = [(made.tail_size, "█", "green")]
     lines = [f"before  {bar(list(before), scale, width)}", f"after   {bar(list(after), scale, width)}  + summary"]
     if limit:
         edge = round(width * limit / scale)
         lines.append(f"window  {' ' * max(0, edge - 1)}▲")
-    return "\n".join([*lines, "        [magenta]█[/] folded  [green]█[/] kept"])
+    return "\n".join([*lines, "        [magenta]▒[/] folded  [green]█[/] kept"])

@@ -273,14 +273,22 @@ class Score:
         return _mean(self.sizes)
 
     @property
-    def kept(self) -> float:
-        """The mean of the shares that there are: what settings are ranked by."""
-        return _mean([share for share in (self.used_later, self.rules_kept, self.answered) if share is not None]) or 0.0
+    def kept(self) -> float | None:
+        """The mean of the shares that there are, what settings are ranked by; ``None`` where there are none."""
+        return _mean([share for share in (self.used_later, self.rules_kept, self.answered) if share is not None])
 
     @property
-    def rank(self) -> tuple[float, int, float, float]:
-        """Better is smaller: what is kept, calls that were lost, then tokens and size."""
-        return -round(self.kept, 3), self.lost, self.tokens, self.size or 0.0
+    def worth(self) -> tuple[float, int]:
+        """What tells settings apart, better is smaller: what is kept, and calls that were lost."""
+        return -round(self.kept or 0.0, 3), self.lost
+
+    @property
+    def rank(self) -> tuple[float, int, int, float]:
+        """Better is smaller: worth, then the price of summaries, then the one whose requests hold more.
+
+        What they hold besides may be needed another time.
+        """
+        return *self.worth, self.tokens, -(self.size or 0.0)
 
 
 def _mean(values: Sequence[float]) -> float | None:

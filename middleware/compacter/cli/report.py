@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compacter.cli.terminal import STDIN, MistakeError, check_writable, read_text, remarks, write_text
-from compacter.report import page, read_lines, stories
+from compacter.report import Record, page, plural, read_lines, stories
 
 
 def run(path: str, output: str, *, title: str, with_text: bool, force: bool) -> int:
@@ -17,16 +17,26 @@ def run(path: str, output: str, *, title: str, with_text: bool, force: bool) -> 
         force: Whether to write over a file.
     """
     check_writable(output, force=force)
+    records, strange = read_events(path)
+    found = stories(records)
+    text = page(found, title=title, with_text=with_text, unread=strange)
+    write_text(output, text, force=force)
+    lines = f", {plural(strange, 'line')} left out" if strange else ""
+    remarks().print(f"{plural(len(records), 'event')} of {plural(len(found), 'conversation')}{lines}", markup=False)
+    return 0
+
+
+def read_events(path: str) -> tuple[list[Record], int]:
+    """The events in a file, and how many lines could not be read.
+
+    Raises:
+        MistakeError: It cannot be read, or holds none.
+    """
     records, strange = read_lines(read_text(path).split("\n"))
-    name = "standard input" if path == STDIN else path
     if not records:
+        name = "standard input" if path == STDIN else path
         raise MistakeError(
             f"{name} holds no events; write them with compacter.observe.JsonLines, or with a hook that appends "
             "event.model_dump_json() and a line break"
         )
-    found = stories(records)
-    text = page(found, title=title, with_text=with_text, unread=strange)
-    write_text(output, text, force=force)
-    lines = f", {strange:,} lines left out" if strange else ""
-    remarks().print(f"{len(records):,} events of {len(found):,} conversations{lines}", markup=False)
-    return 0
+    return records, strange

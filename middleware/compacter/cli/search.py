@@ -26,12 +26,17 @@ def run(path: str, query: str, number: int | None, *, limit: int, as_json: bool)
     file = read_transcript(path, number)
     found = Compacter(memory=None).search(file.messages, query, limit, wire_format=file.wire_format)
     if as_json:
-        print_json([asdict(passage) for passage in found])
+        print_json([{"message": passage.index + 1, **asdict(passage)} for passage in found])
         return 0 if found else 1
     console = results()
     for passage in found:
         speaker = f"{passage.role} {passage.name}".rstrip()
-        console.print(Text(harmless(f"message {passage.index + 1}, {speaker}  ({passage.score:.2f})"), "dim"))
+        console.print(
+            Text(
+                harmless(f"message {passage.index + 1} (index {passage.index}), {speaker}  ({passage.score:.2f})"),
+                "dim",
+            )
+        )
         console.print(Text(harmless(passage.text)))
         console.print()
     if not found:

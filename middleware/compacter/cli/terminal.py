@@ -6,12 +6,15 @@ import io
 import json
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
 from compacter.errors import CompacterError, CompactionError
 
@@ -23,9 +26,15 @@ class MistakeError(Exception):
     """What the user can put right. Its text is all that is printed; the exit code is 2."""
 
 
+class _Results(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        """Rich would leave with 1, which here means that the answer is no."""
+        _enough()
+
+
 def results() -> Console:
     """Where results go. ``NO_COLOR``, ``COLUMNS`` and a pipe are obeyed by rich."""
-    return Console(highlight=False)
+    return _Results(highlight=False)
 
 
 def remarks() -> Console:
@@ -43,22 +52,30 @@ def leave_cleanly() -> Generator[None]:
     try:
         yield
     except CompactionError as error:
-        _leave(3, f"{error}{_because(error)}")
+        _leave(3, str(error))
     except (MistakeError, CompacterError) as error:
-        _leave(2, str(error))
+        _leave(2, _by_flag(str(error)))
     except BrokenPipeError:
-        # Whoever read has enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+        _enough()
     except OSError as error:
         _leave(2, f"{error.filename or 'file'}: {error.strerror or error}")
     except KeyboardInterrupt:
         _leave(130, "interrupted")
 
 
-def _because(error: BaseException) -> str:
-    cause = error.__cause__
-    return f" ({type(cause).__name__}: {cause})" if cause is not None else ""
+def _enough() -> NoReturn:
+    """Leave as who is not listened to any more. Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(0) from None
+
+
+_FLAGS = {"compact_ratio": "--ratio", "recall": "--recall", "rules": "--rule", "summary_prompt": "--prompt"}
+
+
+def _by_flag(text: str) -> str:
+    """What is wrong with an option of ``Compacter``, by the name that it has here."""
+    name, colon, rest = text.partition(": ")
+    return f"{_FLAGS[name]}{colon}{rest}" if name in _FLAGS else text
 
 
 def _leave(code: int, text: str) -> NoReturn:
@@ -86,7 +103,9 @@ def read_text(path: str) -> str:
             try:
                 return data.decode(encoding)
             except UnicodeDecodeError as error:
-                raise MistakeError(f"{path} is not {encoding.upper()} text: {error.reason}") from None
+                raise MistakeError(
+                    f"{path} is not {encoding.upper().removesuffix('-SIG')} text: {error.reason}"
+                ) from None
     raise AssertionError("unreachable: every text starts with nothing")
 
 
@@ -114,7 +133,7 @@ def write_text(path: str, text: str, *, force: bool) -> None:
         MistakeError: As ``check_writable``, or the file cannot be written.
     """
     if path == STDIN:
-        sys.stdout.write(text)
+        put(text)
         return
     check_writable(path, force=force)
     target = Path(path)
@@ -126,6 +145,21 @@ def write_text(path: str, text: str, *, force: bool) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise MistakeError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def print_facts(console: Console, facts: Sequence[tuple[Text, ...]]) -> None:
+    """Facts below each other, a row each, the last cell wrapped; paragraphs where the others leave no room for it."""
+    grid = Table.grid(padding=(0, 2))
+    for place in range(len(facts[0])):
+        last = place == len(facts[0]) - 1
+        grid.add_column(no_wrap=not last, overflow="fold")
+    for row in facts:
+        grid.add_row(*row)
+    if max(sum(len(cell) + 2 for cell in row[:-1]) for row in facts) <= console.width // 2:
+        console.print(grid)
+        return
+    for row in facts:
+        console.print(Text(" ").join(row))
 
 
 _SEEN = dict.fromkeys((*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298))) | {
@@ -149,9 +183,40 @@ def json_text(value: object, indent: int | None = None) -> str:
     return text
 
 
+def put(text: str) -> None:
+    """Write to standard output. Whoever reads may have enough."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _enough()
+
+
 def print_json(value: object) -> None:
     """One JSON document on standard output, readable by people and programs."""
-    sys.stdout.write(json_text(value, indent=2) + "\n")
+    put(json_text(value, indent=2) + "\n")
+
+
+def print_table(console: Console, names: Sequence[str], rows: Sequence[Sequence[str]], *, best: bool = False) -> None:
+    """A table, its first column to the left; where the terminal is too narrow for it, a paragraph for each row.
+
+    Args:
+        console: Where to.
+        names: The columns.
+        rows: Their cells.
+        best: Whether the first row is to stand out.
+    """
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for place, name in enumerate(names):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    for place, row in enumerate(rows):
+        table.add_row(*map(Text, row), style="bold green" if best and place == 0 else None)
+    if Measurement.get(console, console.options.update(max_width=1_000), table).maximum <= console.width:
+        console.print(table)
+        return
+    for row in rows:
+        console.print(Text(row[0], "bold"))
+        console.print(Text(", ".join(f"{name} {cell}" for name, cell in zip(names[1:], row[1:], strict=True))))
 
 
 def bar(parts: list[tuple[int, str, str]], whole: int, width: int) -> str:

@@ -13,8 +13,9 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from compacter.cli.terminal import STDIN, MistakeError, bar, harmless, read_text, results
-from compacter.report import Record, Story, read_lines, stories
+from compacter.cli.report import read_events
+from compacter.cli.terminal import STDIN, MistakeError, bar, harmless, remarks, results
+from compacter.report import Record, Story, plural, read_lines, stories
 
 STEPS = "▁▂▃▄▅▆▇█"
 _EVERY = 0.25
@@ -58,7 +59,7 @@ def run(path: str, *, window: int | None, once: bool) -> int:
     """
     console = results()
     if once or path == STDIN:
-        records, _ = read_lines(read_text(path).split("\n"))
+        records, _ = read_events(path)
         console.print(picture(stories(records), window, console.width))
         return 0
     if not Path(path).parent.is_dir():
@@ -66,8 +67,9 @@ def run(path: str, *, window: int | None, once: bool) -> int:
     tail = Tail(Path(path))
     with suppress(KeyboardInterrupt):  # The way to end it.
         if console.is_terminal:
-            _draw(console, tail, window)
+            _draw(console, tail, window, path)
         else:
+            remarks().print(f"waiting for events in {path}", markup=False)
             _print(console, tail)
     return 0
 
@@ -79,10 +81,10 @@ def _print(console: Console, tail: Tail) -> None:
         time.sleep(_EVERY)
 
 
-def _draw(console: Console, tail: Tail, window: int | None) -> None:
+def _draw(console: Console, tail: Tail, window: int | None, path: str) -> None:
     records: list[Record] = []
     with Live(console=console, refresh_per_second=4, screen=False) as live:
-        live.update(Text("waiting for events", "dim"))
+        live.update(Text(f"waiting for events in {path}", "dim"))
         while True:
             added, _ = read_lines(tail.lines())
             if added:
@@ -119,9 +121,10 @@ def picture(found: Sequence[Story], window: int | None, width: int) -> Renderabl
     folds = [fold for story in found for fold in story.folds]
     cost = sum(fold.cost or 0 for fold in folds)
     totals = (
-        f"{len(found):,} conversations, {len(folds):,} folds, {sum(fold.saved for fold in folds):,} tokens taken out, "
+        f"{plural(len(found), 'conversation')}, {plural(len(folds), 'fold')}, "
+        f"{sum(fold.saved for fold in folds):,} tokens taken out, "
         f"{sum(story.summarizer_tokens for story in found):,} summarizer tokens, {cost:.4f} USD, "
-        f"{sum(story.failures for story in found):,} failures"
+        f"{plural(sum(story.failures for story in found), 'failure')}"
     )
     return Group(*panels, Text(totals, "dim"))
 

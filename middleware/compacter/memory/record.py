@@ -254,18 +254,18 @@ def flight_key(scope: str, form: MessageFormat, messages: Sequence[Message]) -> 
         return uuid4().hex
 
 
-def conversation_digest(form: MessageFormat, messages: Sequence[Message]) -> str:
-    """What names a conversation in events: a digest of its first message that is no system message.
+def conversation_digest(form: MessageFormat, messages: Sequence[Message], count: int = 3) -> str:
+    """What names a conversation in events: a digest of its first messages, those of the system aside.
 
-    Empty where there is none, and for one that cannot be encoded.
+    Many begin with the same greeting, so that one is not enough. Empty where none can be encoded.
     """
-    for message in messages:
-        if form.speaker(message) != "system":
-            try:
-                return chain([message_digest(form, message)])[:16]
-            except Unencodable:
-                break
-    return ""
+    found: list[bytes] = []
+    for message in islice((item for item in messages if form.speaker(item) != "system"), count):
+        try:
+            found.append(message_digest(form, message))
+        except Unencodable:
+            break
+    return chain(found)[:16] if found else ""
 
 
 def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message], first: int) -> list[str]:

@@ -126,8 +126,8 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|도달|passt nicht|исчерпан|достигнут|заполнен|не помеща|переполн"), "上下文窗口已满"),
     Row("limit: limit", (r"\b(?:max(?:imum)?|capacity|allow(?:s|ed)|threshold|cap|supported)\b|\blimit"),
      "The tokens exceed what is allowed"),
-    Row("limit: other languages", (r"\bgrenze\b|\b(?:maxim|hochst|erlaubt|massim)|上限|限制|最大|最长|最多|允许|制限"
-        r"|한도|제한|최대|허용|лимит|предел|максим|допустим"), "token 超过限制"),
+    Row("limit: other languages", (r"\bgrenze\b|\b(?:maxim(?!um\b)|hochst|erlaubt|massim)|上限|限制|最大|最长|最多|允许"
+        r"|制限|한도|제한|최대|허용|лимит|предел|максим|допустим"), "token 超过限制"),
     Row("length: length", r"\b(?:length|size|len|long)\b", "The prompt exceeds the allowed length"),
     # Something must be at most so long.
     Row("bound: must be at most", (r"\b(?:(?:cannot|can't) (?:be (?:more|greater|larger|longer)|have more|exceed)"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from compacter.report.events import Record, read_lines
-from compacter.report.figures import Story, stories
+from compacter.report.figures import Story, plural, stories
 from compacter.report.page import page
 
-__all__ = ["Record", "Story", "page", "read_lines", "stories"]
+__all__ = ["Record", "Story", "page", "plural", "read_lines", "stories"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from compacter.report.figures import Fold, Story
+from compacter.report.figures import Fold, Story, plural
 
 WIDTH, HEIGHT = 1000, 240
 _MOST_TEETH = 250
@@ -40,7 +40,7 @@ def sawtooth(story: Story, key: str) -> str:
     points.append(f"{WIDTH},{y(teeth[-1][1])}")
     line = " ".join(points)
     last = points[-1].partition(",")[0]
-    title = f"{len(story.folds):,} folds, requests of up to {story.largest:,} tokens"
+    title = f"{plural(len(story.folds), 'fold')}, requests of up to {story.largest:,} tokens"
     window = f'<path class="limit" d="M0,{y(story.window)}H{WIDTH}"/>' if story.window else ""
     return f"""<figure class="chart">
 <div class="scale" aria-hidden="true">{_scale(story, top)}</div>
@@ -50,6 +50,7 @@ aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
 <polygon class="area" points="{line} {last},{HEIGHT}"/>{window}
 <polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/>\
 <path class="dot" d="{"".join(dots)}"/></svg></div>
+<div class="along" aria-hidden="true">{_along(len(story.folds))}</div>
 <figcaption><span class="key size">size of the request, tokens</span><span class="key drop">fold</span>\
 {_window_key(story)}<span class="note">sizes are known at folds; between them the line is straight</span></figcaption>
 </figure>
@@ -63,6 +64,13 @@ def _scale(story: Story, top: int) -> str:
     if story.window:
         shown.append(f'<span class="at{height} limit-label">{_short(story.window)}</span>')
     return "".join(shown)
+
+
+def _along(folds: int) -> str:
+    """Words below the chart: what lies from left to right."""
+    if folds == 1:
+        return "<span>the first call, to the fold and the request after it</span>"
+    return f"<span>fold 1</span><span>folds, in order of time</span><span>fold {folds:,}</span>"
 
 
 def _window_key(story: Story) -> str:

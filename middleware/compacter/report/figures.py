@@ -22,6 +22,11 @@ class Prices(NamedTuple):
     in_usd: bool
 
 
+def plural(count: int, what: str) -> str:
+    """A number and the word for what it counts, such as "1 fold"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 USUAL = Prices(1.0, 0.1, 5.0, in_usd=False)
 """What most providers ask for a cached and for a written token, against one that is read."""
 

@@ -12,7 +12,7 @@ from string import Template
 
 from compacter.report.chart import sawtooth, share_bar
 from compacter.report.events import Record
-from compacter.report.figures import Fold, Story
+from compacter.report.figures import Fold, Story, plural
 
 _PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -87,7 +87,7 @@ def page(
     several = len(stories) > 1
     told = [_ABOUT_SIZES, _ABOUT_PAYING, *map(escape, notes)]
     if unread:
-        told.append(f"{unread:,} lines could not be read and are left out.")
+        told.append(f"{plural(unread, 'line')} could not be read, and left out.")
     return _PAGE.substitute(
         title=escape(title),
         style=style,
@@ -128,10 +128,6 @@ def _usd(cost: float | None) -> str:
     return f"${cost:,.2f}" if cost >= 1 or not cost else f"${cost:.4f}".rstrip("0")
 
 
-def _plural(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def _cell(shown: str, number: float | None = None) -> str:
     """A table cell; ``number`` is what it is sorted by."""
     return f"<td>{shown}</td>" if number is None else f'<td data-n="{number:.10g}">{shown}</td>'
@@ -148,7 +144,7 @@ def _span(stories: Sequence[Story]) -> str:
     begins = [story.begin for story in stories if story.begin is not None]
     ends = [story.end for story in stories if story.end is not None]
     counted = sum(len(story.records) for story in stories)
-    words = f"{_plural(counted, 'event')} of {_plural(len(stories), 'conversation')}"
+    words = f"{plural(counted, 'event')} of {plural(len(stories), 'conversation')}"
     if begins and ends:
         words += f", {_when(min(begins))} to {_when(max(ends))} UTC"
     return words
@@ -162,7 +158,8 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
     read = sum(fold.record.count("input_tokens") for fold in folds)
     written = sum(fold.record.count("output_tokens") for fold in folds)
     failed = sum(len(story.of("CompactionFailed")) for story in stories)
-    given_up = sum(len(story.of("RetriesExhausted")) for story in stories)
+    failures = sum(story.failures for story in stories)
+    which = f"{plural(failed, 'time')} no summary, {plural(failures - failed, 'call')} given up" if failures else ""
     recalled = [record for story in stories for record in story.of("PassagesRecalled")]
     reused = sum(len(story.of("CompactionReused")) for story in stories)
     shares = [fold.saved / fold.before for fold in folds if fold.before]
@@ -171,14 +168,18 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
     saves = sum(fold.saves for fold in folds if fold.saves is not None)
     less = f", {_usd(saves)} at the price of cached ones" if saves else ""
     cards = [
-        ("Folds", f"{len(folds):,}", f"{_plural(reused, 'call')} reused one" if reused else ""),
+        ("Folds", f"{len(folds):,}", f"{plural(reused, 'call')} reused one" if reused else ""),
         ("Taken out of requests", f"{saved:,}", "tokens, once for each fold" + less),
         ("Smaller by", f"{sum(shares) / len(shares):.0%}" if shares else "–", "in the mean"),
         ("Summarizer", f"{read + written:,}", f"tokens: {read:,} read, {written:,} written"),
         ("Spent", _usd(sum(known)) if known or not costs else "–", f"{unpriced:,} without a price" if unpriced else ""),
-        ("Pays after", _plural(pays[len(pays) // 2], "call") if pays else "–", "the median fold"),
-        ("Quoted", f"{sum(record.count('passages') for record in recalled):,}", f"passages in {len(recalled):,} calls"),
-        ("Failures", f"{failed:,}", f"{_plural(given_up, 'call')} given up" if given_up else ""),
+        ("Pays after", plural(pays[len(pays) // 2], "call") if pays else "–", "the median fold"),
+        (
+            "Quoted",
+            f"{sum(record.count('passages') for record in recalled):,}",
+            f"passages in {plural(len(recalled), 'call')}",
+        ),
+        ("Failures", f"{failures:,}", which),
     ]
     return "".join(
         f"<div><dt>{name}</dt><dd>{value}{f'<small>{small}</small>' if small else ''}</dd></div>"
@@ -232,9 +233,9 @@ def _overview(stories: Sequence[Story]) -> str:
 
 def _story(story: Story, index: int, *, with_text: bool, is_open: bool) -> str:
     facts = [story.model] if story.model else []
-    facts += [_plural(len(story.folds), "fold"), f"{story.saved:,} tokens taken out"]
+    facts += [plural(len(story.folds), "fold"), f"{story.saved:,} tokens taken out"]
     if story.failures:
-        facts.append(_plural(story.failures, "failure"))
+        facts.append(plural(story.failures, "failure"))
     name = escape(_name(story, index))
     place = f"conversation {index}"
     body = sawtooth(story, f"c{index}") + _folds(story, place) + _others(story, place)
@@ -274,7 +275,7 @@ def _fold_row(fold: Fold, number: int) -> str:
     by = escape(record.text("strategy")) + "".join(f" <small>{escape(note)}</small>" for note in notes)
     by += ' <small class="bad">fallback</small>' if record.fields.get("fallback") else ""
     tokens = record.count("input_tokens") + record.count("output_tokens")
-    pays = "never" if fold.pays_after is None else _plural(fold.pays_after, "call")
+    pays = "never" if fold.pays_after is None else plural(fold.pays_after, "call")
     cells = [
         f"{fold.before:,}",
         f"{fold.after:,}",

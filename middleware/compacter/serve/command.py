@@ -145,8 +145,12 @@ def main(argv: Sequence[str]) -> int:
             dry_run="dry-run" in given,
             show_text="show-text" in given,
         )
-    except (getopt.GetoptError, CompacterError, ImportError) as error:
-        sys.stderr.write(f"compacter serve: {error}\nTry --help.\n")
+    except ImportError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except (getopt.GetoptError, CompacterError) as error:
+        told = str(error).replace("compact_ratio", "--ratio")  # As the option is called here.
+        sys.stderr.write(f"compacter serve: {told}\nTry --help.\n")
         return 2
     except KeyboardInterrupt:
         pass
