@@ -227,7 +227,7 @@ def main() -> None:
 def measure(whole: dict[str, Any], options: argparse.Namespace) -> None:
     """The rows that are asked for, by the peers that are there; what is kept of others stays."""
     workers, missing = started(options.peers)
-    whole["missing"] = [name for name in missing if not any(name in row for row in whole["results"].values())]
+    whole["missing"] = missing
     whole["versions"] |= {worker.name: worker.greeting["version"] for worker in workers}
     late: set[tuple[str, str]] = set()
     until = time.monotonic() + options.minutes * 60

@@ -65,7 +65,8 @@ def _head(whole: Results) -> str:
     busy = f"{min(loads)} to {max(loads)} processes wanting one of them"
     said = f"{first['date']}, Python {first['python']}, {first['system']}, {first['cores']} cores, {busy}"
     named = [f"{name} {version}" for name, version in whole["versions"].items() if version and name != QUIET]
-    missing = f" Not installed, and left out: {', '.join(whole['missing'])}." if whole["missing"] else ""
+    absent = ", ".join(whole["missing"])
+    missing = f" Not installed in the last run, so of an earlier one where they are here: {absent}." if absent else ""
     text = _HEAD.format(machine=said, versions=f"Versions: {', '.join(named)}.", missing=missing)
     return text.replace("https://github.com/m-mizutani/gollem", "../benchmarks/peers/README.md")
 
