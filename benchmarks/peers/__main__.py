@@ -36,6 +36,12 @@ PEERS = {
 """Peer -> its environment; empty: the project's own."""
 OWN = ("compacter", "compacter without quotes")
 CORES = 2
+SETTINGS: dict[str, Any] = {
+    "as it comes": {}, "recall=None": {"recall": None}, "recall=0.05": {"recall": 0.05},
+    "recall=0.25": {"recall": 0.25}, "compact_ratio=0.5": {"compact_ratio": 0.5},
+    "compact_ratio=0.9": {"compact_ratio": 0.9}, "trigger_tokens=7_200": {"trigger_tokens": 7_200},
+}  # fmt: skip
+"""Options of compacter's whose effect is told: (l)."""
 
 Ask = dict[str, Any]
 
@@ -159,6 +165,9 @@ def counting(*, quick: bool) -> Iterator[Asked]:
         yield Asked("k", "detect", {"task": "detect", "file": str(texts)}, seconds=30, timed=False)
     for percent in (10, 20):
         yield Asked("j", f"answers/{percent}", {"task": "answers", "share": percent / 100}, seconds=40, timed=False)
+    for said, options in SETTINGS.items():
+        ask = {"task": "setting", "options": options}
+        yield Asked("l", f"settings/{said}", ask, seconds=60, only=OWN[:1], timed=False)
     for turns in (200,) if quick else (200, 2_000):
         for style in ("keep", "resend"):
             ask = {"task": "grow", "turns": turns, "resend": style == "resend", "seconds": 30 if turns == 200 else 45}

@@ -15,20 +15,9 @@ from base import Message, Settings, tokens
 
 from compacter.testing import ChatRules, invalid_request_error, token_limit_error
 
-SUMMARY = (
-    "The user keeps the stores of a country and asks about one town after the other. For each of them the"
-    " shelves were looked up with the tool stock, which gives a number, what is missing and a price. In "
-    "most towns three shelves were empty, and filling them up costs seven times the number of the town. "
-    "Nothing was ordered so far; the user only wants to know. Prices rise by thirteen from one shelf to "
-    "the next. The first shelves are hardly ever short of anything, while the sixth is short everywhere. "
-    "It was agreed that answers name the town first, then the shelves, then the sum. No town was left "
-    "out, and none was asked about twice. The book of stores is written after each answer. What remains "
-    "to be done: the towns that follow, and a list of all sums at the end. Open: whether the capital has "
-    "stores of its own, which nobody could say. A question about transport was put off until the prices "
-    "are known, since carts are paid by weight. The user likes short answers, with figures and without "
-    "advice. Nobody has complained, and the work goes on as before, town by town, in the order of the map"
-    " t"
-)
+LENGTH = 1_000
+"""Characters of a summary."""
+TOWN = re.compile(r"\btown (\d+)")
 MARK = re.compile(r"\bm(\d+)x\b")
 REPLY = {
     "choices": [{"message": {"role": "assistant", "content": "Done."}, "finish_reason": "stop"}],
@@ -132,10 +121,24 @@ def marks(messages: object) -> set[str]:
 # -- the summarizer ----------------------------------------------------------------------------------------------------
 
 
+def _summary(prompt: str) -> str:
+    """What a model would say of these histories: of as many towns as there is room for, evenly chosen."""
+    towns = list(dict.fromkeys(TOWN.findall(prompt)))
+    most = min(len(towns), 45)
+    sums = ", ".join(
+        f"{int(town) * 7} in town {town}" for town in (towns[at * len(towns) // most] for at in range(most))
+    )
+    return (
+        "The user asks for one town after the other what is missing in its store, and what it costs to fill it up. Each time "
+        "the assistant looked it up with the tool stock, which lists shelves, what is missing on them, and prices. Three "
+        f"shelves are empty in each town. To fill them it costs {sums}"
+    )[:LENGTH]
+
+
 class Summarizer:
     """Counts, remembers what it was shown, and fails as it is told."""
 
-    def __init__(self, text: str = SUMMARY, fault: str = "", seconds: float = 0) -> None:
+    def __init__(self, text: str = "", fault: str = "", seconds: float = 0) -> None:
         self.text, self.fault, self.seconds = text, fault, seconds
         self.calls = self.tokens = 0
         self.shown: set[str] = set()
@@ -162,7 +165,7 @@ class Summarizer:
             raise token_limit_error("openai", limit=100, input_tokens=len(prompt) // 4)
         self.shown |= marks(prompt)
         return {"empty": "", "inflates": prompt * 2, "refuses": "I'm sorry, but I can't help with that."}.get(
-            self.fault, self.text
+            self.fault, self.text or _summary(prompt)
         )
 
     def settings(self, window: int, ratio: float = 0.7, timeout: float | None = None) -> Settings:

@@ -33,7 +33,7 @@ def write(root: Path, whole: Results, *, release: bool) -> None:
     results = whole["results"]
     pictures = root / "docs" / "benchmarks"
     pictures.mkdir(exist_ok=True)
-    chapters = (_idle, _fold, _grow, _answers, _fault, _pairs, _detect, _crowd, _stream, _live, _weight)
+    chapters = (_idle, _fold, _grow, _answers, _fault, _pairs, _detect, _crowd, _stream, _live, _weight, _settings)
     page = [_head(whole), *(chapter(results, pictures) for chapter in chapters), _TAIL]
     (root / "docs" / "benchmarks.md").write_text("\n".join(part for part in page if part), encoding="utf-8")
     if release:
@@ -165,9 +165,11 @@ def _idle(results: Results, pictures: Path) -> str:
     )  # fmt: skip
 
 
-def _fold(results: Results, _: Path) -> str:
+def _fold(results: Results, pictures: Path) -> str:
     if not _places(results, "fold"):
         return ""
+    values = {peer: ms * 1e6 for peer, ms in _figures(results, "fold/2000", "ms").items()}
+    (pictures / "fold.svg").write_text(bars("One compaction of 2,000 messages", values, _time))
     plans, _unused = _matrix(results, "plan", "ms", 1e6)
     table, lost = _matrix(results, "fold", "ms", 1e6)
     return _chapter(
@@ -177,7 +179,7 @@ def _fold(results: Results, _: Path) -> str:
         "The whole, with a summarizer that answers at once. compacter also checks the list that goes out against the provider's\n"
         "rules, checks the summary's claims, and fills what is left of its room with lines quoted from the conversation. A real\n"
         "summary takes seconds. deepagents and context-guardian write what they fold to files.\n",
-        table, lost,
+        f"![One compaction]({pictures.name}/fold.svg)\n", table, lost,
     )  # fmt: skip
 
 
@@ -257,7 +259,9 @@ def _fault(results: Results, _: Path) -> str:
             return f"raises `{row['error']}`"
         return f"answers; {row['lost']} messages lost" if row["lost"] else "answers"
 
-    rows = [[peer, *(cell(place, results[place].get(peer)) for place in places)] for peer in _peers(results, places)]
+    peers = _peers(results, places)
+    rows = [[peer, *(cell(place, results[place].get(peer)) for place in places)] for peer in peers]
+    unharmed = [row[0] for row in rows if all(one == "answers" for one in row[1:])]
     return _chapter(
         "A summarizer that fails",
         "Two hundred messages, twice the window. *Lost*: left the history that the program keeps, with no summary of them.\n"
@@ -265,7 +269,7 @@ def _fault(results: Results, _: Path) -> str:
         "context-guardian have a time limit for it, set to a second here, and the others rely on that of the model's client,\n"
         "after which it raises.",
         _table(["the summary is", *(place.split("/")[1] for place in places)], rows),
-        "compacter answers in all of these, and loses nothing; so does litellm, which never has a summary.\n",
+        f"Answers in all of these, and loses nothing: {', '.join(unharmed) or 'nobody'}.\n",
     )  # fmt: skip
 
 
@@ -466,6 +470,29 @@ def _weight(results: Results, _: Path) -> str:
         "What it weighs",
         said,
         _table(["", "import", "installed", "packages", "of which the largest"], rows), _lost(ahead),
+    )  # fmt: skip
+
+
+def _settings(results: Results, _: Path) -> str:
+    found = {place: results[place].get(OWN, {}) for place in results if place.startswith("settings/")}
+    names = {
+        "summaries": "summaries", "summary_tokens": "summarizer's tokens", "refused": "refused",
+        "uncached": "uncached tokens", "reached 10": "of 60 facts at 10 %", "reached 20": "at 20 %",
+    }  # fmt: skip
+    rows = [
+        [f"`{place.partition('/')[2]}`", *(f"{row[name]:,}" for name in names)]
+        for place, row in found.items()
+        if "reached 20" in row
+    ]
+    if not rows:
+        return ""
+    return _chapter(
+        "Settings",
+        "What compacter's own options change of the growing conversation (200 turns, resent) and of the facts that reach the\n"
+        "model. Smaller quotes cost less and find less; larger ones find no more, as less of the newest talk stays.\n"
+        "`trigger_tokens` avoids the refusals, and with them compacter learns no window here, so it quotes nothing in the\n"
+        "growing conversation.",
+        _table(["", *names.values()], rows),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from base import tokens
+from base import Settings, tokens
 from formats import FORMATS
 from histories import REPLY, Excerpt, Provider, Summarizer, chat, history, marks, shapes, turn
 from traffic import Found, Make, crowd, live, stream, talking
@@ -220,6 +220,22 @@ def answers(make: Make, *, share: float, length: int = 40_000) -> Found:
     return {"reached": reached, "asked": total, "failed_calls": failed}
 
 
+# -- (l) compacter's own settings ------------------------------------------------------------------------------------
+
+
+def setting(make: Make, *, options: Found) -> Found:
+    """What a setting of compacter's changes of (c) and (j)."""
+
+    def changed(settings: Settings) -> Any:
+        peer: Any = make(settings)
+        peer.compacter = peer.compacter.replace(**options)
+        return peer
+
+    other: Any = changed
+    found = grow(other, turns=200, resend=True)
+    return found | {f"reached {percent}": answers(other, share=percent / 100)["reached"] for percent in (10, 20)}
+
+
 # -- (k) detection -----------------------------------------------------------------------------------------------------
 
 
@@ -253,5 +269,6 @@ def detect(make: Make, *, file: str) -> Found:
 
 TASKS: dict[str, Callable[..., Found]] = {
     "idle": idle, "fold": fold, "grow": grow, "fault": fault, "pairs": pairs, "answers": answers, "detect": detect,
+    "setting": setting,
     "live": live, "stream": stream, "crowd": crowd,
 }  # fmt: skip
