@@ -16,7 +16,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,17 +223,25 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave out what takes longest")
     parser.add_argument("--minutes", type=float, default=25, help="begin nothing new after so many; default 25")
     parser.add_argument("--release", action="store_true", help="write the version's line of benchmarks/history.jsonl")
+    parser.add_argument("--model", action="store_true", help="row m alone: the demo's model writes and answers")
     parser.add_argument("--report", action="store_true", help="run nothing, and write the page from what is kept")
     options = parser.parse_args()
     whole: dict[str, Any] = {"versions": {}, "missing": [], "rows": {}, "results": {}}
     if SAVED.exists():
         whole |= json.loads(SAVED.read_text(encoding="utf-8"))
-    if not options.report:
-        measure(whole, options)
+    if options.model:
+        sys.path.append(str(ROOT / "examples"))
+        from embedded_model import embedded_model
+
+        with embedded_model() as model:
+            ask = {"task": "answers", "share": 0.4, "length": 7_000, "each": 3, "url": model.api_base}
+            measure(whole, options, [Asked("m", "model/40", ask, seconds=150)])
+    elif not options.report:
+        measure(whole, options, plan(quick=options.quick))
     report.write(ROOT, whole, release=options.release)
 
 
-def measure(whole: dict[str, Any], options: argparse.Namespace) -> None:
+def measure(whole: dict[str, Any], options: argparse.Namespace, work: Iterable[Asked]) -> None:
     """The rows that are asked for, by the peers that are there; what is kept of others stays."""
     workers, missing = started(options.peers)
     whole["missing"] = missing
@@ -241,7 +249,7 @@ def measure(whole: dict[str, Any], options: argparse.Namespace) -> None:
     late: set[tuple[str, str]] = set()
     until = time.monotonic() + options.minutes * 60
     wanted = set(options.rows.replace(",", " ").split())
-    for asked in plan(quick=options.quick):
+    for asked in work:
         if wanted and asked.row not in wanted:
             continue
         if time.monotonic() > until:

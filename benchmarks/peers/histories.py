@@ -7,6 +7,7 @@ import json
 import re
 import threading
 import time
+import urllib.request
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -188,6 +189,26 @@ class Excerpt(Summarizer):
         return " ".join(found[int(at * step)] for at in range(min(most, int(len(found) / step))))
 
 
+def _asked(url: str, messages: list[Message], most: int) -> str:
+    """What the model of an OpenAI-compatible server answers."""
+    body = json.dumps({"messages": messages, "max_tokens": most, "temperature": 0}).encode()
+    request = urllib.request.Request(f"{url}/chat/completions", body, {"content-type": "application/json"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=300) as reply:  # noqa: S310 - whoever runs this names the server
+        return str(json.load(reply)["choices"][0]["message"]["content"])
+
+
+class Writer(Summarizer):
+    """A model's own summaries."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.url = url
+
+    def answer(self, prompt: str) -> str:
+        super().answer(prompt)
+        return _asked(self.url, [{"role": "user", "content": prompt}], 200)
+
+
 # -- the provider ------------------------------------------------------------------------------------------------------
 
 
@@ -231,6 +252,20 @@ class Provider:
         """The same; other tasks run before the answer, as with a network."""
         await asyncio.sleep(0)
         return self.completion(messages)
+
+
+class Speaker(Provider):
+    """The same, and a model answers what is accepted."""
+
+    def __init__(self, window: int, url: str) -> None:
+        super().__init__(window)
+        self.url = url
+
+    def completion(self, messages: list[Message]) -> dict[str, Any]:
+        """A model's reply."""
+        reply = super().completion(messages)
+        reply["choices"][0]["message"]["content"] = _asked(self.url, messages, 40)
+        return reply
 
 
 REPLIED = "Done, and written down in the book of stores."

@@ -14,7 +14,7 @@ from typing import Any
 
 from base import Settings, tokens
 from formats import FORMATS
-from histories import REPLY, Excerpt, Provider, Summarizer, chat, history, marks, shapes, turn
+from histories import REPLY, Excerpt, Provider, Speaker, Summarizer, Writer, chat, history, marks, shapes, turn
 from traffic import Found, Make, crowd, live, stream, talking
 
 from compacter.testing import ChatRules
@@ -191,33 +191,36 @@ def pairs(make: Make, *, ratio: float) -> Found:
 # -- (j) what reaches the model ----------------------------------------------------------------------------------------
 
 
-def answers(make: Make, *, share: float, length: int = 40_000) -> Found:
+def answers(make: Make, *, share: float, length: int = 40_000, each: int = 10, url: str = "") -> Found:
     """Facts of long chats that stand in the request, word for word, when they are asked for.
 
     The window is a share of the chat. The summarizer says again as many of the user's sentences as a fifth of the
-    window holds, evenly chosen: the same for all, and no better than chance.
+    window holds, evenly chosen: the same for all, and no better than chance. With the ``url`` of a server a model
+    writes the summaries and answers; *right* are answers that hold the expected words.
     """
     questions = import_module("questions")
-    reached = total = failed = 0
+    reached = total = failed = right = 0
     for number, (subject, facts) in enumerate(questions.STORIES.items()):
         talk = chat(subject, [fact for fact, _, _ in facts], length, seed=number)
         window = int(tokens(talk) * share)
         said = [one["content"] for one in talk if one["role"] == "user"]
-        summarizer, provider = Excerpt(said, window * 4 // 5), Provider(window)
+        summarizer: Summarizer = Writer(url) if url else Excerpt(said, window * 4 // 5)
+        provider = Speaker(window, url) if url else Provider(window)
         peer = make(summarizer.settings(window))
         call = talking(peer, provider)
         kept = peer.read(talk)
-        for at, (fact, question, _) in enumerate(facts):
+        for at, (fact, question, expected) in enumerate(facts[:each]):
             total += 1
             try:
-                now, _ = call(peer.more(kept, [{"role": "user", "content": questions.asked(question)}]))
+                now, reply = call(peer.more(kept, [{"role": "user", "content": questions.asked(question)}]))
             except Exception:  # noqa: BLE001 - counted
                 failed += 1
                 continue
+            right += expected.lower() in reply["choices"][0]["message"]["content"].lower()
             reached += fact in json.dumps(provider.last, ensure_ascii=False)
             if not at and peer.keeps:  # What it keeps from then on, but without the question.
                 kept = peer.without_last(now)
-    return {"reached": reached, "asked": total, "failed_calls": failed}
+    return {"reached": reached, "asked": total, "failed_calls": failed, **({"right": right} if url else {})}
 
 
 # -- (l) compacter's own settings ------------------------------------------------------------------------------------
