@@ -234,8 +234,8 @@ def main() -> None:
         from embedded_model import embedded_model
 
         with embedded_model() as model:
-            ask = {"task": "answers", "share": 0.4, "length": 7_000, "each": 3, "url": model.api_base}
-            measure(whole, options, [Asked("m", "model/40", ask, seconds=150)])
+            ask = {"task": "answers", "share": 0.4, "length": 7_000, "each": 2, "url": model.api_base}
+            measure(whole, options, [Asked("m", "model/40", ask, seconds=300)])
     elif not options.report:
         measure(whole, options, plan(quick=options.quick))
     report.write(ROOT, whole, release=options.release)

@@ -259,7 +259,7 @@ def _model(results: Results) -> list[str]:
     ]
     said = (
         "With the demo's model of 135 million parameters writing the summaries and answering, chats of 7,000 characters in a\n"
-        "window of two fifths of them, three questions each (`PEERS_ARGS=--model`). So small a model answers few questions even\n"
+        "window of two fifths of them, two questions each (`PEERS_ARGS=--model`). So small a model answers few questions even\n"
         "where the fact is before it:\n"
     )
     return [
