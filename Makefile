@@ -140,15 +140,17 @@ $(VENV)-frameworks/%/.done: requirements/frameworks/%.txt | $(VENV)/.uv
 	@$(BIN)/uv pip install --quiet --python $(VENV)-frameworks/$*/bin/python -r $<
 	@touch $@
 
-# compacter and its peers, side by side: docs/benchmarks.md. Without a network it runs what is installed.
+# compacter and its peers, side by side: docs/benchmarks.md. Without a network it runs what is installed. What an
+# environment was installed from is kept in it, so that it is done again when its pins change.
 ALL_PEERS := $(patsubst requirements/peers/%.txt,%,$(wildcard requirements/peers/*.txt))
 PEERS ?= $(ALL_PEERS)
 peers: $(VENV)/.dev
 	@for name in $(filter $(ALL_PEERS),$(PEERS)); do \
-		test -x $(VENV)-peers/$$name/bin/python || { echo "== installing $$name"; \
-			$(PYTHON) -m venv $(VENV)-peers/$$name && $(BIN)/uv pip install --quiet \
-			--python $(VENV)-peers/$$name/bin/python -r requirements/peers/$$name.txt \
-			|| rm -rf $(VENV)-peers/$$name; }; done
+		env=$(VENV)-peers/$$name; pins=requirements/peers/$$name.txt; \
+		cmp -s $$pins $$env/.done || { echo "== installing $$name"; \
+			{ test -x $$env/bin/python || $(PYTHON) -m venv $$env; } && \
+			$(BIN)/uv pip install --quiet --python $$env/bin/python -r $$pins && cp $$pins $$env/.done \
+			|| test -f $$env/.done || rm -rf $$env; }; done
 	VENV=$(VENV) $(BIN)/python benchmarks/peers $(if $(filter file,$(origin PEERS)),,$(PEERS)) $(PEERS_ARGS)
 
 # What is published. Its files carry the time of the last commit, so that whoever builds it again gets the same bytes;

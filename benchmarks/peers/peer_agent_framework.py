@@ -7,7 +7,6 @@ stay. It marks the messages of the list that it is given, which the session keep
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +16,7 @@ from agent_framework import (
     TokenBudgetComposedStrategy,
     apply_compaction,
 )
-from base import Message, Native, Peer, Settings
+from base import AsyncPeer, Message, Native, Settings
 
 from compacter.clients.agent_framework import _ADAPTER
 
@@ -27,11 +26,12 @@ class Client:
         self.summarize = summarize
 
     async def get_response(self, messages: Any, **_: Any) -> Any:
-        return SimpleNamespace(text=self.summarize("\n".join(message.text for message in messages)))
+        return SimpleNamespace(text=await self.summarize("\n".join(message.text for message in messages)))
 
 
-class Adapter(Peer):
+class Adapter(AsyncPeer):
     package = "agent-framework-core"
+    imports = "from agent_framework import SummarizationStrategy, TokenBudgetComposedStrategy"
     proactive = True
     average = 130
     """Tokens of a message in the histories here."""
@@ -40,7 +40,7 @@ class Adapter(Peer):
         super().__init__(settings)
         tokenizer = CharacterEstimatorTokenizer()
         keep = max(1, int(settings.window * 0.8 / self.average * (1 - settings.ratio)))
-        summarize = SummarizationStrategy(client=Client(settings.summarize), target_count=keep, threshold=0)
+        summarize = SummarizationStrategy(client=Client(settings.asummarize), target_count=keep, threshold=0)
         self.strategy = TokenBudgetComposedStrategy(
             token_budget=int(settings.window * 0.8), tokenizer=tokenizer, strategies=[summarize]
         )
@@ -52,5 +52,5 @@ class Adapter(Peer):
     def write(self, native: Native) -> list[Message]:
         return [dict(mirror) for mirror in _ADAPTER.read(native)]
 
-    def before(self, native: Native) -> Native:
-        return asyncio.run(apply_compaction(native, strategy=self.strategy, tokenizer=self.tokenizer))
+    async def abefore(self, native: Native) -> Native:
+        return await apply_compaction(native, strategy=self.strategy, tokenizer=self.tokenizer)

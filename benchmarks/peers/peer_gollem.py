@@ -14,7 +14,7 @@ from base import Native, Peer, as_text
 class Adapter(Peer):
     package = ""
 
-    def refused(self, native: Native, error: Exception) -> Native:
+    def parts(self, native: Native, error: Exception) -> tuple[Native, Native, Native]:
         system = [message for message in native if message["role"] == "system"]
         rest = [message for message in native if message["role"] != "system"]
         sizes = [0 if message["role"] == "tool" else len(message.get("content") or "") for message in rest]
@@ -26,5 +26,12 @@ class Adapter(Peer):
                 break
         if cut == 0:
             raise error
-        summary = self.settings.summarize(as_text(rest[:cut]))
-        return [*system, {"role": "user", "content": summary}, *rest[cut:]]
+        return system, rest[:cut], rest[cut:]
+
+    def refused(self, native: Native, error: Exception) -> Native:
+        system, head, tail = self.parts(native, error)
+        return [*system, {"role": "user", "content": self.settings.summarize(as_text(head))}, *tail]
+
+    async def arefused(self, native: Native, error: Exception) -> Native:
+        system, head, tail = self.parts(native, error)
+        return [*system, {"role": "user", "content": await self.settings.asummarize(as_text(head))}, *tail]

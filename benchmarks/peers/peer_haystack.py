@@ -14,21 +14,28 @@ from haystack.hooks.compaction import CompactionHook, SummarizationCompactor
 
 
 class Model:
-    def __init__(self, summarize: Any) -> None:
-        self.summarize = summarize
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
 
     def run(self, messages: Any, **_: Any) -> Any:
-        text = self.summarize("\n".join(message.text or str(message.tool_call_results) for message in messages))
-        return {"replies": [ChatMessage.from_assistant(text)]}
+        return {"replies": [ChatMessage.from_assistant(self.settings.summarize(_text(messages)))]}
+
+    async def run_async(self, messages: Any, **_: Any) -> Any:
+        return {"replies": [ChatMessage.from_assistant(await self.settings.asummarize(_text(messages)))]}
+
+
+def _text(messages: Any) -> str:
+    return "\n".join(message.text or str(message.tool_call_results) for message in messages)
 
 
 class Adapter(Peer):
     package = "haystack-ai"
+    imports = "from haystack.hooks.compaction import CompactionHook, SummarizationCompactor"
     proactive = True
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        compactor = SummarizationCompactor(Model(settings.summarize), approximate_summary_tokens=300)
+        compactor = SummarizationCompactor(Model(settings), approximate_summary_tokens=300)
         keep = max(0.05, 0.8 * (1 - settings.ratio))
         self.hook = CompactionHook(compactor, context_window=settings.window, compact_at=0.8, compact_to=keep)
 
@@ -41,4 +48,9 @@ class Adapter(Peer):
     def before(self, native: Native) -> Native:
         state = State(schema={"messages": {"type": list[ChatMessage]}}, data={"messages": native})
         self.hook.run(state)
+        return state.data["messages"]
+
+    async def abefore(self, native: Native) -> Native:
+        state = State(schema={"messages": {"type": list[ChatMessage]}}, data={"messages": native})
+        await self.hook.run_async(state)
         return state.data["messages"]

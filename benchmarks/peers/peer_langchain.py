@@ -17,6 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 class Model(BaseChatModel):
     summarize: Any
+    asummarize: Any
 
     @property
     def _llm_type(self) -> str:
@@ -26,17 +27,23 @@ class Model(BaseChatModel):
         text = self.summarize("\n".join(message.text for message in messages))
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        text = await self.asummarize("\n".join(message.text for message in messages))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
 
 class Adapter(Peer):
     package = "langchain"
+    imports = "from langchain.agents.middleware import SummarizationMiddleware"
     proactive = True
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         keep = max(1, int(settings.window * 0.8 * (1 - settings.ratio)))
         self.middleware = SummarizationMiddleware(
-            Model(summarize=settings.summarize), trigger=("tokens", int(settings.window * 0.8)), keep=("tokens", keep)
-        )
+            Model(summarize=settings.summarize, asummarize=settings.asummarize),
+            trigger=("tokens", int(settings.window * 0.8)), keep=("tokens", keep),
+        )  # fmt: skip
 
     def read(self, messages: list[Message]) -> Native:
         return list(convert_to_messages(messages))
@@ -45,10 +52,16 @@ class Adapter(Peer):
         return list(convert_to_openai_messages(native))
 
     def before(self, native: Native) -> Native:
-        update = self.middleware.before_model({"messages": native}, None)
-        return native if update is None else [one for one in update["messages"] if not isinstance(one, RemoveMessage)]
+        return _kept(native, self.middleware.before_model({"messages": native}, None))
+
+    async def abefore(self, native: Native) -> Native:
+        return _kept(native, await self.middleware.abefore_model({"messages": native}, None))
 
     def detects(self, error: Exception, text: str) -> bool:
         """As ``langchain_openai`` raises its ``ContextOverflowError``."""
         phrases = ("context_length_exceeded", "Input tokens exceed the configured limit", "prompt is too long")
         return any(phrase in text for phrase in phrases)
+
+
+def _kept(native: Native, update: Any) -> Native:
+    return native if update is None else [one for one in update["messages"] if not isinstance(one, RemoveMessage)]

@@ -13,6 +13,7 @@ from litellm.utils import trim_messages
 
 class Adapter(Peer):
     package = "litellm"
+    imports = "from litellm.utils import trim_messages"
     keeps = False
     proactive = True
 

@@ -1,6 +1,6 @@
 """LlamaIndex' ``ChatSummaryMemoryBuffer`` (https://developers.llamaindex.ai/python/examples/agent/memory/summary_memory_buffer/).
 
-The limit is 80 % of the window. Its tokenizer is the scripted model's (four characters), which costs less than its
+The limit is 60 % of the window, as it does not count the summary that stands before what it keeps. Its tokenizer is the scripted model's (four characters), which costs less than its
 default. It keeps what ``get`` has made.
 """
 
@@ -27,13 +27,15 @@ class Model(MockLLM):
 
 class Adapter(Peer):
     package = "llama-index-core"
+    imports = "from llama_index.core.memory import ChatSummaryMemoryBuffer"
+    alone = True
     proactive = True
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.model = Model(settings.summarize)
         self.memory = ChatSummaryMemoryBuffer.from_defaults(
-            llm=self.model, token_limit=int(settings.window * 0.8 * min(1, 2 * (1 - settings.ratio) + 0.4)),
+            llm=self.model, token_limit=int(settings.window * 0.6 * min(1, 2 * (1 - settings.ratio) + 0.4)),
             tokenizer_fn=lambda text: range(len(text) // 4), count_initial_tokens=True,
         )  # fmt: skip
 
@@ -46,3 +48,7 @@ class Adapter(Peer):
     def before(self, native: Native) -> Native:
         self.memory.set(list(native))  # It takes the list apart.
         return self.memory.get()
+
+    async def abefore(self, native: Native) -> Native:
+        await self.memory.aset(list(native))
+        return await self.memory.aget()  # In a thread of its own.

@@ -7,10 +7,9 @@ what it returns.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-from base import Message, Native, Peer, Settings
+from base import AsyncPeer, Message, Native, Settings
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now
@@ -19,17 +18,17 @@ from pydantic_ai_harness.compaction._shared import exceeds
 from compacter.clients.pydantic_ai import _ADAPTER
 
 
-class Adapter(Peer):
+class Adapter(AsyncPeer):
     package = "pydantic-ai-harness"
+    imports = "from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now"
     proactive = True
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
 
-        def answer(messages: Any, _: Any) -> ModelResponse:
-            return ModelResponse(
-                [TextPart(settings.summarize("\n".join(str(part.content) for one in messages for part in one.parts)))]
-            )
+        async def answer(messages: Any, _: Any) -> ModelResponse:
+            said = "\n".join(str(part.content) for one in messages for part in one.parts)
+            return ModelResponse([TextPart(await settings.asummarize(said))])
 
         self.model = FunctionModel(answer)
         keep = max(1, int(settings.window * 0.8 * (1 - settings.ratio)))
@@ -43,6 +42,9 @@ class Adapter(Peer):
         return [dict(mirror) for mirror in _ADAPTER.read(native)]
 
     def before(self, native: Native) -> Native:
+        return super().before(native) if exceeds(native, None, self.most, None) else native
+
+    async def abefore(self, native: Native) -> Native:
         if not exceeds(native, None, self.most, None):
             return native
-        return asyncio.run(compact_now(self.strategy, native, model=self.model))
+        return await compact_now(self.strategy, native, model=self.model)

@@ -7,10 +7,9 @@ program would have to guess. Function content goes into the summary. The history
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-from base import Message, Native, Peer
+from base import AsyncPeer, Message, Native
 from semantic_kernel.connectors.ai.chat_completion_client_base import ChatCompletionClientBase
 from semantic_kernel.contents import ChatHistorySummarizationReducer, ChatMessageContent
 from translations import content, from_content
@@ -20,25 +19,26 @@ class Service(ChatCompletionClientBase):
     summarize: Any
 
     async def get_chat_message_content(self, chat_history: Any, settings: Any, **_: Any) -> Any:
-        text = self.summarize("\n".join(str(message) or str(message.items) for message in chat_history.messages))
+        text = await self.summarize("\n".join(str(message) or str(message.items) for message in chat_history.messages))
         return ChatMessageContent(role="assistant", content=text)
 
 
-class Adapter(Peer):
+class Adapter(AsyncPeer):
     package = "semantic-kernel"
+    imports = "from semantic_kernel.contents import ChatHistorySummarizationReducer"
     proactive = True
     average = 130
     """Tokens of a message in the histories here."""
 
-    def before(self, native: Native) -> Native:
+    async def abefore(self, native: Native) -> Native:
         target = max(2, int(self.settings.window * 0.8 / self.average * (1 - self.settings.ratio)))
         most = max(2, int(self.settings.window * 0.8 / self.average))
         reducer = ChatHistorySummarizationReducer(
-            service=Service(ai_model_id="any", summarize=self.settings.summarize), target_count=target,
+            service=Service(ai_model_id="any", summarize=self.settings.asummarize), target_count=target,
             threshold_count=most - target, include_function_content_in_summary=True,
         )  # fmt: skip
         reducer.messages = native
-        asyncio.run(reducer.reduce())
+        await reducer.reduce()
         return reducer.messages
 
     def read(self, messages: list[Message]) -> Native:

@@ -21,6 +21,8 @@ from translations import blocks, from_blocks
 
 class Adapter(Peer):
     package = "strands-agents"
+    imports = "from strands.agent.conversation_manager import SummarizingConversationManager"
+    formats = ("openai", "bedrock")
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -36,6 +38,9 @@ class Adapter(Peer):
         agent: Any = SimpleNamespace(messages=native)
         self.manager.reduce_context(agent, error)
         return agent.messages
+
+    def fold_as(self, wire_format: str, native: Native) -> Native:
+        return self.refused(native, ValueError()) if wire_format == "bedrock" else self.fold(native)
 
     def detects(self, error: Exception, text: str) -> bool:
         """What any of its models for OpenAI, Anthropic and Bedrock takes for an overflow."""

@@ -7,17 +7,41 @@ from base import Native, Peer, as_text
 
 class Adapter(Peer):
     package = ""
+    formats = ("openai", "anthropic", "bedrock")  # Those whose messages have a role and a content.
+
+    def cut(self, native: Native) -> tuple[Native, int]:
+        system = [message for message in native if message["role"] == "system"]
+        cut = len(system) + int((len(native) - len(system)) * self.settings.ratio)
+        while cut < len(native) and native[cut]["role"] != "user":
+            cut += 1
+        return system, cut
 
     def refused(self, native: Native, error: Exception) -> Native:
-        system = [message for message in native if message["role"] == "system"]
-        rest = native[len(system) :]
-        cut = int(len(rest) * self.settings.ratio)
-        while cut < len(rest) and rest[cut]["role"] != "user":
-            cut += 1
-        if cut >= len(rest):
+        system, cut = self.cut(native)
+        if cut >= len(native):
             raise error
-        summary = self.settings.summarize("Summarise this conversation:\n" + as_text(rest[:cut]))
-        return [*system, {"role": "user", "content": f"Summary of what was said before: {summary}"}, *rest[cut:]]
+        summary = self.settings.summarize(PROMPT + as_text(native[len(system) : cut]))
+        return [*system, {"role": "user", "content": SAID + summary}, *native[cut:]]
+
+    async def arefused(self, native: Native, error: Exception) -> Native:
+        system, cut = self.cut(native)
+        if cut >= len(native):
+            raise error
+        summary = await self.settings.asummarize(PROMPT + as_text(native[len(system) : cut]))
+        return [*system, {"role": "user", "content": SAID + summary}, *native[cut:]]
+
+    def fold_as(self, wire_format: str, native: Native) -> Native:
+        made = super().fold_as(wire_format, native)
+        if wire_format == "bedrock":
+            made = [
+                {**one, "content": [{"text": one["content"]}]} if isinstance(one["content"], str) else one
+                for one in made
+            ]
+        return made
 
     def detects(self, error: Exception, text: str) -> bool:
         return "context_length_exceeded" in text or "maximum context length" in text
+
+
+PROMPT = "Summarise this conversation:\n"
+SAID = "Summary of what was said before: "

@@ -6,20 +6,25 @@ import json
 import math
 import os
 import platform
+import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 Results = dict[str, Any]
+OWN = "compacter"
+QUIET = "compacter without quotes"
 
 
 def machine() -> dict[str, Any]:
-    """Where and when."""
+    """Where and when, and how busy it was: processes that wanted a core in the minute before, one of them our own."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "python": platform.python_version(),
         "system": platform.system(),
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
     }
 
 
@@ -28,19 +33,11 @@ def write(root: Path, whole: Results, *, release: bool) -> None:
     results = whole["results"]
     pictures = root / "docs" / "benchmarks"
     pictures.mkdir(exist_ok=True)
-    page = [_HEAD.format(**whole["machine"], versions=_versions(whole), missing=_missing(whole))]
-    page.append(_idle(results, pictures))
-    page.append(_fold(results))
-    page.append(_grow(results, pictures))
-    page.append(_fault(results))
-    page.append(_pairs(results))
-    page.append(_detect(results))
-    page.append(_TAIL)
-    text = "\n".join(part for part in page if part)
-    (root / "docs" / "benchmarks.md").write_text(text, encoding="utf-8")
+    chapters = (_idle, _fold, _grow, _answers, _fault, _pairs, _detect, _crowd, _stream, _live, _weight, _settings)
+    page = [_head(whole), *(chapter(results, pictures) for chapter in chapters), _TAIL]
+    (root / "docs" / "benchmarks.md").write_text("\n".join(part for part in page if part), encoding="utf-8")
     if release:
-        with (root / "benchmarks" / "history.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(_ratios(whole)) + "\n")
+        _remember(root / "benchmarks" / "history.jsonl", whole)
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -49,36 +46,29 @@ _HEAD = """\
 # Benchmarks
 
 The same work for compacter and for what else there is, in one run: `make peers`. Each peer is set up as its own manual
-advises, in an [adapter](../benchmarks/peers/README.md) of at most 60 lines that says what was chosen and why. Rounds go
-from one peer to the next, and the best round of each counts. A figure that is not ours to win is here all the same.
+advises, in an [adapter](https://github.com/m-mizutani/gollem) of at most 60 lines that says what was chosen and why. Timed rounds go
+from one peer to the next, and the best round of each counts. A figure that is not ours to win is here all the same, and
+named under its table.
 
-{date}, Python {python}, {system}, {cores} cores that were busy with other work: compare figures with each other, and do
-not take them for your machine's. {versions}{missing}
-"""
+*compacter without quotes* is compacter with `recall=None`: no peer quotes what was folded ([recall](recall.md)), and
+quotes cost time and tokens. *twenty lines* is what everybody writes first: catch the error, summarise, try again.
+*gollem (port)* is the Go middleware that compacter is modelled on, ported from its documented behaviour.
 
-_TAIL = """\
-## What was measured apart
-
-In this run the summary that all were given repeated itself, which compacter refuses. So its rows of a whole compaction
-and of the growing conversation were measured once more, after the others', with another summary of the same length, and
-so were the times of LlamaIndex on a quiet call, whose adapter was wrong at first. A peer that is "over" some seconds was
-stopped by a limit on a machine with ten times as much work as cores.
-
-## What was not measured
-
-deepagents and context-guardian have no adapter yet; the first is built on LangChain's middleware. Memory of many live
-conversations, streams, concurrency and answers that reach the model are not part of this run:
-[`benchmarks/`](../benchmarks/README.md) has programs for some of them.
+{machine}. {versions}{missing}
 """
 
 
-def _versions(whole: Results) -> str:
-    named = [f"{name} {version}" for name, version in whole["versions"].items() if version]
-    return f"Versions: {', '.join(named)}."
-
-
-def _missing(whole: Results) -> str:
-    return f" Not installed in this run: {', '.join(whole['missing'])}." if whole["missing"] else ""
+def _head(whole: Results) -> str:
+    runs = list(whole["rows"].values())
+    first = runs[-1] if runs else machine()
+    loads = [run["load"] for run in runs] or [first["load"]]
+    busy = f"{min(loads)} to {max(loads)} processes wanting one of them"
+    said = f"{first['date']}, Python {first['python']}, {first['system']}, {first['cores']} cores, {busy}"
+    named = [f"{name} {version}" for name, version in whole["versions"].items() if version and name != QUIET]
+    absent = ", ".join(whole["missing"])
+    missing = f" Not installed in the last run, so of an earlier one where they are here: {absent}." if absent else ""
+    text = _HEAD.format(machine=said, versions=f"Versions: {', '.join(named)}.", missing=missing)
+    return text.replace("https://github.com/m-mizutani/gollem", "../benchmarks/peers/README.md")
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -86,150 +76,454 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _chapter(title: str, said: str, *parts: str) -> str:
+    return "\n".join([f"## {title}\n\n{said}\n", *(part for part in parts if part)])
+
+
 def _time(nanoseconds: float) -> str:
     if nanoseconds < 1_000:
-        return f"{nanoseconds:.0f} ns"
+        return f"{max(nanoseconds, 0):.0f} ns"
     for unit, size in (("us", 1e3), ("ms", 1e6), ("s", 1e9)):
         if nanoseconds < size * 1_000 or unit == "s":
             return f"{nanoseconds / size:.3g} {unit}"
     return ""
 
 
-def _cell(found: Results | None, name: str, scale: float) -> str:
-    if found is None:
-        return "-"
-    return _time(found[name] * scale) if name in found else str(found.get("failed", "-")).split(":")[0]
+def _failed(found: Mapping[str, Any] | None) -> str:
+    """What a cell says that has no figure."""
+    return "-" if not found else str(found.get("failed", "-")).split(":")[0]
 
 
-def _matrix(results: Results, kind: str, name: str, scale: float) -> tuple[list[str], list[list[str]]]:
-    places = [place for place in results if place.startswith(f"{kind}/")]
-    peers = list(dict.fromkeys(peer for place in places for peer in results[place]))
-    rows = [[peer, *(_cell(results[place].get(peer), name, scale) for place in places)] for peer in peers]
-    return [f"{int(place.split('/')[1]):,} messages" for place in places], rows
+def _cell(found: Mapping[str, Any] | None, name: str, shown: Callable[[float], str]) -> str:
+    return shown(found[name]) if found and name in found else _failed(found)
+
+
+def _peers(results: Results, places: list[str]) -> list[str]:
+    return list(dict.fromkeys(peer for place in places for peer in results.get(place, {})))
+
+
+def _places(results: Results, kind: str) -> list[str]:
+    """In order of size, whatever was run last."""
+    found = [place for place in results if place.startswith(f"{kind}/")]
+    return sorted(found, key=lambda place: [float(part) for part in re.findall(r"[\d.]+", place)])
+
+
+def _others(cells: Mapping[str, float], better: Callable[[float, float], bool], *, slack: float = 1.0) -> list[str]:
+    """The peers whose figure is better than compacter's, by more than the noise where times are compared."""
+    ours = cells.get(OWN)
+    if ours is None:
+        return []
+    return [peer for peer, value in cells.items() if peer not in {OWN, QUIET} and better(value * slack, ours)]
+
+
+def _lost(what: list[tuple[str, list[str]]]) -> str:
+    """The line under a table: where others are ahead."""
+    told = [f"{name}: {', '.join(peers)}" for name, peers in what if peers]
+    return f"Ahead of compacter here: {'; '.join(told)}.\n" if told else "Nobody is ahead of compacter here.\n"
+
+
+def _figures(results: Results, place: str, name: str) -> dict[str, float]:
+    return {peer: found[name] for peer, found in results.get(place, {}).items() if name in found}
+
+
+def _less(one: float, other: float) -> bool:
+    return one < other
+
+
+# -- the chapters ------------------------------------------------------------------------------------------------------
+
+
+def _matrix(results: Results, kind: str, name: str, scale: float) -> tuple[str, str]:
+    """A table by size, and who is ahead at which of them."""
+    places = _places(results, kind)
+    rows = [
+        [peer, *(_cell(results[place].get(peer), name, lambda value: _time(value * scale)) for place in places)]
+        for peer in _peers(results, places)
+    ]
+    sizes = [f"{int(place.split('/')[1]):,}" for place in places]
+    ahead = [
+        (size, _others(_figures(results, place, name), _less, slack=1.1))
+        for size, place in zip(sizes, places, strict=True)
+    ]
+    return _table(["", *(f"{size} messages" for size in sizes)], rows), _lost(ahead)
 
 
 def _idle(results: Results, pictures: Path) -> str:
-    head, rows = _matrix(results, "idle", "ns", 1)
-    values = {peer: found["ns"] for peer, found in results.get("idle/2000", {}).items() if "ns" in found}
+    values = _figures(results, "idle/2000", "ns")
+    if not values:
+        return ""
     (pictures / "idle.svg").write_text(bars("Time added to a call with nothing to do, 2,000 messages", values, _time))
-    return (
-        "## A call on which nothing happens\n\nTime added to the bare call. A peer that waits for the provider's refusal "
-        "adds a `try`; one that counts\nbefore each call pays for each message. compacter binds arguments, looks for "
-        "earlier compactions, and learns from the\nreply's usage.\n\n"
-        f"![Time added to a call]({pictures.name}/idle.svg)\n\n{_table(['', *head], rows)}"
-    )
+    table, lost = _matrix(results, "idle", "ns", 1)
+    atable, alost = _matrix(results, "idle", "async", 1)
+    return _chapter(
+        "A call on which nothing happens",
+        "Time added to the bare call. A peer that waits for the provider's refusal adds a `try`; one that counts before each\n"
+        "call pays for each message. compacter binds arguments, looks for earlier compactions, and learns from the reply's\n"
+        "usage. agent-framework, context-guardian and semantic-kernel have async methods alone: what a sync program adds to\n"
+        "them is an event loop.",
+        f"![Time added to a call]({pictures.name}/idle.svg)\n", table, lost, "In an async program:\n", atable, alost,
+    )  # fmt: skip
 
 
-def _fold(results: Results) -> str:
-    head, rows = _matrix(results, "plan", "ms", 1e6)
-    text = (
-        "## One compaction\n\nChoosing what to fold, which `Compacter.plan` does alone; the others do not tell it apart from "
-        f"the rest:\n\n{_table(['', *head], rows)}"
-    )
-    head, rows = _matrix(results, "fold", "ms", 1e6)
-    return (
-        f"{text}\nThe whole, with a summarizer that answers at once. compacter also checks the list that goes out "
-        "against the provider's\nrules, checks the summary's claims, and fills what is left of its room with lines quoted "
-        f"from the conversation; a real\nsummary takes seconds.\n\n{_table(['', *head], rows)}"
-    )
+def _fold(results: Results, pictures: Path) -> str:
+    if not _places(results, "fold"):
+        return ""
+    values = {peer: ms * 1e6 for peer, ms in _figures(results, "fold/2000", "ms").items()}
+    (pictures / "fold.svg").write_text(bars("One compaction of 2,000 messages", values, _time))
+    plans, _unused = _matrix(results, "plan", "ms", 1e6)
+    table, lost = _matrix(results, "fold", "ms", 1e6)
+    return _chapter(
+        "One compaction",
+        "Choosing what to fold, which `Compacter.plan` does alone; the others do not tell it apart from the rest:",
+        plans,
+        "The whole, with a summarizer that answers at once. compacter also checks the list that goes out against the provider's\n"
+        "rules, checks the summary's claims, and fills what is left of its room with lines quoted from the conversation. A real\n"
+        "summary takes seconds. deepagents and context-guardian write what they fold to files.\n",
+        f"![One compaction]({pictures.name}/fold.svg)\n", table, lost,
+    )  # fmt: skip
 
 
 def _grow(results: Results, pictures: Path) -> str:
-    head = [
-        "",
-        "answered",
-        "summaries",
-        "summarizer's tokens",
-        "refused",
-        "uncached tokens",
-        "broken lists",
-        "never read",
-    ]
-    text = (
-        "## A conversation that grows\n\nTurns with a tool each, through a window of 8,000 tokens. A caller *keeps* one "
-        "list, and lets it be replaced where the\npeer does that; or it *resends* its whole history each time, as a "
-        "stateless server does. *Never read*: messages that\nleft the request and were never shown to the summarizer. "
-        "compacter's quotes of what was folded ([recall](recall.md)) are new with each\nquestion, so no prompt cache holds "
-        "them: they are most of its uncached tokens, and `recall=None` turns them off. No peer\nquotes.\n"
-    )
-    for place, found in results.items():
-        kind, *rest = place.split("/")
-        if kind != "grow":
-            continue
-        style = "resends its whole history" if rest[1] == "resend" else "keeps one list"
+    names = {
+        "summaries": "summaries", "summary_tokens": "summarizer's tokens", "refused": "refused",
+        "uncached": "uncached tokens", "broken": "broken lists", "lost": "never read",
+    }  # fmt: skip
+    parts = []
+    for place in _places(results, "grow"):
+        turns, style = place.split("/")[1:]
+        found = results[place]
         rows = []
         for peer, row in found.items():
-            if "answered" not in row:
-                rows.append([peer, str(row.get("failed", "-")), *[""] * 6])
-                continue
-            names = ("summaries", "summary_tokens", "refused", "uncached", "broken", "lost")
             stopped = f" ({row['stopped']})" if "stopped" in row else ""
-            rows.append([peer, f"{row['answered']}{stopped}", *(f"{row[name]:,}" for name in names)])
-        text += f"\n### {int(rest[0]):,} turns, a caller that {style}\n\n{_table(head, rows)}"
-        if rest == ["200", "resend"]:
+            cells = (
+                [f"{row['answered']:,}{stopped}", *(f"{row[name]:,}" for name in names)] if "answered" in row else []
+            )
+            rows.append([peer, *(cells or [_failed(row), *[""] * 6])])
+        whole = {peer: row for peer, row in found.items() if row.get("answered") == int(turns)}
+        ahead = [
+            (said, _others({peer: row[name] for peer, row in whole.items()}, _less)) for name, said in names.items()
+        ]
+        who = "resends its whole history" if style == "resend" else "keeps one list"
+        parts += [f"### {int(turns):,} turns, a caller that {who}\n", _table(["", "answered", *names.values()], rows)]
+        parts.append(_lost(ahead))
+        if place == "grow/200/resend":
             values = {peer: float(row["summary_tokens"]) for peer, row in found.items() if row.get("summaries")}
             svg = bars("Tokens that summaries cost, 200 turns, history resent", values, lambda value: f"{value:,.0f}")
             (pictures / "grow.svg").write_text(svg)
-            text += f"\n![Tokens that summaries cost]({pictures.name}/grow.svg)\n"
-    return text
+            parts.append(f"![Tokens that summaries cost]({pictures.name}/grow.svg)\n")
+    if not parts:
+        return ""
+    return _chapter(
+        "A conversation that grows",
+        "Turns with a tool each, through a window of 8,000 tokens. A caller *keeps* one list, and lets it be replaced where the\n"
+        "peer does that; or it *resends* its whole history each time, as a stateless server does. *Never read*: messages that\n"
+        "left the request and were never shown to the summarizer; litellm has none. Quotes of what was folded are new with each\n"
+        "question, so no prompt cache holds them: they are most of compacter's uncached tokens. A peer that was stopped after\n"
+        "so many seconds is not compared.",
+        *parts,
+    )  # fmt: skip
 
 
-def _fault(results: Results) -> str:
+def _answers(results: Results, _: Path) -> str:
+    places = _places(results, "answers")
+    if not places:
+        return ""
+
+    def cell(found: Results | None) -> str:
+        if not found or "reached" not in found:
+            return _failed(found)
+        refused = f", {found['failed_calls']} calls refused" if found["failed_calls"] else ""
+        return f"{found['reached']} of {found['asked']}{refused}"
+
+    rows = [[peer, *(cell(results[place].get(peer)) for place in places)] for peer in _peers(results, places)]
+    ahead = [(place, _others(_figures(results, place, "reached"), lambda one, other: one > other)) for place in places]
+    return _chapter(
+        "Answers that reach the model",
+        "Sixty facts of six made-up chats of 40,000 characters, told in their first half among some hundred sentences of the\n"
+        "same kind, and each asked for at the end: does the sentence stand in the request, word for word? The window is a share\n"
+        "of the chat. The summarizer is the same for all, says again what fills a fifth of the window, and chooses evenly, which\n"
+        "is chance: a good model's summary holds more. What is above that is what the peer itself keeps or finds again.",
+        _table(["the window is", *(f"{place.split('/')[1]} % of the chat" for place in places)], rows), _lost(ahead),
+        *_model(results),
+    )  # fmt: skip
+
+
+def _model(results: Results) -> list[str]:
+    found = {peer: row for peer, row in results.get("model/40", {}).items() if "right" in row}
+    if not found:
+        return []
+    rows = [[peer, *(f"{row[name]} of {row['asked']}" for name in ("reached", "right"))] for peer, row in found.items()]
+    ahead = [
+        (said, _others({peer: row[name] for peer, row in found.items()}, lambda one, other: one > other))
+        for name, said in (("reached", "in the request"), ("right", "answered rightly"))
+    ]
+    said = (
+        "With the demo's model of 135 million parameters writing the summaries and answering, chats of 7,000 characters in a\n"
+        "window of two fifths of them, two questions each (`PEERS_ARGS=--model`). So small a model answers few questions even\n"
+        "where the fact is before it:\n"
+    )
+    return [
+        said,
+        _table(["", "in the request", "answered rightly"], rows), _lost(ahead),
+    ]  # fmt: skip
+
+
+def _fault(results: Results, _: Path) -> str:
     places = [place for place in results if place.startswith("fault/")]
-    peers = list(dict.fromkeys(peer for place in places for peer in results[place]))
+    if not places:
+        return ""
 
-    def cell(row: Results | None) -> str:
-        if row is None or "answered" not in row:
-            return str((row or {}).get("failed", "-")).split(":")[0]
+    def cell(place: str, row: Results | None) -> str:
+        if not row or "answered" not in row:
+            return "hangs" if place == "fault/hangs" and "over" in _failed(row) else _failed(row)
         if not row["answered"]:
             return f"raises `{row['error']}`"
         return f"answers; {row['lost']} messages lost" if row["lost"] else "answers"
 
-    rows = [[peer, *(cell(results[place].get(peer)) for place in places)] for peer in peers]
-    return (
-        "## A summarizer that fails\n\nTwo hundred messages, twice the window. *Lost*: left the history that the program "
-        "keeps, with no summary of them.\nlitellm trims and asks nobody.\n\n"
-        f"{_table(['the summary is', *(place.split('/')[1] for place in places)], rows)}"
-    )
+    peers = _peers(results, places)
+    rows = [[peer, *(cell(place, results[place].get(peer)) for place in places)] for peer in peers]
+    unharmed = [row[0] for row in rows if all(one == "answers" for one in row[1:])]
+    return _chapter(
+        "A summarizer that fails",
+        "Two hundred messages, twice the window. *Lost*: left the history that the program keeps, with no summary of them.\n"
+        "litellm trims and asks nobody. A summarizer that *hangs* answers after an hour; compacter (`timeout`) and\n"
+        "context-guardian have a time limit for it, set to a second here, and the others rely on that of the model's client,\n"
+        "after which it raises.",
+        _table(["the summary is", *(place.split("/")[1] for place in places)], rows),
+        f"Answers in all of these, and loses nothing: {', '.join(unharmed) or 'nobody'}.\n",
+    )  # fmt: skip
 
 
-def _pairs(results: Results) -> str:
-    places = [place for place in results if place.startswith("pairs/")]
-    peers = list(dict.fromkeys(peer for place in places for peer in results[place]))
+def _pairs(results: Results, _: Path) -> str:
+    places = _places(results, "pairs")
+    names = ("cases", "broken", "gone", "raised")
+    sums: dict[tuple[str, str], list[int]] = {}
+    for place in places:
+        for peer, found in results[place].items():
+            for wire_format, row in found.items():
+                if isinstance(row, dict):
+                    old = sums.get((wire_format, peer), [0] * 4)
+                    sums[wire_format, peer] = [one + row[name] for one, name in zip(old, names, strict=True)]
+    if not sums:
+        return ""
+    parts = []
+    for wire_format in dict.fromkeys(wire_format for wire_format, _ in sums):
+        found = {peer: row for (one, peer), row in sums.items() if one == wire_format}
+        ahead = [
+            (said, _others({peer: row[at] for peer, row in found.items()}, _less))
+            for at, said in ((1, "broken"), (2, "last question gone"), (3, "raised"))
+        ]
+        table = _table(
+            [wire_format, "compactions", "broken", "last question gone", "raised"],
+            [[peer, *map(str, row)] for peer, row in found.items()],
+        )
+        parts += [table, _lost(ahead)]
+    return _chapter(
+        "Lists that a provider accepts",
+        "Ten conversations shaped as real ones are (parallel calls, ids used again, one long turn, large messages), one compaction\n"
+        "each at ten ratios. *Broken*: the list that goes out is one that the provider's rules refuse, as\n"
+        "[`formats.py`](../benchmarks/peers/README.md) writes them down. The other formats are judged for those that take a\n"
+        "provider's own messages; the rest have a type of their own and leave each provider to an adapter.",
+        *parts,
+    )  # fmt: skip
+
+
+def _detect(results: Results, _: Path) -> str:
+    found = {peer: row for peer, row in results.get("detect", {}).items() if "found" in row and peer != QUIET}
+    if not found:
+        return ""
+    rows = [
+        [peer, *(f"{hits} of {most}" for hits, most in (row["found"], row["alarms"]))] for peer, row in found.items()
+    ]
+    ahead = [
+        ("found", _others({peer: row["found"][0] for peer, row in found.items()}, lambda one, other: one > other)),
+        ("false alarms", _others({peer: row["alarms"][0] for peer, row in found.items()}, _less)),
+    ]
+    return _chapter(
+        "Is it a token limit?",
+        "Real error texts of providers, gateways and servers; those of the peers that do not look at errors are not here. The\n"
+        "texts are third parties' and not part of this project, and compacter's detector was written with them at hand, so\n"
+        "expect a little less on texts that it has not seen. One of them is told by an exception group alone, which this run\n"
+        "does not build.",
+        _table(["", "found", "false alarms"], rows), _lost(ahead),
+    )  # fmt: skip
+
+
+def _crowd(results: Results, _: Path) -> str:
+    places = [place for place in ("crowd/tasks", "crowd/threads") if place in results]
+    if not places:
+        return ""
+    parts = []
+    for place in places:
+        rows = []
+        for peer, row in results[place].items():
+            if "summaries" not in row:
+                rows.append([peer, _failed(row), *[""] * 4])
+                continue
+            failed = f"{row['failed_calls']}" + (f" (`{row['error']}`)" if row["failed_calls"] else "")
+            rows.append(
+                [
+                    peer,
+                    f"{row['summaries']:,}",
+                    f"{row['least']:,}",
+                    failed,
+                    f"{row['mixed']}",
+                    f"{row['seconds']:.1f} s",
+                ]
+            )
+        said = (
+            "1,000 tasks, 40 for each of 25 conversations" if place == "crowd/tasks" else "64 threads, 8 for each of 8"
+        )
+        head = [said, "summaries", "would suffice", "calls failed", "another's messages", "time"]
+        parts.append(_table(head, rows))
+        found = {peer: row for peer, row in results[place].items() if "summaries" in row}
+        extra = {peer: row["summaries"] / max(1, row["least"]) for peer, row in found.items() if row["least"]}
+        spent = {peer: row["seconds"] for peer, row in found.items()}
+        parts.append(_lost([("summaries", _others(extra, _less)), ("time", _others(spent, _less, slack=1.1))]))
+    return _chapter(
+        "Many callers at once",
+        "The same overlong conversation is sent by several callers at the same moment, through one object where a peer's object\n"
+        "is for more than one conversation, as branches of an agent or a client's retries do. A summary takes 20 ms. litellm\n"
+        "makes none. Strands' and haystack's sync calls hold up an event loop; who has async methods alone has no threads here.",
+        *parts,
+    )  # fmt: skip
+
+
+def _stream(results: Results, _: Path) -> str:
+    found = results.get("stream", {})
+    if not found:
+        return ""
     rows = []
-    for peer in peers:
-        found = [results[place].get(peer) or {} for place in places]
-        names = ("cases", "broken", "question", "raised")
-        rows.append([peer, *(str(sum(one.get(name, 0) for one in found)) for name in names)])
-    return (
-        "## Lists that a provider accepts\n\nTen conversations shaped as real ones are (parallel calls, ids used again, "
-        "one long turn, large messages), one compaction\neach at ten ratios. *Broken*: the list that goes out is one that "
-        "OpenAI's rules refuse.\n\n"
-        f"{_table(['', 'compactions', 'broken', 'last question gone', 'raised'], rows)}"
-    )
+    for peer, row in found.items():
+        if "first" not in row:
+            rows.append([peer, _failed(row), *[""] * 3])
+            continue
+        inside = row["inside"] if row["inside"] in {"answers", "broken"} else f"raises `{row['inside']}`"
+        rows.append([peer, _time(row["first"]), _time(row["chunk"]), f"{row['held']:.0f}", inside])
+    ahead = [
+        ("first token", _others(_figures(results, "stream", "first"), _less, slack=1.1)),
+        ("each chunk", _others(_figures(results, "stream", "chunk"), _less, slack=1.1)),
+        ("held back", _others(_figures(results, "stream", "held"), _less)),
+    ]
+    return _chapter(
+        "Streams",
+        "Two hundred chunks after 200 messages on which nothing happens: what is added to the first token and to each further\n"
+        "chunk, and how many chunks of content wait for the next one. The others hand the stream through, so nothing is added to\n"
+        "a chunk; they cannot mend what comes after the stream was opened either. Last: a refusal as the stream's first event,\n"
+        "from a server whose window is smaller than was said.",
+        _table(["", "first token", "each chunk", "chunks held back", "refused inside the stream"], rows), _lost(ahead),
+    )  # fmt: skip
 
 
-def _detect(results: Results) -> str:
+def _live(results: Results, _: Path) -> str:
+    places = _places(results, "live")
+    if not places:
+        return ""
+    parts = []
+    for place in places:
+        count, size = place.split("/")[1].split("x")
+        rows = []
+        found = results[place]
+        for peer, row in found.items():
+            if "bytes" not in row:
+                rows.append([peer, _failed(row), *[""] * 4])
+                continue
+            again = f"{row['summaries_again']} of {row['asked']:,}"
+            rows.append(
+                [peer, f"{row['conversations']:,}", f"{row['bytes']:,.0f} bytes", _time(row["first"] * 1e6),
+                 _time(row["again"] * 1e6), again]
+            )  # fmt: skip
+        head = [
+            "",
+            "conversations",
+            "kept a message",
+            "the folding call",
+            "the next call",
+            "summaries at the next call",
+        ]
+        parts += [f"### {int(count):,} conversations of {int(size):,} messages\n", _table(head, rows)]
+        names = {"bytes": "kept a message", "first": "the folding call", "again": "the next call"}
+        parts.append(
+            _lost([(said, _others(_figures(results, place, name), _less, slack=1.1)) for name, said in names.items()])
+        )
+    return _chapter(
+        "Many conversations",
+        "Each is twice the window, folded once, and sent again in full, as a server's clients do; as many of them as fit into\n"
+        "four seconds. *Kept*: what `tracemalloc` counts beside the caller's own messages while the conversation lives, spread\n"
+        "over all of its messages, the summary included. Who keeps nothing makes the summary again at the next call: where that\n"
+        "takes no time, the summarizer answered at once.",
+        *parts,
+    )  # fmt: skip
+
+
+def _weight(results: Results, _: Path) -> str:
+    found = {peer: row for peer, row in results.get("weight", {}).items() if "mb" in row and peer != QUIET}
+    if not found:
+        return ""
     rows = []
-    for peer, found in results.get("detect", {}).items():
-        if "found" in found:
-            shares = [f"{hits / most:.0%} of {most}" for hits, most in (found["found"], found["alarms"])]
-            rows.append([peer, *shares])
+    for peer, row in found.items():
+        name, size = row["largest"]
+        rows.append(
+            [peer, f"{row['import_ms']:.0f} ms", f"{row['mb']:.0f} MB", str(row["packages"]), f"{name}, {size:.0f} MB"]
+        )
+        if "without_litellm" in row:
+            least = row["without_litellm"]
+            name, size = least["largest"]
+            rows.append(
+                [f"{peer}, litellm left out", f"{row['import_ms']:.0f} ms", f"{least['mb']:.0f} MB", str(least["packages"]),
+                 f"{name}, {size:.0f} MB"]
+            )  # fmt: skip
+    names = {"import_ms": "import", "mb": "size", "packages": "packages"}
+    ahead = [
+        (said, _others({peer: row[name] for peer, row in found.items()}, _less, slack=1.1))
+        for name, said in names.items()
+    ]
+    ours = found.get(OWN, {})
+    ratio = ours["import_ms"] / ours["dependencies_ms"] if "dependencies_ms" in ours else None
+    said = (
+        "What importing takes (`import compacter; compacter.Compacter()`, of the others the class that compacts), in a process of\n"
+        "its own, and what an installation weighs: the files of the wheels without extras, without bytecode. compacter works\n"
+        "without litellm where no function of litellm is wrapped, and does not import it before."
+    )
+    if ratio:
+        said += f" Its import takes {ratio:.1f} times that of\nits dependencies alone (pydantic, structlog, tenacity)."
+    return _chapter(
+        "What it weighs",
+        said,
+        _table(["", "import", "installed", "packages", "of which the largest"], rows), _lost(ahead),
+    )  # fmt: skip
+
+
+def _settings(results: Results, _: Path) -> str:
+    found = {place: results[place].get(OWN, {}) for place in results if place.startswith("settings/")}
+    names = {
+        "summaries": "summaries", "summary_tokens": "summarizer's tokens", "refused": "refused",
+        "uncached": "uncached tokens", "reached 10": "of 60 facts at 10 %", "reached 20": "at 20 %",
+    }  # fmt: skip
+    rows = [
+        [f"`{place.partition('/')[2]}`", *(f"{row[name]:,}" for name in names)]
+        for place, row in found.items()
+        if "reached 20" in row
+    ]
     if not rows:
         return ""
-    return (
-        "## Is it a token limit?\n\nReal error texts of providers, gateways and servers; those of others' that do not look "
-        "at errors are not here. The texts\nare third parties' and not part of this project, and compacter's detector was "
-        "written with them at hand, so expect a\nlittle less on texts that it has not seen. One of them is told by an exception group alone, "
-        "which this run does not build.\n\n"
-        f"{_table(['', 'found', 'false alarms'], rows)}"
-    )
+    return _chapter(
+        "Settings",
+        "What compacter's own options change of the growing conversation (200 turns, resent) and of the facts that reach the\n"
+        "model. Smaller quotes cost less and find less; larger ones find no more, as less of the newest talk stays.\n"
+        "`trigger_tokens` avoids the refusals, and with them compacter learns no window here, so it quotes nothing in the\n"
+        "growing conversation.",
+        _table(["", *names.values()], rows),
+    )  # fmt: skip
+
+
+_TAIL = (Path(__file__).parent / "tried.md").read_text(encoding="utf-8")
 
 
 # -- pictures ----------------------------------------------------------------------------------------------------------
 
 
-def bars(title: str, values: dict[str, float], shown: Any) -> str:
+def bars(title: str, values: Mapping[str, float], shown: Callable[[float], str]) -> str:
     """A bar chart on a logarithmic scale, which follows the reader's light or dark theme."""
     ordered = sorted(values.items(), key=lambda pair: pair[1])
     least = math.log10(max(min(values.values(), default=1), 1e-9)) - 0.5
@@ -245,7 +539,7 @@ def bars(title: str, values: dict[str, float], shown: Any) -> str:
     for number, (name, value) in enumerate(ordered):
         top = 34 + 26 * number
         width = 6 + 420 * (math.log10(max(value, 1e-9)) - least) / max(most - least, 1e-9)
-        own = "own" if name == "compacter" else "bar"
+        own = "own" if name == OWN else "bar"
         parts += [
             f'<text x="180" y="{top + 15}" text-anchor="end">{name}</text>',
             f'<rect class="{own}" x="188" y="{top + 2}" width="{width:.0f}" height="18" rx="3"/>',
@@ -257,18 +551,36 @@ def bars(title: str, values: dict[str, float], shown: Any) -> str:
 # -- the history -------------------------------------------------------------------------------------------------------
 
 
-def _ratios(whole: Results) -> Results:
-    """Ratios to the twenty lines, which no release of ours changes."""
-    results, version = whole["results"], whole["versions"].get("compacter", "")
-    found: Results = {"date": whole["machine"]["date"], "version": version, "compared with": "twenty lines"}
+def _remember(path: Path, whole: Results) -> None:
+    """The version's line, in place of an earlier one of the same version."""
+    line = ratios(whole)
+    old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    kept = [one for one in old if json.loads(one)["version"] != line["version"]]
+    path.write_text("".join(f"{one}\n" for one in [*kept, json.dumps(line)]), encoding="utf-8")
+
+
+def ratios(whole: Results) -> Results:
+    """Ratios to the twenty lines, which no release of ours changes, and figures that no machine changes."""
+    results = whole["results"]
+    dates = [run["date"] for run in whole["rows"].values()]
+    found: Results = {"date": max(dates, default=""), "version": whole["versions"].get(OWN, "")}
     for place, name in (
         ("idle/2000", "ns"),
-        ("plan/2000", "ms"),
+        ("idle/2000", "async"),
         ("fold/2000", "ms"),
         ("grow/200/resend", "summary_tokens"),
         ("grow/200/keep", "uncached"),
     ):
-        ours, theirs = (results.get(place, {}).get(peer, {}).get(name) for peer in ("compacter", "twenty lines"))
+        ours, theirs = (results.get(place, {}).get(peer, {}).get(name) for peer in (OWN, "twenty lines"))
         if ours and theirs:
-            found[f"{place} {name}"] = round(ours / theirs, 4)
+            found[f"{place} {name} to twenty lines"] = round(ours / theirs, 4)
+    plans = {size: results.get(f"plan/{size}", {}).get(OWN, {}).get("ms") for size in (2_000, 100_000)}
+    if all(plans.values()):
+        found["plan 100000 to 50 of 2000"] = round(plans[100_000] / plans[2_000] / 50, 3)
+    for place, name in (("answers/10", "reached"), ("live/1000x1000", "bytes"), ("stream", "held")):
+        if name in results.get(place, {}).get(OWN, {}):
+            found[f"{place} {name}"] = round(results[place][OWN][name], 1)
+    weight = results.get("weight", {}).get(OWN, {})
+    if "dependencies_ms" in weight:
+        found["import to its dependencies"] = round(weight["import_ms"] / weight["dependencies_ms"], 2)
     return found

@@ -1,155 +1,109 @@
-"""The work that every peer is given, in the peer's own environment. `worker` calls one of `TASKS` by its letter."""
+"""The work that every peer is given, in the peer's own environment. `worker` calls one of `TASKS` by its name."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
-import re
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from base import Message, Peer, Settings, tokens
+from base import Settings, tokens
+from formats import FORMATS
+from histories import REPLY, Excerpt, Provider, Speaker, Summarizer, Writer, chat, history, marks, shapes, turn
+from traffic import Found, Make, crowd, live, stream, talking
 
-from compacter.testing import ChatRules, ScriptedModel, TokenLimitError
+from compacter.testing import ChatRules
 
-Make = Callable[[Settings], Peer]
-SUMMARY = (
-    "The user keeps the stores of a country and asks about one town after the other. For each of them the"
-    " shelves were looked up with the tool stock, which gives a number, what is missing and a price. In "
-    "most towns three shelves were empty, and filling them up costs seven times the number of the town. "
-    "Nothing was ordered so far; the user only wants to know. Prices rise by thirteen from one shelf to "
-    "the next. The first shelves are hardly ever short of anything, while the sixth is short everywhere. "
-    "It was agreed that answers name the town first, then the shelves, then the sum. No town was left "
-    "out, and none was asked about twice. The book of stores is written after each answer. What remains "
-    "to be done: the towns that follow, and a list of all sums at the end. Open: whether the capital has "
-    "stores of its own, which nobody could say. A question about transport was put off until the prices "
-    "are known, since carts are paid by weight. The user likes short answers, with figures and without "
-    "advice. Nobody has complained, and the work goes on as before, town by town, in the order of the map"
-    " t"
-)
-REPLY = {
-    "choices": [{"message": {"role": "assistant", "content": "Done."}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99},
-}
-MARK = re.compile(r"\bm(\d+)x\b")
+sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[2] / "examples"))
+
 ENDLESS = 10**9
-
-
-# -- histories ---------------------------------------------------------------------------------------------------------
-
-
-def turn(number: int, *, parallel: int = 1) -> list[Message]:
-    """A question, one or more calls, their results, an answer. Each message has a mark that is found again."""
-    first = number * (parallel + 3)
-    words = f"m{first}x Now the store in town {number}: what is missing there, and what does it cost to fill it up? "
-    ids = [f"call_{number}_{one}" for one in range(parallel)]
-    calls = [
-        {"id": one, "type": "function", "function": {"name": "stock", "arguments": json.dumps({"town": number})}}
-        for one in ids
-    ]
-    shelves = json.dumps([{"shelf": shelf, "missing": shelf % 7, "price": shelf * 13 + number} for shelf in range(12)])
-    results = [
-        {"role": "tool", "tool_call_id": one, "content": f"m{first + 2 + at}x {shelves}"} for at, one in enumerate(ids)
-    ]
-    answer = f"m{first + 2 + parallel}x In town {number} three shelves are empty; it costs {number * 7} to fill them. "
-    return [
-        {"role": "user", "content": words * 2},
-        {"role": "assistant", "content": f"m{first + 1}x I look it up.", "tool_calls": calls},
-        *results,
-        {"role": "assistant", "content": answer * 2},
-    ]
-
-
-def history(size: int, *, parallel: int = 1) -> list[Message]:
-    """About so many messages; the last is the user's."""
-    found: list[Message] = [{"role": "system", "content": "You keep the stores of a country. "}]
-    number = 0
-    while len(found) < size - 1:
-        found += turn(number, parallel=parallel)
-        number += 1
-    return [*found, {"role": "user", "content": "What is missing in the next town?"}]
-
-
-def marks(messages: list[Message]) -> set[str]:
-    return set(MARK.findall(json.dumps(messages, default=str)))
-
-
-class Summarizer:
-    """Counts, remembers what it was shown, and fails as it is told."""
-
-    def __init__(self, text: str = SUMMARY, fault: str = "") -> None:
-        self.text, self.fault = text, fault
-        self.calls = self.tokens = 0
-        self.shown: set[str] = set()
-
-    def __call__(self, prompt: str) -> str:
-        self.calls += 1
-        self.tokens += len(prompt) // 4
-        if self.fault == "raises":
-            raise RuntimeError("the summarizer is down")
-        if self.fault == "overflows":
-            raise TokenLimitError(
-                "too long", message="maximum context length is 100 tokens", status_code=400,
-                code="context_length_exceeded", kind="invalid_request_error", body={},
-            )  # fmt: skip
-        self.shown |= set(MARK.findall(prompt))
-        return {"empty": "", "inflates": prompt * 2, "refuses": "I'm sorry, but I can't help with that."}.get(
-            self.fault, self.text
-        )
 
 
 # -- (a) nothing to do -------------------------------------------------------------------------------------------------
 
 
-def idle(make: Make, *, size: int, seconds: float = 0.15) -> dict[str, Any]:
-    """Nanoseconds that a call takes longer than the bare one, by the best of several rounds."""
-    peer = make(Settings(ENDLESS, 0.7, Summarizer()))
+def idle(make: Make, *, size: int, seconds: float = 0.15) -> Found:
+    """Nanoseconds that a call takes longer than the bare one, by the best of several rounds; sync and async."""
+    peer = make(Summarizer().settings(ENDLESS))
     native = peer.read(history(size))
-    bound = peer.bound(_replies)
-    return {"ns": _best(lambda: bound(native), seconds) - _best(lambda: _replies(native), seconds / 3)}
+    bound, abound = peer.bound(_replies), peer.abound(_areplies)
+    bare, abare = _best(lambda: _replies(native), seconds / 3), _abest(lambda: _areplies(native), seconds / 3)
+    return {
+        "ns": _best(lambda: bound(native), seconds) - bare,
+        "async": _abest(lambda: abound(native), seconds) - abare,
+    }
 
 
-def _replies(_: object) -> dict[str, Any]:
+def _replies(_: object) -> Found:
+    return REPLY
+
+
+async def _areplies(_: object) -> Found:
     return REPLY
 
 
 def _best(action: Callable[[], Any], seconds: float) -> float:
     """Nanoseconds of one call: the least of rounds of at least a millisecond each."""
-    action()
-    count, taken = 1, 0.0
-    while taken < 1_000_000:
+
+    def round_of(count: int) -> float:
         begun = time.perf_counter_ns()
         for _ in range(count):
             action()
-        taken = time.perf_counter_ns() - begun
-        if taken < 1_000_000:
-            count *= 4
+        return time.perf_counter_ns() - begun
+
+    action()
+    count = 1
+    while (taken := round_of(count)) < 1_000_000:
+        count *= 4
     best, until = taken / count, time.perf_counter() + seconds
     while time.perf_counter() < until:
-        begun = time.perf_counter_ns()
-        for _ in range(count):
-            action()
-        best = min(best, (time.perf_counter_ns() - begun) / count)
+        best = min(best, round_of(count) / count)
     return best
+
+
+def _abest(action: Callable[[], Awaitable[Any]], seconds: float) -> float:
+    """The same of an async call, the loop running."""
+
+    async def rounds() -> float:
+        async def round_of(count: int) -> float:
+            begun = time.perf_counter_ns()
+            for _ in range(count):
+                await action()
+            return time.perf_counter_ns() - begun
+
+        await action()
+        count = 1
+        while (taken := await round_of(count)) < 1_000_000:
+            count *= 4
+        best, until = taken / count, time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            best = min(best, await round_of(count) / count)
+        return best
+
+    return asyncio.run(rounds())
 
 
 # -- (b) one compaction ------------------------------------------------------------------------------------------------
 
 
-def fold(make: Make, *, size: int, times: int = 5, whole: bool = True) -> dict[str, Any]:
+def fold(make: Make, *, size: int, times: int = 5, whole: bool = True) -> Found:
     """Milliseconds of one compaction with a summarizer that answers at once; or of choosing what to fold alone."""
     messages = history(size)
     best = float("inf")
     for _ in range(times):
-        peer = make(Settings(tokens(messages) // 2, 0.7, Summarizer()))
+        peer: Any = make(Summarizer().settings(tokens(messages) // 2))
         native = peer.read(messages)
         gc.collect()
         begun = time.perf_counter()
         peer.fold(native) if whole else peer.plan(native)
         best = min(best, time.perf_counter() - begun)
-        if best > 2:
+        if best > 1:
             break
     return {"ms": best * 1000}
 
@@ -157,129 +111,132 @@ def fold(make: Make, *, size: int, times: int = 5, whole: bool = True) -> dict[s
 # -- (c) a conversation that grows -------------------------------------------------------------------------------------
 
 
-def grow(make: Make, *, turns: int, resend: bool, window: int = 8_000) -> dict[str, Any]:
+def grow(make: Make, *, turns: int, resend: bool, window: int = 8_000, seconds: float = 60) -> Found:
     """What a caller pays who keeps one list, or who sends its whole history each time."""
-    summarizer = Summarizer()
-    peer = make(Settings(window, 0.7, summarizer))
-    model = ScriptedModel(window=window, replies="Done, and written down in the book of stores.", strict=True)
+    summarizer, provider = Summarizer(), Provider(window)
+    peer = make(summarizer.settings(window))
     whole = history(3)[:1]
     native = peer.read(whole)
-    call = peer.bound(lambda sent: model.completion("any", peer.write(sent)))
-    found: dict[str, Any] = {"answered": 0}
+    call = talking(peer, provider)
+    found: Found = {"answered": 0}
+    begun = time.monotonic()
     for number in range(turns):
-        for step in _steps(number):
-            whole += step
-            native = peer.read(whole) if resend else [*native, *peer.read(step)]
-            try:
-                native, reply = call(native)
-            except Exception as error:  # noqa: BLE001 - told in the table
-                found["stopped"] = f"turn {number}: {type(error).__name__}"
-                break
-            answer = reply["choices"][0]["message"]
-            whole.append(answer)
-            native = [*native, *peer.read([answer])]
-        else:
-            found["answered"] += 1
-            continue
-        break
-    sent = set().union(*(marks(list(request.messages)) for request in model.requests[-1:])) if model.requests else set()
-    lost = marks(whole) - sent - summarizer.shown
+        step = turn(number)[:3]  # The question with the tool's result, as an agent sends it at once.
+        whole += step
+        native = peer.read(whole) if resend else peer.more(native, step)
+        try:
+            native, reply = call(native)
+        except Exception as error:  # noqa: BLE001 - told in the table
+            found["stopped"] = f"turn {number}: {type(error).__name__}"
+            break
+        answer = reply["choices"][0]["message"]
+        whole.append(answer)
+        native = peer.more(native, [answer])
+        found["answered"] += 1
+        if time.monotonic() > begun + seconds:
+            found["stopped"] = f"{seconds:.0f} s"
+            break
+    lost = marks(whole) - marks(provider.last) - summarizer.shown
     return found | {
-        "summaries": summarizer.calls, "summary_tokens": summarizer.tokens, "refused": model.rejected,
-        "broken": model.invalid, "uncached": model.uncached_tokens, "lost": len(lost),
+        "summaries": summarizer.calls, "summary_tokens": summarizer.tokens, "refused": provider.refused,
+        "broken": provider.broken, "uncached": provider.uncached, "lost": len(lost), "seconds": time.monotonic() - begun,
     }  # fmt: skip
-
-
-def _steps(number: int) -> list[list[Message]]:
-    """A turn as its two requests see it: the question with the tool's result, as an agent sends it at once."""
-    question, call, result, _ = turn(number)
-    return [[question, call, result]]
 
 
 # -- (d) a summarizer that fails ---------------------------------------------------------------------------------------
 
 
-def fault(make: Make, *, kind: str) -> dict[str, Any]:
+def fault(make: Make, *, kind: str) -> Found:
     """Whether the call is answered, and whether what left the request was read by anybody."""
-    summarizer = Summarizer(fault=kind)
+    summarizer = Summarizer(fault=kind, seconds=3_600 if kind == "hangs" else 0)
     messages = history(200)
-    window = tokens(messages) // 2
-    peer = make(Settings(window, 0.7, summarizer))
-    model = ScriptedModel(window=window, replies="Done.")
-    kept: list[Message] = []
+    provider = Provider(tokens(messages) // 2)
+    peer = make(summarizer.settings(provider.window, timeout=1))
     try:
-        call = peer.bound(lambda sent: model.completion("any", peer.write(sent)))
+        call = talking(peer, provider)
         kept = peer.write(call(peer.read(messages))[0])
     except Exception as error:  # noqa: BLE001 - told in the table
         return {"answered": False, "error": type(error).__name__, "lost": 0}
-    sent = [request for request in model.requests if not request.refused and not request.invalid]
-    said = json.dumps(list(sent[-1].messages), default=str)
-    nothing = kind in {"empty", "raises", "overflows", "refuses"}
-    gone = marks(messages) - marks(list(sent[-1].messages))
     # What is gone from the list that the program keeps cannot come back; what is gone from one request can.
-    forever = marks(messages) - marks(kept)
-    said_sorry = "I can't help" in said
-    return {
-        "answered": True, "gone": len(gone), "lost": len(forever) if nothing else 0, "sorry": said_sorry,
-        "summary": 0 if nothing else 1,
-    }  # fmt: skip
+    lost = marks(messages) - marks(kept) - (summarizer.shown if kind == "inflates" else set())
+    return {"answered": True, "lost": len(lost)}
 
 
 # -- (i) pairs ---------------------------------------------------------------------------------------------------------
 
 
-def pairs(make: Make, *, ratio: float) -> dict[str, Any]:
+def pairs(make: Make, *, ratio: float) -> Found:
     """Histories of which one compaction leaves a list that a provider refuses, lost the question, or raised."""
-    rules, broken, raised, question, cases = ChatRules(), 0, 0, 0, 0
-    for name, messages in shapes():
-        peer = make(Settings(max(1, tokens(messages) // 2), ratio, Summarizer("They looked at stores.")))
-        cases += 1
-        try:
-            made = peer.write(peer.fold(peer.read(json.loads(json.dumps(messages)))))
-        except Exception:  # noqa: BLE001 - counted
-            raised += 1
-            continue
-        broken += rules(made) is not None
-        question += not any(_asks(message, messages) for message in made)
-        del name
-    return {"cases": cases, "broken": broken, "raised": raised, "question": question}
-
-
-def _asks(message: Message, messages: list[Message]) -> bool:
-    asked = [one for one in messages if one["role"] == "user"][-1]["content"]
-    return message["role"] == "user" and str(asked) in str(message["content"])
-
-
-def shapes() -> list[tuple[str, list[Message]]]:
-    """Conversations shaped as real ones are: valid, and none of them is tidy."""
-    found: list[tuple[str, list[Message]]] = []
-    found += [(f"{parallel} parallel calls", history(60, parallel=parallel)) for parallel in (1, 2, 5)]
-    steps: list[Message] = [{"role": "user", "content": "m1x Count all stores of the country, one by one."}]
-    for number in range(40):
-        steps += turn(number)[1:3]
-    found.append(("one long turn", steps))
-    reused = json.loads(re.sub(r"call_\d+_(\d)", r"call_\1", json.dumps(history(60, parallel=2))))
-    found.append(("ids used again", reused))
-    talk = [
-        message for message in history(120) if message["role"] in {"user", "system"} or not message.get("tool_calls")
-    ]
-    found.append(("no tools", [message for message in talk if message["role"] != "tool"]))
-    large = history(40)
-    large[3]["content"] += " and so on" * 3_000
-    found.append(("a large result at the start", large))
-    late = history(40)
-    late[-3]["content"] += " and so on" * 3_000
-    found.append(("a large result at the end", late))
-    open_end = history(60)[:-1]
-    found.append(("ends with a result", open_end[: len(open_end) - 1]))
-    short = [
-        *history(6)[:1],
-        {"role": "user", "content": "word " * 4_000},
-        *turn(1)[1:],
-        {"role": "user", "content": "And?"},
-    ]
-    found.append(("a large question", short))
+    found: Found = {}
+    for wire_format in make.formats:
+        write, rules = FORMATS.get(wire_format, (list, ChatRules()))
+        broken = raised = gone = 0
+        for messages in shapes():
+            peer = make(Summarizer("They looked at stores.").settings(max(1, tokens(messages) // 2), ratio))
+            try:
+                if wire_format == "openai":
+                    made = peer.write(peer.fold(peer.read(json.loads(json.dumps(messages)))))
+                else:
+                    made = peer.fold_as(wire_format, write(messages))
+            except Exception:  # noqa: BLE001 - counted
+                raised += 1
+                continue
+            asked = [one for one in messages if one["role"] == "user"][-1]["content"]
+            broken += rules(made) is not None
+            gone += not any(one.get("role") == "user" and json.dumps(asked)[1:-1] in json.dumps(one) for one in made)
+        found[wire_format] = {"cases": len(shapes()), "broken": broken, "raised": raised, "gone": gone}
     return found
+
+
+# -- (j) what reaches the model ----------------------------------------------------------------------------------------
+
+
+def answers(make: Make, *, share: float, length: int = 40_000, each: int = 10, url: str = "") -> Found:
+    """Facts of long chats that stand in the request, word for word, when they are asked for.
+
+    The window is a share of the chat. The summarizer says again as many of the user's sentences as a fifth of the
+    window holds, evenly chosen: the same for all, and no better than chance. With the ``url`` of a server a model
+    writes the summaries and answers; *right* are answers that hold the expected words.
+    """
+    questions = import_module("questions")
+    reached = total = failed = right = 0
+    for number, (subject, facts) in enumerate(questions.STORIES.items()):
+        talk = chat(subject, [fact for fact, _, _ in facts], length, seed=number)
+        window = int(tokens(talk) * share)
+        said = [one["content"] for one in talk if one["role"] == "user"]
+        summarizer: Summarizer = Writer(url) if url else Excerpt(said, window * 4 // 5)
+        provider = Speaker(window, url) if url else Provider(window)
+        peer = make(summarizer.settings(window))
+        call = talking(peer, provider)
+        kept = peer.read(talk)
+        for at, (fact, question, expected) in enumerate(facts[:each]):
+            total += 1
+            try:
+                now, reply = call(peer.more(kept, [{"role": "user", "content": questions.asked(question)}]))
+            except Exception:  # noqa: BLE001 - counted
+                failed += 1
+                continue
+            right += expected.lower() in reply["choices"][0]["message"]["content"].lower()
+            reached += fact in json.dumps(provider.last, ensure_ascii=False)
+            if not at and peer.keeps:  # What it keeps from then on, but without the question.
+                kept = peer.without_last(now)
+    return {"reached": reached, "asked": total, "failed_calls": failed, **({"right": right} if url else {})}
+
+
+# -- (l) compacter's own settings ------------------------------------------------------------------------------------
+
+
+def setting(make: Make, *, options: Found) -> Found:
+    """What a setting of compacter's changes of (c) and (j)."""
+
+    def changed(settings: Settings) -> Any:
+        peer: Any = make(settings)
+        peer.compacter = peer.compacter.replace(**options)
+        return peer
+
+    other: Any = changed
+    found = grow(other, turns=200, resend=True)
+    return found | {f"reached {percent}": answers(other, share=percent / 100)["reached"] for percent in (10, 20)}
 
 
 # -- (k) detection -----------------------------------------------------------------------------------------------------
@@ -293,9 +250,9 @@ class ProviderError(Exception):
         self.status_code, self.code = status, code
 
 
-def detect(make: Make, *, file: str) -> dict[str, Any]:
+def detect(make: Make, *, file: str) -> Found:
     """Token limits found, and false alarms, among real error texts. Others' texts: they are not part of the project."""
-    peer = make(Settings(1_000, 0.7, Summarizer()))
+    peer = make(Summarizer().settings(1_000))
     counts = {"overflow": [0, 0], "not_overflow": [0, 0]}
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
@@ -313,6 +270,8 @@ def detect(make: Make, *, file: str) -> dict[str, Any]:
     return {"found": counts["overflow"], "alarms": counts["not_overflow"]}
 
 
-TASKS: dict[str, Callable[..., dict[str, Any]]] = {
-    "idle": idle, "fold": fold, "grow": grow, "fault": fault, "pairs": pairs, "detect": detect,
+TASKS: dict[str, Callable[..., Found]] = {
+    "idle": idle, "fold": fold, "grow": grow, "fault": fault, "pairs": pairs, "answers": answers, "detect": detect,
+    "setting": setting,
+    "live": live, "stream": stream, "crowd": crowd,
 }  # fmt: skip

@@ -9,13 +9,24 @@ import json
 import logging
 import os
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "middleware")]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "middleware")]
 warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
+
+
+def version_of(package: str) -> str:
+    """What is installed; of the project itself, what its sources say."""
+    if package == "llm-compacter":
+        return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(package) if package else ""
+    return ""
 
 
 def main() -> None:
@@ -24,10 +35,8 @@ def main() -> None:
     with contextlib.redirect_stdout(sys.stderr):
         adapter = importlib.import_module(sys.argv[1]).Adapter
         work = importlib.import_module("work")
-        version = ""
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            version = importlib.metadata.version(adapter.package) if adapter.package else ""
-        print(json.dumps({"package": adapter.package, "version": version}), file=out, flush=True)
+        greeting = {"package": adapter.package, "imports": adapter.imports, "version": version_of(adapter.package)}
+        print(json.dumps(greeting), file=out, flush=True)
         for line in sys.stdin:
             asked = json.loads(line)
             try:
