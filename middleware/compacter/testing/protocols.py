@@ -26,18 +26,23 @@ class ScriptedProtocol(Protocol):
 
     def read(self, body: Body) -> Body:
         """The arguments of ``ScriptedModel.completion`` that a request comes to."""
+        ...
 
     def whole(self, body: Body, completion: Body) -> Body:
         """The answer to a request that wants no stream."""
+        ...
 
     def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
         """The answer as a stream."""
+        ...
 
     def error(self, message: str, kind: str | None, code: object) -> Body:
         """A refusal, as an HTTP status carries it."""
+        ...
 
     def failed(self, body: Body, error: Body) -> Iterator[Event]:
         """A refusal inside a stream that has begun with HTTP 200."""
+        ...
 
 
 class ChatCompletions:

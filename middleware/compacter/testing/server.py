@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from compacter.testing.errors import ProviderError
 from compacter.testing.model import ScriptedModel
@@ -126,7 +126,6 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
 
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -137,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             body = json.loads(text)
-            reply = self.server.model.completion(**self._arguments(protocol.read(body)))
+            reply = cast("_Server", self.server).model.completion(**self._arguments(protocol.read(body)))
         except ProviderError as error:
             self._json(protocol.error(error.message, error.type, error.code), error.status_code)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
