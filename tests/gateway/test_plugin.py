@@ -132,6 +132,14 @@ def test_a_summary_is_on_the_account_of_the_caller_and_marked(proxy: Proxy) -> N
     assert summary["cost"] > 0.5
 
 
+def test_a_request_to_several_models_at_once_is_left_alone(proxy: Proxy) -> None:
+    for name, model in (("one", "plain"), ("several", "plain,big")):
+        key = f"{name}{time.monotonic_ns()}"
+        proxy.post(CHAT, request("chat", model, new_mark(), count=1), key=f"sk-{key}")
+        lines = logged(proxy, key, 1)
+        assert {line["looked_into"] for line in lines} == {name == "one"}
+
+
 @pytest.mark.parametrize(
     ("model", "key"),
     [

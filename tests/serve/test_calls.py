@@ -193,7 +193,7 @@ def test_a_past_that_the_server_keeps_is_compacted_there(serve: Serve, openai_se
     assert openai_server.paths[1] == "/v1/responses/compact"
 
 
-@pytest.mark.parametrize("name", ["self", "function", "args", "kwargs", "messages_param", "io"])
+@pytest.mark.parametrize("name", ["self", "function", "args", "kwargs", "messages_param", "io", "compacter_options"])
 def test_members_of_any_name_go_through(serve: Serve, upstream: Any, wire: Any, name: str) -> None:
     server = upstream(lambda asked, write: write(wire.plain(b"{}")))
     serving = serve(server.url)
@@ -201,6 +201,17 @@ def test_members_of_any_name_go_through(serve: Serve, upstream: Any, wire: Any, 
     head = f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
     assert serving.ask(head, body).endswith(b"{}")
     assert server.asked[0].body == body
+
+
+def test_a_caller_does_not_set_options_of_the_server(serve: Serve, openai_server: Any, talk: Talk) -> None:
+    serving = serve(f"{openai_server.url}/v1")
+    with chat(serving.url) as client, pytest.raises(openai.BadRequestError, match="maximum context length"):
+        client.chat.completions.create(
+            model="m",
+            messages=talk(),
+            extra_body={"compacter_options": {"summarizer": "extractive"}},
+        )
+    assert len(openai_server.bodies) == 1
 
 
 @pytest.mark.parametrize(

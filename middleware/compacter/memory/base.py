@@ -27,6 +27,10 @@ DEADLINE = 1.0
 LEASE = 1.5
 """Seconds for which a claim is granted at a time. While its owner lives it is renewed, so that a process which dies
 holds others up no longer than this."""
+WEEK = 7 * 86_400.0
+"""Seconds for which a memory that outlives the process keeps what nobody uses, unless the user says otherwise."""
+PER_KEY = 32
+"""Records that it keeps under one key: the newest of one conversation count, its older ones only for forks."""
 _RENEWAL = LEASE / 4
 _PAUSE = 5.0
 """Seconds for which a memory that failed is left alone."""
@@ -49,14 +53,6 @@ class Claim(Protocol):
         * Without effect a second time, and in a forked child of the process that got it.
         * Whatever it raises is logged and ignored: the claim runs out by itself.
         """
-        ...
-
-
-class AsyncClaim(Protocol):
-    """As ``Claim``, for calls under asyncio."""
-
-    async def release(self) -> None:
-        """Give the claim back."""
         ...
 
 
@@ -125,7 +121,7 @@ class BaseMemory(Memory):
         """As ``save``, awaited."""
         raise NotImplementedError
 
-    async def aclaim(self, key: str, seconds: float) -> AsyncClaim | None:
+    async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
         """As ``claim``, awaited."""
         raise NotImplementedError
 
@@ -167,29 +163,26 @@ class BaseMemory(Memory):
             return found[0] if found is not None else None
 
 
-class OwnMemory(BaseMemory):
+class _OwnMemory(BaseMemory):
     """A user's own memory that declares the three methods of ``Memory`` only."""
 
     def __init__(self, memory: Memory) -> None:
         super().__init__()
-        self.memory = memory
+        self._memory = memory
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these ``keys``, as :meth:`Memory.find`."""
-        return self.memory.find(keys)
+        return self._memory.find(keys)
 
     def save(self, record: Record) -> None:
-        """Keep ``record``, as :meth:`Memory.save`."""
-        self.memory.save(record)
+        self._memory.save(record)
 
     def claim(self, key: str, seconds: float) -> Claim | None:
-        """The right to make the summary named by ``key`` for ``seconds``, as :meth:`Memory.claim`."""
-        return self.memory.claim(key, seconds)
+        return self._memory.claim(key, seconds)
 
 
 def base_memory(memory: Memory) -> BaseMemory:
     """``memory`` with all that a ``BaseMemory`` declares."""
-    return memory if isinstance(memory, BaseMemory) else OwnMemory(memory)
+    return memory if isinstance(memory, BaseMemory) else _OwnMemory(memory)
 
 
 class InProcessMemory(BaseMemory):
@@ -356,8 +349,8 @@ class Lease:
         self._process = os.getpid()
         self._ended = threading.Event()
         if seconds > LEASE:
-            arguments = (self._ended, renew, time.monotonic() + seconds)
-            threading.Thread(target=_keep, args=arguments, daemon=True, name="compacter-claim").start()
+            keep = _kept(partial(self._ended.wait, _RENEWAL), renew, time.monotonic() + seconds)
+            threading.Thread(target=pump, args=(keep,), daemon=True, name="compacter-claim").start()
 
     def release(self) -> None:
         """Give the claim back, as :meth:`Claim.release` promises."""
@@ -369,17 +362,8 @@ class Lease:
         self._ended.set()
 
 
-def _keep(ended: threading.Event, renew: Callable[[], bool], until: float) -> None:
-    while not ended.wait(_RENEWAL) and time.monotonic() + LEASE < until:
-        try:
-            if not renew():
-                return
-        except Exception:  # noqa: BLE001, S112 - the store may be busy: the lease lasts for some more tries
-            continue
-
-
 class AsyncLease:
-    """As ``Lease``, renewed by a task; ``renew`` and ``give_back`` are awaited."""
+    """As ``Lease``, renewed by a task; ``renew`` and ``give_back`` are awaited, and so is ``release``."""
 
     def __init__(
         self, seconds: float, renew: Callable[[], Awaitable[bool]], give_back: Callable[[], Awaitable[None]]
@@ -387,8 +371,10 @@ class AsyncLease:
         import asyncio
 
         self._give_back: Callable[[], Awaitable[None]] | None = give_back
-        until = time.monotonic() + seconds
-        self._keeping = asyncio.get_running_loop().create_task(_akeep(renew, until)) if seconds > LEASE else None
+        self._keeping: asyncio.Task[None] | None = None
+        if seconds > LEASE:
+            keep = _kept(partial(asyncio.sleep, _RENEWAL), renew, time.monotonic() + seconds)
+            self._keeping = asyncio.get_running_loop().create_task(apump(keep))
 
     async def release(self) -> None:
         """Give the claim back, as :meth:`Claim.release` promises."""
@@ -401,18 +387,6 @@ class AsyncLease:
         with contextlib.suppress(RuntimeError):  # The loop is closed.
             if self._keeping is not None:
                 self._keeping.cancel()
-
-
-async def _akeep(renew: Callable[[], Awaitable[bool]], until: float) -> None:
-    import asyncio
-
-    while time.monotonic() + LEASE < until:
-        await asyncio.sleep(_RENEWAL)
-        try:
-            if not await renew():
-                return
-        except Exception:  # noqa: BLE001, S112 - as in _keep
-            continue
 
 
 Steps = Generator[Any, Any, T]
@@ -455,6 +429,16 @@ def _advanced(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any
         return False, advance(outcome)
     except StopIteration as stop:
         return True, stop.value
+
+
+def _kept(pause: Callable[[], object], renew: Callable[[], object], until: float) -> Steps[None]:
+    """Renew a lease again and again. ``pause`` waits until the next time, and returns whether it has ended."""
+    while not (yield pause()) and time.monotonic() + LEASE < until:
+        try:
+            if not (yield renew()):
+                return
+        except Exception:  # noqa: BLE001, S112 - the store may be busy: the lease lasts for some more tries
+            continue
 
 
 def whole_number(name: str, value: object) -> int:

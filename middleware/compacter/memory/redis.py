@@ -15,6 +15,8 @@ from compacter.fork import ForkAware
 from compacter.memory.base import (
     DEADLINE,
     LEASE,
+    PER_KEY,
+    WEEK,
     AsyncLease,
     BaseMemory,
     Circuit,
@@ -37,9 +39,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_WEEK = 7 * 86_400.0
-_PER_KEY = 32
-"""Records under one key: the newest of one conversation count, its older ones only for forks."""
 _SCHEMES = ("redis", "rediss", "unix")
 
 
@@ -71,7 +70,7 @@ class RedisMemory(BaseMemory, ForkAware):
     def __init__(
         self,
         url: str | Redis | RedisCluster | AsyncRedis | AsyncRedisCluster,
-        ttl: float = _WEEK,
+        ttl: float = WEEK,
         namespace: str = "compacter",
         *,
         deadline: float = DEADLINE,
@@ -135,29 +134,14 @@ class RedisMemory(BaseMemory, ForkAware):
         For ``seconds`` at most. It is renewed every half second; that of a process that has died runs out after two.
         """
         lock = self._run(lambda client: self._locking(client, key, seconds))
-        if lock is None:
-            return None
-
-        def give_back() -> None:
-            with contextlib.suppress(self._lock_error):
-                self._run(lambda _: _step(lock.release))
-
-        return Lease(seconds, lambda: bool(self._run(lambda _: _step(lock.extend, LEASE, replace_ttl=True))), give_back)
+        renew, give_back = partial(self._renewing, lock), partial(self._giving_back, lock)
+        return lock and Lease(seconds, lambda: self._run(renew), lambda: self._run(give_back))
 
     async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
         """As ``claim``, awaited."""
         lock = await self._arun(lambda client: self._locking(client, key, seconds))
-        if lock is None:
-            return None
-
-        async def renew() -> bool:
-            return bool(await self._arun(lambda _: _step(lock.extend, LEASE, replace_ttl=True)))
-
-        async def give_back() -> None:
-            with contextlib.suppress(self._lock_error):
-                await self._arun(lambda _: _step(lock.release))
-
-        return AsyncLease(seconds, renew, give_back)
+        renew, give_back = partial(self._renewing, lock), partial(self._giving_back, lock)
+        return lock and AsyncLease(seconds, lambda: self._arun(renew), lambda: self._arun(give_back))
 
     def clear(self) -> None:
         """Forget every record of this namespace."""
@@ -209,7 +193,7 @@ class RedisMemory(BaseMemory, ForkAware):
         pipeline.pexpire(name, self._lifetime())
         pipeline.hlen(name)
         answers = yield pipeline.execute()
-        if answers[-1] <= _PER_KEY:
+        if answers[-1] <= PER_KEY:
             return
         # Drop the corrupt ones and the shortest of too many; never the one just saved.
         ranks: list[tuple[int, str]] = []
@@ -217,7 +201,7 @@ class RedisMemory(BaseMemory, ForkAware):
             if _decoded(field) != record.id:
                 other = self._codec.decode(value)
                 ranks.append((other.boundary if other else -1, _decoded(field)))
-        surplus = [field for _, field in sorted(ranks)[: len(ranks) + 1 - _PER_KEY]]
+        surplus = [field for _, field in sorted(ranks)[: len(ranks) + 1 - PER_KEY]]
         if surplus:
             yield client.hdel(name, *surplus)
 
@@ -230,6 +214,13 @@ class RedisMemory(BaseMemory, ForkAware):
             thread_local=False,
         )
         return lock if (yield lock.acquire()) else None
+
+    def _renewing(self, lock: Any, _: object) -> Steps[bool]:  # noqa: ANN401 - as above
+        return bool((yield lock.extend(LEASE, replace_ttl=True)))
+
+    def _giving_back(self, lock: Any, _: object) -> Steps[None]:  # noqa: ANN401 - as above
+        with contextlib.suppress(self._lock_error):  # It has run out.
+            yield lock.release()
 
     def _run(self, steps: Callable[[Any], Steps[T]]) -> T:
         """What they return. Raises ``MemoryUnavailable`` after the deadline, and while the server is away."""
@@ -287,11 +278,6 @@ class RedisMemory(BaseMemory, ForkAware):
 
     def _lifetime(self) -> int:
         return max(1, int(self.ttl * 1000))
-
-
-def _step(action: Callable[..., T], *args: object, **options: object) -> Steps[T]:
-    result: T = yield action(*args, **options)
-    return result
 
 
 async def _closing(client: Any) -> AsyncGenerator[None]:  # noqa: ANN401 - as above

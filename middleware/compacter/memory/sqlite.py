@@ -14,7 +14,18 @@ from pathlib import Path
 
 from compacter.errors import ConfigurationError
 from compacter.fork import PATIENCE, ForkAware
-from compacter.memory.base import DEADLINE, LEASE, BaseMemory, Circuit, Lease, MemoryUnavailable, seconds, whole_number
+from compacter.memory.base import (
+    DEADLINE,
+    LEASE,
+    PER_KEY,
+    WEEK,
+    BaseMemory,
+    Circuit,
+    Lease,
+    MemoryUnavailable,
+    seconds,
+    whole_number,
+)
 from compacter.memory.encryption import Codec, Encryption
 from compacter.memory.record import Record
 
@@ -30,11 +41,8 @@ _TABLES = {
     "claims": "CREATE TABLE claims "
     "(key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) STRICT, WITHOUT ROWID",
 }
-_PER_KEY = 32
-"""Records under one key: the newest of one conversation count, its older ones only for forks."""
 _TOUCH = 60.0
 """Seconds between two notes that a record was used, so that reading seldom writes."""
-_WEEK = 7 * 86_400.0
 _GRACE = 0.1
 """Seconds after its deadline for which a statement may work that has waited for a lock."""
 _CHECK = 0.25
@@ -73,7 +81,7 @@ class SQLiteMemory(BaseMemory):
         self,
         path: str | os.PathLike[str],
         max_entries: int = 10_000,
-        ttl: float | None = _WEEK,
+        ttl: float | None = WEEK,
         *,
         deadline: float = DEADLINE,
         encryption: Encryption = None,
@@ -128,7 +136,7 @@ class SQLiteMemory(BaseMemory):
                 (record.id, record.key, body, now),
             )
             connection.execute("DELETE FROM records WHERE used < ?", (self._oldest(now),))
-            for where, most in ("WHERE key = ?", _PER_KEY), ("", self.max_entries):
+            for where, most in ("WHERE key = ?", PER_KEY), ("", self.max_entries):
                 connection.execute(
                     f"DELETE FROM records WHERE id IN (SELECT id FROM records {where} "  # noqa: S608 - of this line
                     f"ORDER BY id = ? DESC, used DESC LIMIT -1 OFFSET {most})",

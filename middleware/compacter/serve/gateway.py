@@ -23,6 +23,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from compacter.call.state import State
+from compacter.call.wrap import OWN_OPTIONS
 from compacter.errors import CompacterError, ConfigurationError
 from compacter.events import Event
 from compacter.options import Options, validated
@@ -364,10 +365,10 @@ def has(headers: Headers, name: bytes) -> bool:
 
 
 def _arguments(raw: bytes, protocol: Protocol) -> dict[str, Any] | None:
-    """The members of a request's body; ``None`` where it is not of the protocol."""
+    """The members of a request's body; ``None`` where it is not of the protocol, or asks for options of our own."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    held = body.get(protocol.param) if isinstance(body, dict) else None
+    held = body.get(protocol.param) if isinstance(body, dict) and OWN_OPTIONS not in body else None
     return body if isinstance(held, (list, str)) else None

@@ -19,6 +19,7 @@ class Recorder(CustomLogger):
             "key": metadata.get("user_api_key_alias"),
             "team": metadata.get("user_api_key_team_id"),
             "hash": metadata.get("user_api_key"),
+            "looked_into": "compacter_call" in metadata,
             "tags": logged.get("request_tags"),
             "marked": metadata.get("spend_logs_metadata"),
             "cost": logged.get("response_cost"),

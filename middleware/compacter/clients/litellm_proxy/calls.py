@@ -115,6 +115,7 @@ class ProxyCall:
         for call in self.by_group.values():
             call.close()
         self.by_group.clear()
+        self.auth = self.stream = None
 
 
 def group_of(call: ProxyCall, kwargs: Mapping[str, Any]) -> str:

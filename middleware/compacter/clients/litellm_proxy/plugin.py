@@ -91,7 +91,7 @@ class CompacterPlugin(CustomLogger):
         metadata.pop(TOKEN, None)
         if protocol is None or not isinstance(group, str) or not isinstance(data.get(protocol.param), list):
             return data
-        if data.get("previous_response_id"):  # The history is at the provider.
+        if data.get("previous_response_id") or "," in group:  # The history is at the provider; several models at once.
             return data
         team = (text_of(user_api_key_dict, "team_id"), text_of(user_api_key_dict, "team_alias"))
         key = (text_of(user_api_key_dict, "api_key"), text_of(user_api_key_dict, "key_alias"))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from compacter.call.state import State
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
-from compacter.memory.base import DEADLINE
+from compacter.memory.base import DEADLINE, WEEK
 from compacter.options import Options, validated
 
 _PATH = "callback_settings.compacter"
@@ -46,7 +46,7 @@ class MemorySettings(BaseModel):
     """``redis://host:port/db``, ``rediss://...`` or ``unix:///path``."""
     sqlite: str | None = None
     """Path of a file, shared by the workers of one machine."""
-    ttl: float = Field(default=7 * 86_400.0, gt=0)
+    ttl: float = Field(default=WEEK, gt=0)
     """Seconds after which a record that nobody used is forgotten."""
     namespace: str = Field(default="compacter", min_length=1)
     """Text that all keys in Redis begin with."""
