@@ -31,14 +31,14 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: E402
 from compacter.observe import OpenTelemetry  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 AGENT = Path(FOUND.origin).with_name("rotel-agent")
 TALK = [{"role": "user", "content": f"Harbour {n} takes ships of {n} metres."} for n in range(60)]
 
 
 @contextlib.contextmanager
-def collector(folder: Path) -> Iterator[tuple[str, Path]]:
+def collector(folder: Path) -> Generator[tuple[str, Path]]:
     """Its address, and the file in which it writes all that it receives; it is whole once the collector has ended."""
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
