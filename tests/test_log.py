@@ -136,6 +136,7 @@ class TestASummarizerThatFails:
             raise NotFoundError
 
         monkeypatch.setattr(models, "completion", fails)
+        monkeypatch.setattr(models, "_import_quietly", lambda: None)  # It is not needed here, and takes seconds.
         Compacter(**options).compact(TALK, model="gtp-4o")
         assert "check the model's name 'gtp-4o' and its provider" in caplog.text
 

@@ -111,6 +111,7 @@ class Compacter:
         recall: Share of a known window, or tokens, that quotes of what was folded may take; ``None``: no quotes.
         rules: Standing rules that every summary carries word for word.
         retrieved: Where the last user message holds retrieved text that may be shortened.
+        conversation: What names the conversation in events.
         logger: A logger of the standard library or of structlog.
         summary_request: ``"transcript"``, or ``"native"`` to ask for the summary by the messages themselves.
         token_counter: Function that counts the tokens of messages.

@@ -240,7 +240,8 @@ class PassagesRecalled(Event):
     @property
     def sentence(self) -> str:
         """Such as "quoted 3 passages, 1,204 characters, 0.02 s"."""
-        return f"quoted {self.passages:,} passages, {self.characters:,} characters, {self.duration:.2f} s"
+        passages = f"{self.passages:,} passage{'s' if self.passages != 1 else ''}"
+        return f"quoted {passages}, {self.characters:,} characters, {self.duration:.2f} s"
 
 
 class MaxTokensAdjusted(Event):

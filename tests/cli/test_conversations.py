@@ -322,7 +322,8 @@ def test_a_file_that_is_none_gets_one_line_and_no_traceback(run: Run, folder: Pa
 
 def test_bytes_that_are_no_text_are_named(run: Run, folder: Path) -> None:
     (folder / "image.json").write_bytes(b"\x89PNG\x00\xff\xfe\xfa")
-    assert "is not UTF-8 text" in run("plan", "image.json").err
+    assert "image.json is not UTF-8 text" in run("plan", "image.json").err
+    assert "standard input is not UTF-8 text" in run("plan", "-", stdin=b"\x89PNG\x00\xff").err
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])

@@ -53,7 +53,7 @@ def explain(
     code: Annotated[str | None, typer.Option(help="The provider's error code, likewise.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell whether an error is a token limit, why, and what would be done. Exit code 1: it is none."""
+    """Tell whether an error is a token limit, and why. Exit code 1: it is none."""
     from compacter.cli.explain import run
 
     raise typer.Exit(run(text, status=status, code=code, as_json=as_json))
@@ -86,7 +86,7 @@ def compact(
     conversation: Which = None,
     force: Force = False,
 ) -> None:
-    """Fold the oldest part into a summary and write the same format again. Exit code 1: over the budget still."""
+    """Fold the oldest part, and write the same format again. Exit code 1: over the budget still."""
     from compacter.cli.compact import run
     from compacter.cli.terminal import MistakeError
 
@@ -118,7 +118,7 @@ def report(
     title: Annotated[str, typer.Option(help="The page's title.")] = "Context report",
     force: Force = False,
 ) -> None:
-    """Write one HTML page of what happened: sizes, folds, cost, failures, for each conversation."""
+    """Write one HTML page of what happened. It has sizes, folds, cost and failures of each conversation."""
     from compacter.cli.report import run
 
     raise typer.Exit(run(events, output, title=title, with_text=not no_text, force=force))
@@ -155,7 +155,7 @@ def evaluate(
     fail_under: Annotated[float | None, typer.Option(min=0, max=1, help="Exit with 1 if the best keeps less.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay your own conversations through a window and measure what each setting keeps."""
+    """Measure what settings keep of your own conversations. They are replayed through a window."""
     from compacter.cli.evaluate import run
     from compacter.cli.replay import Grid
 
@@ -180,5 +180,5 @@ def doctor(
 
 @app.command()
 def serve() -> None:
-    """Pass requests of any program through, and fold those that are too long."""
+    """Pass any program's requests on, and fold what is too long."""
     # For the list of commands: ``main`` starts it before typer is looked for.

@@ -103,9 +103,8 @@ def read_text(path: str) -> str:
             try:
                 return data.decode(encoding)
             except UnicodeDecodeError as error:
-                raise MistakeError(
-                    f"{path} is not {encoding.upper().removesuffix('-SIG')} text: {error.reason}"
-                ) from None
+                name, form = "standard input" if path == STDIN else path, encoding.upper().removesuffix("-SIG")
+                raise MistakeError(f"{name} is not {form} text: {error.reason}") from None
     raise AssertionError("unreachable: every text starts with nothing")
 
 

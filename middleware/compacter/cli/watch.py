@@ -126,7 +126,8 @@ def picture(found: Sequence[Story], window: int | None, width: int) -> Renderabl
         f"{sum(story.summarizer_tokens for story in found):,} summarizer tokens, {cost:.4f} USD, "
         f"{plural(sum(story.failures for story in found), 'failure')}"
     )
-    return Group(*panels, Text(totals, "dim"))
+    key = [Text("▓ summary  █ kept", "dim")] if folds else []
+    return Group(*panels, *key, Text(totals, "dim"))
 
 
 def _panel(story: Story, window: int | None, width: int) -> Panel:

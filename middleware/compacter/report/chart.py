@@ -68,9 +68,7 @@ def _scale(story: Story, top: int) -> str:
 
 def _along(folds: int) -> str:
     """Words below the chart: what lies from left to right."""
-    if folds == 1:
-        return "<span>the first call, to the fold and the request after it</span>"
-    return f"<span>fold 1</span><span>folds, in order of time</span><span>fold {folds:,}</span>"
+    return f"<span>first call</span><span>folds, in order of time</span><span>fold {folds:,}</span>"
 
 
 def _window_key(story: Story) -> str:

@@ -159,7 +159,9 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
     written = sum(fold.record.count("output_tokens") for fold in folds)
     failed = sum(len(story.of("CompactionFailed")) for story in stories)
     failures = sum(story.failures for story in stories)
-    which = f"{plural(failed, 'time')} no summary, {plural(failures - failed, 'call')} given up" if failures else ""
+    lost = failures - failed
+    kinds = (f"{plural(failed, 'time')} no summary" * bool(failed), f"{plural(lost, 'call')} given up" * bool(lost))
+    which = ", ".join(filter(None, kinds))
     recalled = [record for story in stories for record in story.of("PassagesRecalled")]
     reused = sum(len(story.of("CompactionReused")) for story in stories)
     shares = [fold.saved / fold.before for fold in folds if fold.before]

@@ -9,6 +9,7 @@ what it tells of itself, and ``command`` starts it.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def __getattr__(name: str) -> object:
 
         return getattr(command, name)
     try:
-        import uvicorn  # noqa: F401 - what serves it is part of the extra
-
+        import_module("uvicorn")  # What serves it is part of the extra.
         from compacter.serve.gateway import create_app
     except ModuleNotFoundError as error:
         if str(error.name).startswith("compacter"):

@@ -23,7 +23,7 @@ _IN_CODE = frozenset({
     "summary_request",
 })  # fmt: skip
 """Options that take objects or functions, or need the wrapped call itself: they cannot be said in a file."""
-OPTIONS = frozenset(Options.model_fields) - _IN_CODE - {"memory"}
+OPTIONS = frozenset(Options.model_fields) - _IN_CODE - {"memory", "conversation"}
 
 
 class Switches(BaseModel):
