@@ -170,8 +170,8 @@ def counting(*, quick: bool) -> Iterator[Asked]:
         yield Asked("l", f"settings/{said}", ask, seconds=60, only=OWN[:1], timed=False)
     for turns in (200,) if quick else (200, 2_000):
         for style in ("keep", "resend"):
-            ask = {"task": "grow", "turns": turns, "resend": style == "resend", "seconds": 30 if turns == 200 else 45}
-            yield Asked("c", f"grow/{turns}/{style}", ask, seconds=60, timed=False)
+            ask = {"task": "grow", "turns": turns, "resend": style == "resend", "seconds": 30 if turns == 200 else 60}
+            yield Asked("c", f"grow/{turns}/{style}", ask, seconds=90, timed=False)
 
 
 def traffic(*, quick: bool) -> Iterator[Asked]:
