@@ -192,19 +192,18 @@ def _grow(results: Results, pictures: Path) -> str:
     for place in _places(results, "grow"):
         turns, style = place.split("/")[1:]
         found = results[place]
-        rows = []
-        for peer, row in found.items():
-            stopped = f" ({row['stopped']})" if "stopped" in row else ""
-            cells = (
-                [f"{row['answered']:,}{stopped}", *(f"{row[name]:,}" for name in names)] if "answered" in row else []
-            )
-            rows.append([peer, *(cells or [_failed(row), *[""] * 6])])
+        rows = [[peer, *_grown(row, list(names))] for peer, row in found.items()]
         whole = {peer: row for peer, row in found.items() if row.get("answered") == int(turns)}
         ahead = [
             (said, _others({peer: row[name] for peer, row in whole.items()}, _less)) for name, said in names.items()
         ]
+        if OWN not in whole:
+            ahead = [("all turns answered", list(whole))]
         who = "resends its whole history" if style == "resend" else "keeps one list"
-        parts += [f"### {int(turns):,} turns, a caller that {who}\n", _table(["", "answered", *names.values()], rows)]
+        parts += [
+            f"### {int(turns):,} turns, a caller that {who}\n",
+            _table(["", "answered", *names.values(), "a turn"], rows),
+        ]
         parts.append(_lost(ahead))
         if place == "grow/200/resend":
             values = {peer: float(row["summary_tokens"]) for peer, row in found.items() if row.get("summaries")}
@@ -218,10 +217,20 @@ def _grow(results: Results, pictures: Path) -> str:
         "Turns with a tool each, through a window of 8,000 tokens. A caller *keeps* one list, and lets it be replaced where the\n"
         "peer does that; or it *resends* its whole history each time, as a stateless server does. *Never read*: messages that\n"
         "left the request and were never shown to the summarizer; litellm has none. Quotes of what was folded are new with each\n"
-        "question, so no prompt cache holds them: they are most of compacter's uncached tokens. A peer that was stopped after\n"
-        "so many seconds is not compared.",
+        "question, so no prompt cache holds them: they are most of compacter's uncached tokens. *A turn*: time with\n"
+        "all that this benchmark itself does, two peers running at once. A peer that was stopped after so many seconds is not\n"
+        "compared. The summarizer takes any length: a model of this window would refuse most of what is sent to it by those\n"
+        "that summarise a whole history again.",
         *parts,
     )  # fmt: skip
+
+
+def _grown(row: Results, names: list[str]) -> list[str]:
+    if "answered" not in row:
+        return [_failed(row), *[""] * 7]
+    stopped = f" ({row['stopped']})" if "stopped" in row else ""
+    spent = _time(row["seconds"] / max(1, row["answered"]) * 1e9)
+    return [f"{row['answered']:,}{stopped}", *(f"{row[name]:,}" for name in names), spent]
 
 
 def _answers(results: Results, _: Path) -> str:
