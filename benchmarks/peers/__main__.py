@@ -193,8 +193,15 @@ def better(one: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
     """The better of two rounds, figure by figure where these are times."""
     if one is None or "failed" in one or "failed" in other:
         return other if one is None or "failed" in one else one
-    times = ("ns", "async", "ms", "first", "chunk")
-    return {**other, **{name: min(one[name], other[name]) for name in times if name in one and name in other}}
+    found = dict(other)
+    if "ms" in one and "ms" in other:
+        found["ms"] = min(one["ms"], other["ms"])
+    if "beside" in one and "beside" in other:
+        found["beside"] = {
+            name: [min(pair) for pair in zip(both, one["beside"][name], strict=True)]
+            for name, both in other["beside"].items()
+        }
+    return found
 
 
 def run(asked: Asked, workers: list[Worker], late: set[tuple[str, str]]) -> dict[str, Any]:
@@ -214,6 +221,8 @@ def run(asked: Asked, workers: list[Worker], late: set[tuple[str, str]]) -> dict
             for worker, found in zip(workers, pool.map(answered, workers), strict=True):
                 if found is not None:
                     row[worker.name] = better(row.get(worker.name), found)
+    for found in row.values():
+        found |= {name: ours - bare for name, (ours, bare) in found.pop("beside", {}).items()}
     return row
 
 
