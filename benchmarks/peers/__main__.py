@@ -55,7 +55,7 @@ class Worker:
         self.greeting: dict[str, Any] = {}
 
     def start(self) -> bool:
-        module = "peer_" + self.name.partition(" (")[0].replace(" ", "_").replace("-", "_")
+        module = "peer_" + short(self.name).replace("-", "_")
         self.process = subprocess.Popen(
             [self.python, HERE / "worker.py", module],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=HERE,
@@ -237,6 +237,8 @@ def main() -> None:
     parser.add_argument("--model", action="store_true", help="row m alone: the demo's model writes and answers")
     parser.add_argument("--report", action="store_true", help="run nothing, and write the page from what is kept")
     options = parser.parse_args()
+    if unknown := set(options.peers) - {short(name) for name in PEERS}:
+        parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(map(short, PEERS))}")
     whole: dict[str, Any] = {"versions": {}, "missing": [], "rows": {}, "results": {}}
     if SAVED.exists():
         whole |= json.loads(SAVED.read_text(encoding="utf-8"))
@@ -278,12 +280,17 @@ def measure(whole: dict[str, Any], options: argparse.Namespace, work: Iterable[A
         worker.stop()
 
 
+def short(name: str) -> str:
+    """A peer's name on the command line."""
+    return name.partition(" (")[0].replace(" ", "-")
+
+
 def started(names: list[str]) -> tuple[list[Worker], list[str]]:
     """The peers that are there, and the names of those that are not."""
     venv = Path(os.environ.get("VENV", ROOT / ".venv"))
     workers, missing = [], []
     for name, env in PEERS.items():
-        if names and name not in OWN and name.partition(" (")[0] not in names:
+        if names and name not in OWN and short(name) not in names:
             continue
         python = Path(f"{venv}-peers", env, "bin", "python").absolute() if env else Path(sys.executable)
         worker = Worker(name, python)
