@@ -179,7 +179,7 @@ def counting(*, quick: bool) -> Iterator[Asked]:
 def traffic(*, quick: bool) -> Iterator[Asked]:
     """What a server has to do, and what an installation weighs."""
     tasks = {"task": "crowd", "callers": 1_000, "conversations": 25, "threads": False}
-    yield Asked("h", "crowd/tasks", tasks, seconds=25)
+    yield Asked("h", "crowd/tasks", tasks, seconds=40)
     threads = {"task": "crowd", "callers": 64, "conversations": 8, "threads": True}
     yield Asked("h", "crowd/threads", threads, seconds=25)
     yield Asked("f", "weight", {})

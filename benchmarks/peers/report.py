@@ -394,7 +394,8 @@ def _crowd(results: Results, _: Path) -> str:
         "Many callers at once",
         "The same overlong conversation is sent by several callers at the same moment, through one object where a peer's object\n"
         "is for more than one conversation, as branches of an agent or a client's retries do. A summary takes 20 ms. litellm\n"
-        "makes none. Strands' and haystack's sync calls hold up an event loop; who has async methods alone has no threads here.",
+        "makes none. Strands' and haystack's sync calls hold up an event loop; who has async methods alone has no threads here.\n"
+        "LlamaIndex' memory is set and read in two steps, between which another task comes.",
         *parts,
     )  # fmt: skip
 
@@ -460,7 +461,8 @@ def _live(results: Results, _: Path) -> str:
         "Many conversations",
         "Each is twice the window, folded once, and sent again in full, as a server's clients do; as many of them as fit into\n"
         "four seconds. *Kept*: what `tracemalloc` counts beside the caller's own messages while the conversation lives, spread\n"
-        "over all of its messages, the summary included. Who keeps nothing makes the summary again at the next call: where that\n"
+        "over all of its messages, the summary included; compacter's default memory ends at 64 MB and a thousand conversations,\n"
+        "and drops first what it can make again ([memory](memory.md)). Who keeps nothing makes the summary again at the next call: where that\n"
         "takes no time, the summarizer answered at once.",
         *parts,
     )  # fmt: skip
