@@ -11,7 +11,7 @@ from typing import Any
 
 from base import Message
 
-List = list[dict[str, Any]]
+Messages = list[dict[str, Any]]
 
 
 def _calls(message: Message) -> Iterable[tuple[str, str, str]]:
@@ -19,9 +19,9 @@ def _calls(message: Message) -> Iterable[tuple[str, str, str]]:
         yield call["id"], call["function"]["name"], call["function"]["arguments"]
 
 
-def _merged(messages: Iterable[tuple[str, list[Any]]], name: str) -> List:
+def _merged(messages: Iterable[tuple[str, list[Any]]], name: str) -> Messages:
     """Neighbours of one role as one message: results of parallel calls come together."""
-    found: List = []
+    found: Messages = []
     for role, parts in messages:
         if found and found[-1]["role"] == role:
             found[-1][name] += parts
@@ -30,7 +30,7 @@ def _merged(messages: Iterable[tuple[str, list[Any]]], name: str) -> List:
     return found
 
 
-def anthropic(messages: list[Message]) -> List:
+def anthropic(messages: list[Message]) -> Messages:
     """https://docs.anthropic.com/en/api/messages: the system prompt is an argument of its own."""
 
     def parts(message: Message) -> list[Any]:
@@ -44,7 +44,7 @@ def anthropic(messages: list[Message]) -> List:
     return _merged(((one["role"].replace("tool", "user"), parts(one)) for one in told), "content")
 
 
-def bedrock(messages: list[Message]) -> List:
+def bedrock(messages: list[Message]) -> Messages:
     """https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, and roles must take turns."""
 
     def parts(message: Message) -> list[Any]:
@@ -58,7 +58,7 @@ def bedrock(messages: list[Message]) -> List:
     return _merged(((one["role"].replace("tool", "user"), parts(one)) for one in told), "content")
 
 
-def gemini(messages: list[Message]) -> List:
+def gemini(messages: list[Message]) -> Messages:
     """https://ai.google.dev/gemini-api/docs/function-calling: calls and results have names, and no ids."""
 
     def parts(message: Message) -> list[Any]:
@@ -72,9 +72,9 @@ def gemini(messages: list[Message]) -> List:
     return _merged(((roles.get(one["role"], "user"), parts(one)) for one in told), "parts")
 
 
-def responses(messages: list[Message]) -> List:
+def responses(messages: list[Message]) -> Messages:
     """https://platform.openai.com/docs/api-reference/responses: calls and results are items of their own."""
-    found: List = []
+    found: Messages = []
     for message in messages:
         if message["role"] == "tool":
             found.append(
@@ -92,7 +92,7 @@ def responses(messages: list[Message]) -> List:
 
 def _blocks(
     asks: Callable[[Any], Any], answers: Callable[[Any], Any], name: str, *, alternate: bool = False
-) -> Callable[[List], str | None]:
+) -> Callable[[Messages], str | None]:
     """The user's message is first, and the message after calls answers all of them and no others.
 
     Anthropic and Gemini take neighbours of one role for one message, Bedrock refuses them.
@@ -102,7 +102,7 @@ def _blocks(
         content = message[name]
         return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
-    def rules(messages: List) -> str | None:
+    def rules(messages: Messages) -> str | None:
         waiting: list[Any] = []
         merged = _merged(((message["role"], told(message)) for message in messages), name)
         if alternate and len(merged) < len(messages):
@@ -122,7 +122,7 @@ def _blocks(
     return rules
 
 
-def _items(messages: List) -> str | None:
+def _items(messages: Messages) -> str | None:
     """Each result has its call before it, and each call its result."""
     waiting: list[str] = []
     for number, item in enumerate(messages):
@@ -135,7 +135,7 @@ def _items(messages: List) -> str | None:
     return f"calls without results: {waiting}" if waiting else None
 
 
-FORMATS: dict[str, tuple[Callable[[list[Message]], List], Callable[[List], str | None]]] = {
+FORMATS: dict[str, tuple[Callable[[list[Message]], Messages], Callable[[Messages], str | None]]] = {
     "anthropic": (
         anthropic,
         _blocks(

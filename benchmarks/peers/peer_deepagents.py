@@ -35,7 +35,7 @@ class Adapter(LangChain):
         self.model = Model(summarize=settings.summarize, asummarize=settings.asummarize, profile=profile)
         backend = FilesystemBackend(root_dir=tempfile.mkdtemp(prefix="peers-"), virtual_mode=True)
         self.own = SummarizationMiddleware(
-            self.model, backend=backend, trigger=("fraction", 0.8), keep=("fraction", 0.8 * (1 - settings.ratio)),
+            self.model, backend=backend, trigger=("fraction", 0.8), keep=("fraction", max(0.01, 0.8 * (1 - settings.ratio))),
             trim_tokens_to_summarize=None,
         )  # fmt: skip
 

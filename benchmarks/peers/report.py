@@ -159,7 +159,8 @@ def _idle(results: Results, pictures: Path) -> str:
         "A call on which nothing happens",
         "Time added to the bare call. A peer that waits for the provider's refusal adds a `try`; one that counts before each\n"
         "call pays for each message. compacter binds arguments, looks for earlier compactions, and learns from the reply's\n"
-        "usage. agent-framework, context-guardian and semantic-kernel have async methods alone: what a sync program adds to\n"
+        "usage. About 0.16 us of each figure are the loop that this benchmark puts around a call (0.29 us in an async program),\n"
+        "which is all that the twenty lines add. agent-framework, context-guardian and semantic-kernel have async methods alone: what a sync program adds to\n"
         "them is an event loop.",
         f"![Time added to a call]({pictures.name}/idle.svg)\n", table, lost, "In an async program:\n", atable, alost,
     )  # fmt: skip
@@ -192,19 +193,18 @@ def _grow(results: Results, pictures: Path) -> str:
     for place in _places(results, "grow"):
         turns, style = place.split("/")[1:]
         found = results[place]
-        rows = []
-        for peer, row in found.items():
-            stopped = f" ({row['stopped']})" if "stopped" in row else ""
-            cells = (
-                [f"{row['answered']:,}{stopped}", *(f"{row[name]:,}" for name in names)] if "answered" in row else []
-            )
-            rows.append([peer, *(cells or [_failed(row), *[""] * 6])])
+        rows = [[peer, *_grown(row, list(names))] for peer, row in found.items()]
         whole = {peer: row for peer, row in found.items() if row.get("answered") == int(turns)}
         ahead = [
             (said, _others({peer: row[name] for peer, row in whole.items()}, _less)) for name, said in names.items()
         ]
+        if OWN not in whole:
+            ahead = [("all turns answered", list(whole))]
         who = "resends its whole history" if style == "resend" else "keeps one list"
-        parts += [f"### {int(turns):,} turns, a caller that {who}\n", _table(["", "answered", *names.values()], rows)]
+        parts += [
+            f"### {int(turns):,} turns, a caller that {who}\n",
+            _table(["", "answered", *names.values(), "a turn"], rows),
+        ]
         parts.append(_lost(ahead))
         if place == "grow/200/resend":
             values = {peer: float(row["summary_tokens"]) for peer, row in found.items() if row.get("summaries")}
@@ -218,10 +218,20 @@ def _grow(results: Results, pictures: Path) -> str:
         "Turns with a tool each, through a window of 8,000 tokens. A caller *keeps* one list, and lets it be replaced where the\n"
         "peer does that; or it *resends* its whole history each time, as a stateless server does. *Never read*: messages that\n"
         "left the request and were never shown to the summarizer; litellm has none. Quotes of what was folded are new with each\n"
-        "question, so no prompt cache holds them: they are most of compacter's uncached tokens. A peer that was stopped after\n"
-        "so many seconds is not compared.",
+        "question, so no prompt cache holds them: they are most of compacter's uncached tokens. *A turn*: time with\n"
+        "all that this benchmark itself does, two peers running at once. A peer that was stopped after so many seconds is not\n"
+        "compared. The summarizer takes any length: a model of this window would refuse most of what is sent to it by those\n"
+        "that summarise a whole history again.",
         *parts,
     )  # fmt: skip
+
+
+def _grown(row: Results, names: list[str]) -> list[str]:
+    if "answered" not in row:
+        return [_failed(row), *[""] * 7]
+    stopped = f" ({row['stopped']})" if "stopped" in row else ""
+    spent = _time(row["seconds"] / max(1, row["answered"]) * 1e9)
+    return [f"{row['answered']:,}{stopped}", *(f"{row[name]:,}" for name in names), spent]
 
 
 def _answers(results: Results, _: Path) -> str:
@@ -384,7 +394,8 @@ def _crowd(results: Results, _: Path) -> str:
         "Many callers at once",
         "The same overlong conversation is sent by several callers at the same moment, through one object where a peer's object\n"
         "is for more than one conversation, as branches of an agent or a client's retries do. A summary takes 20 ms. litellm\n"
-        "makes none. Strands' and haystack's sync calls hold up an event loop; who has async methods alone has no threads here.",
+        "makes none. Strands' and haystack's sync calls hold up an event loop; who has async methods alone has no threads here.\n"
+        "LlamaIndex' memory is set and read in two steps, between which another task comes.",
         *parts,
     )  # fmt: skip
 
@@ -450,7 +461,8 @@ def _live(results: Results, _: Path) -> str:
         "Many conversations",
         "Each is twice the window, folded once, and sent again in full, as a server's clients do; as many of them as fit into\n"
         "four seconds. *Kept*: what `tracemalloc` counts beside the caller's own messages while the conversation lives, spread\n"
-        "over all of its messages, the summary included. Who keeps nothing makes the summary again at the next call: where that\n"
+        "over all of its messages, the summary included; compacter's default memory ends at 64 MB and a thousand conversations,\n"
+        "and drops first what it can make again ([memory](memory.md)). Who keeps nothing makes the summary again at the next call: where that\n"
         "takes no time, the summarizer answered at once.",
         *parts,
     )  # fmt: skip
@@ -510,7 +522,7 @@ def _settings(results: Results, _: Path) -> str:
     return _chapter(
         "Settings",
         "What compacter's own options change of the growing conversation (200 turns, resent) and of the facts that reach the\n"
-        "model. Smaller quotes cost less and find less; larger ones find no more, as less of the newest talk stays.\n"
+        "model. Smaller quotes cost less and find less; larger ones find no more.\n"
         "`trigger_tokens` avoids the refusals, and with them compacter learns no window here, so it quotes nothing in the\n"
         "growing conversation.",
         _table(["", *names.values()], rows),

@@ -95,7 +95,7 @@ def _seconds(call: Call, native: Native) -> float:
 
 
 def stream(make: Make, *, chunks: int = 200, times: int = 40) -> Found:
-    """Nanoseconds added to a stream's first token and to each further chunk, and how many chunks were held back."""
+    """Nanoseconds to a stream's first token and to each further chunk, beside the bare one; chunks held back."""
     peer = make(Summarizer().settings(ENDLESS))
     native = peer.read(history(200))
     asked = [0]
@@ -124,9 +124,8 @@ def stream(make: Make, *, chunks: int = 200, times: int = 40) -> Found:
         return first_of, each_of, held
 
     bare, ours = measured(produce), measured(lambda sent: bound(sent)[1])
-    return {
-        "first": ours[0] - bare[0], "chunk": ours[1] - bare[1], "held": ours[2] / times, "inside": _inside(make)
-    }  # fmt: skip
+    beside = {"first": [ours[0], bare[0]], "chunk": [ours[1], bare[1]]}
+    return {"beside": beside, "held": ours[2] / times, "inside": _inside(make)}
 
 
 def _chunk(delta: Found) -> Found:

@@ -29,15 +29,34 @@ ENDLESS = 10**9
 
 
 def idle(make: Make, *, size: int, seconds: float = 0.15) -> Found:
-    """Nanoseconds that a call takes longer than the bare one, by the best of several rounds; sync and async."""
+    """Nanoseconds of a call and of the bare one, the best of several rounds in turn; sync and async."""
     peer = make(Summarizer().settings(ENDLESS))
     native = peer.read(history(size))
     bound, abound = peer.bound(_replies), peer.abound(_areplies)
-    bare, abare = _best(lambda: _replies(native), seconds / 3), _abest(lambda: _areplies(native), seconds / 3)
-    return {
-        "ns": _best(lambda: bound(native), seconds) - bare,
-        "async": _abest(lambda: abound(native), seconds) - abare,
-    }
+
+    async def waited(call: Callable[[Any], Awaitable[Any]], count: int) -> float:
+        begun = time.perf_counter_ns()
+        for _ in range(count):
+            await call(native)
+        return time.perf_counter_ns() - begun
+
+    def done(call: Callable[[Any], Any], count: int) -> float:
+        begun = time.perf_counter_ns()
+        for _ in range(count):
+            call(native)
+        return time.perf_counter_ns() - begun
+
+    with asyncio.Runner() as runner:
+        return {
+            "beside": {
+                "ns": _beside(lambda count: done(bound, count), lambda count: done(_replies, count), seconds),
+                "async": _beside(
+                    lambda count: runner.run(waited(abound, count)),
+                    lambda count: runner.run(waited(_areplies, count)),
+                    seconds,
+                ),
+            }
+        }
 
 
 def _replies(_: object) -> Found:
@@ -48,45 +67,22 @@ async def _areplies(_: object) -> Found:
     return REPLY
 
 
-def _best(action: Callable[[], Any], seconds: float) -> float:
-    """Nanoseconds of one call: the least of rounds of at least a millisecond each."""
-
-    def round_of(count: int) -> float:
-        begun = time.perf_counter_ns()
-        for _ in range(count):
-            action()
-        return time.perf_counter_ns() - begun
-
-    action()
-    count = 1
-    while (taken := round_of(count)) < 1_000_000:
-        count *= 4
-    best, until = taken / count, time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        best = min(best, round_of(count) / count)
-    return best
-
-
-def _abest(action: Callable[[], Awaitable[Any]], seconds: float) -> float:
-    """The same of an async call, the loop running."""
-
-    async def rounds() -> float:
-        async def round_of(count: int) -> float:
-            begun = time.perf_counter_ns()
-            for _ in range(count):
-                await action()
-            return time.perf_counter_ns() - begun
-
-        await action()
+def _beside(ours: Callable[[int], float], bare: Callable[[int], float], seconds: float) -> list[float]:
+    """Nanoseconds of one call of each: the least of rounds of at least a millisecond."""
+    best = []
+    rounds: list[tuple[Callable[[int], float], int]] = []
+    for action in (ours, bare):
+        action(1)
         count = 1
-        while (taken := await round_of(count)) < 1_000_000:
+        while (taken := action(count)) < 1_000_000:
             count *= 4
-        best, until = taken / count, time.perf_counter() + seconds
-        while time.perf_counter() < until:
-            best = min(best, await round_of(count) / count)
-        return best
-
-    return asyncio.run(rounds())
+        best.append(taken / count)
+        rounds.append((action, count))
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        for at, (action, count) in enumerate(rounds):
+            best[at] = min(best[at], action(count) / count)
+    return best
 
 
 # -- (b) one compaction ------------------------------------------------------------------------------------------------
