@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, PrivateAttr
 
-from compacter.messages.fields import Unencodable, faithful
+from compacter.messages.fields import Unencodable, characters, faithful
 from compacter.messages.format import FORMATS, get_format
 
 if TYPE_CHECKING:
@@ -193,6 +193,11 @@ def test_such_a_message_is_read_all_the_same(name: str, value: Any) -> None:
         assert all(isinstance(part.text, str) for part in form.parts(message, 0))
         assert isinstance(form.speaker(message), str)
         assert form.plain_text(message) is None or isinstance(form.plain_text(message), str)
+
+
+@pytest.mark.parametrize("value", [deep(20_000), [circle(), "leaf"]])
+def test_what_is_nested_too_deeply_for_python_weighs_the_texts_in_it(value: object) -> None:
+    assert characters(value) == len("leaf")
 
 
 @dataclass

@@ -216,8 +216,9 @@ def test_a_prompt_is_a_request_of_this_format(dialect: Dialect) -> None:
 
 def test_a_prompt_keeps_who_speaks(dialect: Dialect) -> None:
     talk = [{"role": role, "content": "Yes?"} for role in ("user", "assistant", "user")]
-    messages, _ = dialect.format.prompt(talk)
+    messages, options = dialect.format.prompt(talk)
 
+    assert options == {}
     assert [dialect.format.speaker(message) for message in messages] == ["user", "assistant", "user"]
 
 

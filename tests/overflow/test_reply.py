@@ -46,6 +46,7 @@ def test_an_error_in_a_reply_is_a_token_limit_with_numbers(reply: object) -> Non
         {"stopReason": "model_context_window_exceeded"},
         {"choices": [{"finish_reason": "model_context_window_exceeded", "message": {"content": ""}}]},
         {"choices": [{"finish_reason": "model_length"}]},
+        {"choices": [{"finish_reason": "model_length"}, {"finish_reason": "stop"}]},
         {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}},
         SimpleNamespace(stop_reason="model_context_window_exceeded"),
     ],

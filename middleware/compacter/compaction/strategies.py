@@ -156,22 +156,22 @@ class Shorten:
     @staticmethod
     def _shortened(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:
         """All texts of a message, each to its share of what the message may have."""
-        texts: list[int] = []
+        form, texts = task.conversation.format, list[int]()
 
         def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
-            texts.append(0 if kind == "call" else len(text))
+            texts.append(len(text))
             return text
 
-        task.conversation.format.rewrite(message, measure)
+        form.rewrite(message, measure)
         words = sum(texts)
         room = ceiling - (size - words)
-        if words <= 0 or room <= 0:
+        if room <= 0:  # What is too large is not its words.
             return message
 
         from compacter.compaction import excerpt
 
         def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)
-            return text if kind == "call" or len(text) <= share else excerpt.shorten(text, share)
+            return text if len(text) <= share else excerpt.shorten(text, share)
 
-        return task.conversation.format.rewrite(message, edit)
+        return form.rewrite(message, edit)

@@ -221,8 +221,8 @@ class _History:
         """The messages that the record would fold; none where this history is too short for it."""
         if len(self.body) < record.boundary:
             return []
-        kept = set(record.kept)
-        return [self.messages[self.body[position]] for position in range(record.boundary) if position not in kept]
+        kept, head = set(record.kept), map(self.messages.__getitem__, self.body[: record.boundary])
+        return [message for position, message in enumerate(head) if position not in kept] if kept else list(head)
 
 
 def _record_of(scope: str, history: _History, after: Sequence[Message], window: int) -> Record | None:

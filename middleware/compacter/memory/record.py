@@ -12,7 +12,7 @@ import marshal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from itertools import islice
 from typing import TypeVar
 from uuid import uuid4
@@ -210,7 +210,7 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
 
     Raises ``Unencodable``, and nothing else, for a message that cannot be told apart from every other one.
     """
-    digest = blake2b(marshal.dumps(scope, _PLAIN), digest_size=16)
+    digest = sha256(marshal.dumps(scope, _PLAIN))  # Most processors have instructions for it.
     for start in range(0, len(messages), _BLOCK):
         contents: list[Json] = []
         for message in messages[start : start + _BLOCK]:
@@ -218,11 +218,13 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
                 # The most common form is its own content.
                 role, text = message.get("role"), message.get("content")
                 if type(role) is str is type(text) and text[:1] != "\0":
-                    contents.append({"content": text, "role": role})
+                    contents.append((text, role))
                     continue
-            contents.append(form.content(message))
+            content = form.content(message)
+            plain_text = isinstance(content, dict) and list(content) == ["content", "role"]
+            contents.append(tuple(content.values()) if plain_text else content)
         digest.update(marshal.dumps(contents, _PLAIN))
-    return digest.hexdigest()
+    return digest.hexdigest()[:32]
 
 
 def message_digest(form: MessageFormat, message: Message) -> bytes:

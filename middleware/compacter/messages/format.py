@@ -31,7 +31,7 @@ Message: TypeAlias = Any
 FormatName = Literal["openai", "anthropic", "responses", "gemini", "bedrock"]
 FORMATS: tuple[FormatName, ...] = ("openai", "anthropic", "responses", "gemini", "bedrock")
 
-Edit = Callable[[Literal["text", "call", "result"], str, str], str]
+Edit = Callable[[Literal["text", "result"], str, str], str]
 """``(kind, text, tool name) -> text``; the text it was given means: leave this as it is."""
 
 _SPEAKERS: dict[Kind, Speaker] = {
@@ -222,7 +222,7 @@ class MessageFormat:
         return found
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
-        """A copy with edited texts, call arguments excepted where they must stay JSON; itself if nothing changed.
+        """A copy with edited texts and results, calls excepted; itself if nothing changed.
 
         A list of text parts inside one result is edited as one text. Media inside a result whose text was edited are
         dropped.
