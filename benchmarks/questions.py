@@ -4,7 +4,8 @@ The conversations are made up here: six people who plan something, ten facts eac
 talk about other things. Each question is the next user message, one question a request. The embedded model of 135
 million parameters answers (``examples/embedded_model.py`` says what it needs), or any OpenAI-compatible server:
 ``--base-url URL --model NAME``. An answer counts when it holds the expected words; ``in request`` counts the questions
-whose expected words stood in the request at all, which is what folding can do something about.
+whose expected words stood in the request at all, which is what folding can do something about. That alone is counted
+with ``--scripted``, which asks no model; ``summary`` is the longest summary message, in characters.
 
 Run: ``python benchmarks/questions.py``. Prints a table and ends with one JSON line.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import sys
 import urllib.error
 import urllib.request
@@ -22,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from compacter import Compacter, Truncate
+from compacter.summary.message import TAG
+from compacter.testing import token_limit_error
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
@@ -169,6 +173,20 @@ def poster(base_url: str, model: str) -> Callable[..., dict[str, Any]]:
     return completion
 
 
+def scripted(window: int) -> Callable[..., dict[str, Any]]:
+    """A model with a small window that sums up in two sentences: what is in its request does not depend on its wit."""
+
+    def completion(*, messages: list[Any], max_tokens: int = ANSWER_TOKENS, **_: Any) -> dict[str, Any]:
+        used = sum(len(message["content"]) // 4 + 8 for message in messages) + max_tokens
+        if used > window:
+            raise token_limit_error("openai", limit=window, input_tokens=used)
+        said = re.findall(r"(?m)^user: (.+)$", messages[-1]["content"])
+        content = f"The user thinks aloud. {' '.join(said[:2])}" if said else "I see."
+        return {"choices": [{"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}]}
+
+    return completion
+
+
 def measure(completion: Callable[..., Any], compacter: Compacter | None, length: int) -> dict[str, Any]:
     """Ask every question; how many answers were right, and how many were in the request."""
     sent: list[Any] = []
@@ -179,7 +197,7 @@ def measure(completion: Callable[..., Any], compacter: Compacter | None, length:
         return reply
 
     call = seen if compacter is None else compacter.wrap(seen)
-    right = held = total = 0
+    right = held = total = longest = 0
     for subject, facts in STORIES.items():
         history = conversation(subject, facts, length)
         for _, question, expected in facts:
@@ -187,7 +205,8 @@ def measure(completion: Callable[..., Any], compacter: Compacter | None, length:
             total += 1
             right += expected.lower() in reply["choices"][0]["message"]["content"].lower()
             held += expected.lower() in json.dumps(sent, ensure_ascii=False).lower()
-    return {"right": right, "in request": held, "asked": total}
+            longest = max(longest, *(len(message["content"]) for message in sent if TAG in message["content"]), 0)
+    return {"right": right, "in request": held, "asked": total, "summary": longest}
 
 
 def ways() -> dict[str, Compacter]:
@@ -223,8 +242,14 @@ def main() -> None:
     parser.add_argument("--base-url", help="an OpenAI-compatible server with a small window, with /v1")
     parser.add_argument("--whole-url", help="the same model with a window that takes all; default: --base-url")
     parser.add_argument("--model", default="local")
+    parser.add_argument("--scripted", action="store_true", help="no model: only what is in requests of small windows")
     options = parser.parse_args()
     options.whole_url = options.whole_url or options.base_url
+    if options.scripted:
+        for window in (1_000, 2_000, 4_000):
+            for name in ("no model", "default", "default, no recall"):
+                print(window, name, measure(scripted(window), ways()[name], 6 * window), flush=True)
+        return
     if not options.base_url and (reason := why_unavailable()):
         print(json.dumps({"skipped": reason}))
         return

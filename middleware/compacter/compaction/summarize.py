@@ -32,11 +32,13 @@ _LEAST_ANSWER = 12
 _RULE_SHARE = 3
 """Rules take at most this part of a summary."""
 _FEWEST_TOKENS = 48
-_SMALL_WINDOW, _FILLED_SHARE, _FILLED_TOKENS = 4_096, 32, 256
-"""Quoted lines fill all of a summary's room in a window of a small model, whose own words are poor; else they fill it
-up to this part of the window, or these tokens, as larger requests overflow again sooner.
+_SMALL_WINDOW = 4_096
+"""Tokens of a window up to which it is a small model's, whose own words are poor."""
+_FILLED_SHARE, _FILLED_TOKENS = 32, 256
+"""Quoted lines fill a summary up to this part of the window, or these tokens: larger requests overflow again sooner.
 
-Measured on 200 turns in a window of 8,000 tokens: 17 summaries with a thirty-second, 19 when filled to a quarter.
+Measured on 200 turns in a window of 8,000 tokens: 17 summaries with a thirty-second, 19 when filled to a quarter. In
+windows of 1,000 to 4,000 tokens a quarter held no more answers (``benchmarks/questions.py --scripted``).
 """
 _HEAD_SHARE, _UNKNOWN_SHARE = 3, 8
 """Quoted lines fill a summary to at most this part of what it replaces, where the window is known or not known."""
@@ -290,7 +292,7 @@ def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tok
         if task.window is None:
             most = head // _UNKNOWN_SHARE
         else:
-            filled = tokens if _is_small(task) else min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
+            filled = min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
             most = min(int(filled * task.chars_per_token), head // _HEAD_SHARE)
         allowed = min(allowed, most)
     left = allowed - len(replace(summary, quoted="").text)

@@ -124,8 +124,10 @@ _LASTS = _any(
     r"a partir de agora|de agora em diante|em hipótese alguma|chame-me|prefiro|d'ora in poi|in nessun caso|"
     r"chiamami|preferisco",
     r"с этого момента|ни в коем случае|называй меня|отныне|нельзя|запрещено|od teraz|pod żadnym pozorem|nie wolno",
-    r"niemals|nie|immer|stets|ausschließlich|höchstens|jamais|toujours|uniquement|nunca|jamás|siempre|únicamente|"
-    r"sempre|mai|никогда|всегда|только|обязательно|nigdy|zawsze|wyłącznie|nooit|altijd|aldrig|alltid|asla|daima",
+    # "Nie" is also the Polish "not", "mai" also the German and the French "May".
+    r"niemals|(?<=\w )nie(?![^.\n]{0,200}[ąćęłńóśźż])|immer|stets|ausschließlich|höchstens|jamais|toujours|uniquement",
+    r"nunca|jamás|siempre|únicamente|sempre|non [^.\n]{0,40}\bmai|mai più|никогда|всегда|только|обязательно",
+    r"nigdy|zawsze|wyłącznie|nooit|altijd|aldrig|alltid|asla|daima",
     r"(?:antworte|schreibe?|sprich|réponds|répondez|écris|parle|responde|escribe|habla|rispondi|scrivi|responda|"
     r"отвечай|пиши)\b[^.\n]{0,40}\b(?:auf|en|in|em|на|по)",
     unspaced=r"绝不|绝对不|永远不|不要(?!紧)|不得|不许|不准|禁止|切勿|请勿|务必|必须|一定要|始终|只能用|只用|不超过|今后|以后(?:都|请|不)|"

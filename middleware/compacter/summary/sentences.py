@@ -156,8 +156,8 @@ def _text(part: Part, number: int) -> Iterator[Sentence]:
     speaker = "User" if part.role == "user" else "Assistant"
     size = len(part.text)
     code = False
-    for line in _ANSI.sub("\n", part.text).splitlines():
-        if line.lstrip().startswith(_FENCE):
+    for line in filter(None, map(str.strip, _ANSI.sub("\n", part.text).splitlines())):
+        if line.startswith(_FENCE):
             code = not code
             continue
         follows = False
@@ -169,7 +169,7 @@ def _text(part: Part, number: int) -> Iterator[Sentence]:
 
 def sentences(text: str) -> list[str]:
     """Return the whole sentences of ``text``, however long, white space folded."""
-    return [flat(sentence) for line in text.splitlines() for sentence in _whole(line)]
+    return [flat(sentence) for line in text.splitlines() if line for sentence in _whole(line)]
 
 
 def _whole(line: str) -> Iterator[str]:
@@ -212,8 +212,7 @@ def _values(text: str) -> Iterator[str]:
     """Yield the lines of a tool's text; of JSON the values, those of one record together."""
     record = _json(text)
     if record is None:
-        for line in _ANSI.sub("\n", text).splitlines():
-            flat = line.strip()
+        for flat in filter(None, map(str.strip, _ANSI.sub("\n", text).splitlines())):
             if len(flat) > _LONGEST:
                 yield from _clauses(flat)
             elif sum(map(str.isalnum, flat)) > (_SHORTEST_VALUE if _LETTERS.search(flat) else _LONG_NUMBER):

@@ -243,27 +243,26 @@ def _later(pool: _Pool) -> dict[int, int]:
             for other in rare.get(word, ()):
                 if pool.sentences[other].part > part and not pool.sentences[other].text.endswith(_ASKS):
                     shared[other].append(word)
-        close = [
-            (pool.sentences[other].speaker == "User", other)
-            for other, words in shared.items()
-            if _same(pool, place, other, words, rare)
-        ]
-        if close:
-            found[place] = max(close)[1]
+        close = {other: _alike(pool, place, other, words, rare) for other, words in shared.items()}
+        most = max(close.values(), default=0.0)
+        latest = [(pool.sentences[other].speaker == "User", other) for other in close if close[other] >= most / 2 > 0]
+        if latest:
+            found[place] = max(latest)[1]
     return found
 
 
-def _same(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Container[int]) -> bool:
-    """Whether two statements that share these rare words are about the same thing.
+def _alike(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Container[int]) -> float:
+    """The share of two statements that these rare words make up; 0 where they are not about the same thing.
 
     One word suffices where both state a value, or the user says with a word for it that something changed.
     """
     later = pool.sentences[other]
     change = later.speaker == "User" and takes_back(later.text)
     if len(shared) < _WORDS and not change and not (pool.names[place] and pool.names[other]):
-        return False
+        return 0.0
     least = min(sum(pool.weights[word] for word in pool.words[one] if word in rare) for one in (place, other))
-    return sum(pool.weights[word] for word in shared) >= (_CHANGED if change else _RELATED) * least
+    alike = sum(pool.weights[word] for word in shared) / least
+    return alike if alike >= (_CHANGED if change else _RELATED) else 0.0
 
 
 def _choose(pool: _Pool, room: int, in_view: Collection[str]) -> list[int]:
