@@ -351,6 +351,12 @@ class TestNumbers:
 
         dialogue.expect(AskSummarizer)
 
+    def test_a_size_without_a_limit_is_no_proportion(self, recovery: Callable[..., Dialogue]) -> None:
+        # The window is known from earlier, and by that the request fits: then, too, the ratio decides.
+        dialogue = recovery(refusal(limit=None, requested=500), calibration=Calibration(window=90_000))
+
+        dialogue.expect(AskSummarizer)
+
 
 class TestTheUsersDetector:
     @pytest.mark.parametrize("answer", [True, TokenLimit(limit=10, requested=20, kind="input")])
