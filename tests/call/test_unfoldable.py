@@ -133,6 +133,13 @@ class TestRetrievedText:
         assert form.size(message) - form.size(shorter) == pytest.approx(10_000, abs=200)
         assert "oldest?" in str(shorter)
 
+    def test_what_stands_between_two_retrieved_texts_stays_even_if_one_is_empty(self) -> None:
+        form = get_format("openai")
+        asked = f"<a></aaaa>{PAGES}<a>{PAGES}</aaaa>"
+        shorter = shortened(form, form.say("user", asked), ("<a>", "</aaaa>"), 10_000)
+        assert f"<a></aaaa>{PAGES}<a>" in str(form.plain_text(shorter))
+        assert form.size(shorter) < len(asked)
+
     def test_many_marks_take_linear_time(self) -> None:
         form = get_format("openai")
         hostile = "<context>" * 200_000
