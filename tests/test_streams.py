@@ -9,6 +9,7 @@ import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter
+from compacter.call.streams import has_content
 from compacter.testing import (
     AsyncScriptedStream,
     Interrupted,
@@ -42,6 +43,27 @@ async def read(stream: Any, heard: list[Any] | None = None) -> list[Any]:
     async for chunk in stream:
         heard.append(chunk)
     return heard
+
+
+@pytest.mark.parametrize(
+    ("chunk", "shows"),
+    [
+        ("", False),
+        ("word", True),
+        ({"choices": [{"delta": {"role": "assistant"}}]}, False),
+        ({"choices": [{"delta": {"content": "word"}}]}, True),
+        ({"type": "ping"}, False),
+        ({"type": "content_block_delta"}, True),
+        ({"candidates": [{"content": {}}]}, False),
+        ({"candidates": [{"content": {"parts": [{"text": "word"}]}}]}, True),
+        ({"messageStart": {"role": "assistant"}}, False),
+        ({"contentBlockDelta": {}}, True),
+        ({"messageStart": {}, "mine": "word"}, True),
+        (object(), True),
+    ],
+)
+def test_a_chunk_shows_something_unless_it_is_known_to_be_housekeeping(chunk: Any, shows: bool) -> None:
+    assert has_content(chunk) is shows
 
 
 class Wordy:

@@ -126,7 +126,7 @@ def followed(turns: int) -> tuple[set[str], set[tuple[str, str]]]:
     return files, functions
 
 
-MOST_FILES, MOST_FUNCTIONS = 42, 270
+MOST_FILES, MOST_FUNCTIONS = 42, 268
 """What one overflow passes today, summary, memory and detector included. Lower them when the way gets shorter."""
 
 

@@ -311,15 +311,16 @@ class TestNumbers:
         assert calibration.window == 600
         assert calibration.chars_per_token == pytest.approx((size + 500) / 1_000)
 
+    @pytest.mark.parametrize("tokens", [2, 5])
     def test_more_tokens_than_the_texts_can_have_count_as_a_proportion_only(
-        self, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Reply
+        self, tokens: int, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Reply
     ) -> None:
-        # Five tokens a character: they count something that is not in the messages.
+        # So many tokens a character count something that is not in the messages.
         calibration = Calibration()
         history = talk()
         size = sum(map(OPENAI.size, history))
         dialogue = recovery(
-            refusal(limit=3 * size // 2, requested=5 * size),
+            refusal(limit=tokens * 3 * size // 10, requested=tokens * size),
             messages=history,
             calibration=calibration,
             compact_ratio=0.1,
@@ -347,6 +348,12 @@ class TestNumbers:
     def test_numbers_that_contradict_the_refusal_are_not_trusted(self, recovery: Callable[..., Dialogue]) -> None:
         # By these the request fits: the provider says that it does not, so the ratio decides.
         dialogue = recovery(refusal(limit=9_000, requested=None), compact_ratio=0.6)
+
+        dialogue.expect(AskSummarizer)
+
+    def test_a_size_without_a_limit_is_no_proportion(self, recovery: Callable[..., Dialogue]) -> None:
+        # The window is known from earlier, and by that the request fits: then, too, the ratio decides.
+        dialogue = recovery(refusal(limit=None, requested=500), calibration=Calibration(window=90_000))
 
         dialogue.expect(AskSummarizer)
 

@@ -218,3 +218,8 @@ class TestLargeHistories:
 
     def test_others_are_not(self) -> None:
         assert not is_large(history(100, 200))
+
+    def test_a_message_that_holds_itself_is_none(self) -> None:
+        message: dict[str, Any] = {"role": "user", "content": []}
+        message["content"].append(message)
+        assert not is_large([message])

@@ -135,7 +135,8 @@ def test_a_counter_that_raises_breaks_nothing() -> None:
     talk = Talk(trigger_tokens=1_000, token_counter=broken)
     events = [event for _ in range(7) for event in talk.turn()]
     assert any(isinstance(event, CompactionEvent) for event in events)
-    assert {event.reason for event in events if isinstance(event, CompactionFailed)} == {"token_counter raised"}
+    failed = {(event.reason, event.error) for event in events if isinstance(event, CompactionFailed)}
+    assert failed == {("token_counter raised", "RuntimeError")}
 
 
 def test_a8_an_output_limit_above_the_window_does_not_fold_everything_away() -> None:
@@ -190,9 +191,10 @@ def test_a_history_whose_rest_is_too_long_is_not_summarised_on_every_call() -> N
 
 def test_a_trigger_that_fails_is_not_in_the_way_of_the_call() -> None:
     talk = Talk(trigger_tokens=100, fallback=None, summarizer=ScriptedSummarizer(fail="raises"))
-    for _ in range(6):
-        talk.turn()
+    events = [event for _ in range(6) for event in talk.turn()]
     assert len(talk.model.requests) == 6
+    last = [event for event in events if isinstance(event, CompactionFailed)][-1]
+    assert (last.reason, last.trigger, last.error) == ("no summary could be had", "threshold", "InternalServerError")
 
 
 async def test_two_calls_at_once_make_one_summary() -> None:

@@ -133,6 +133,13 @@ class TestRetrievedText:
         assert form.size(message) - form.size(shorter) == pytest.approx(10_000, abs=200)
         assert "oldest?" in str(shorter)
 
+    def test_what_stands_between_two_retrieved_texts_stays_even_if_one_is_empty(self) -> None:
+        form = get_format("openai")
+        asked = f"<a></aaaa>{PAGES}<a>{PAGES}</aaaa>"
+        shorter = shortened(form, form.say("user", asked), ("<a>", "</aaaa>"), 10_000)
+        assert f"<a></aaaa>{PAGES}<a>" in str(form.plain_text(shorter))
+        assert form.size(shorter) < len(asked)
+
     def test_many_marks_take_linear_time(self) -> None:
         form = get_format("openai")
         hostile = "<context>" * 200_000
@@ -175,8 +182,18 @@ class TestTheNoteOnGivingUp:
         tool = {"type": "function", "function": {"name": "look", "description": PAGES, "parameters": {}}}
         assert "send fewer tools" in self.note(talk(3), tools=[tool])
 
+    def test_a_tool_result(self) -> None:
+        call = {"id": "1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        read = {"role": "assistant", "content": None, "tool_calls": [call]}
+        messages = [*talk(3), read, {"role": "tool", "tool_call_id": "1", "content": PAGES}]
+        note = self.note(messages, settings={"max_retries": 0})
+        assert "message 5 of 5, a tool result: " in note
+        assert "have the tool return less" in note
+
     def test_too_few_rounds(self) -> None:
-        assert "max_retries" in self.note(talk(61), settings={"max_retries": 0})
+        note = self.note(talk(61), settings={"max_retries": 0})
+        assert ", which may be folded: " in note
+        assert "a larger max_retries" in note
 
     def test_no_text_of_a_message_is_in_it(self) -> None:
         assert "harbour" not in self.note([{"role": "user", "content": ASKED}])
