@@ -142,6 +142,26 @@ def test_a_question_asked_again_brings_its_own_turn_and_what_stands_beside_it(ki
     assert {passage.index // 4 for passage in quotation.passages} <= {6, 7, 8}
 
 
+@pytest.mark.parametrize(
+    ("offered", "answer"),
+    [
+        ("Shall I book berth WUNA5K for the harbour, then?", "Yes, I confirm berth WUNA5K. Please go ahead."),
+        ("Shall I ask the electrician Tomasz for the paper?", "Yes, go ahead and ask Tomasz."),
+    ],
+)
+def test_an_answer_to_what_was_just_said_brings_nothing(offered: str, answer: str, folded: list[Part]) -> None:
+    entries = [*folded, Part("user", "text", "Yes, go ahead and cancel the cinema. I confirm that.", "", 20)]
+
+    assert quoted(entries, answer) is not None
+    assert quoted(entries, answer, [Part("assistant", "text", offered, "", 50)]) is None
+
+
+def test_a_question_about_what_was_just_spoken_of_brings_the_answer(folded: list[Part]) -> None:
+    view = [Part("assistant", "text", "Shall I call the electrician?", "", 50)]
+
+    assert "Tomasz" in text_of(quoted(folded, "What was the name of the electrician?", view))
+
+
 def test_words_that_stand_everywhere_bring_nothing() -> None:
     entries = [Part("user", "text", f"router cache token ledger queue index remark {n}", "", n) for n in range(200)]
 
