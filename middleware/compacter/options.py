@@ -249,7 +249,8 @@ class Options(BaseModel):
     """Instruction in place of the built-in one; ``{history}`` or ``%s`` marks where the transcript goes, else it goes
     last."""
     max_summary_tokens: int = Field(default=4096, ge=16)
-    """Tokens that a summary may have, at least 16; capped to a quarter of a known window and to what it replaces."""
+    """Tokens that a summary may have, at least 16; capped to a quarter of a known window (half of it without a model)
+    and to what it replaces."""
     strategy: Annotated[tuple[CompactionStrategy, ...], PlainValidator(_strategy)] = Field(
         default_factory=lambda: (Summarize(),)
     )
