@@ -288,6 +288,9 @@ def test_an_option_that_is_none_is_refused(options: dict[str, object]) -> None:
         Quotes(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("share", "window", "room"), [(0.15, 8_000, 4_800), (500, None, 2_000), (0.15, None, 0)])
+@pytest.mark.parametrize(
+    ("share", "window", "room"),
+    [(0.15, 8_000, 4_800), (500, None, 2_000), (0.15, None, 0), (0.15, 1_000_000, 16_000), (9_000, 100_000, 36_000)],
+)
 def test_the_room_follows_from_the_window(share: float, window: int | None, room: int) -> None:
     assert Quotes(share=share).room(window, 4.0) == room
