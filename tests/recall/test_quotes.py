@@ -194,24 +194,6 @@ def test_the_same_question_brings_the_same_bytes(folded: list[Part]) -> None:
     assert quoted(folded, ASKED) == quoted(folded, ASKED)
 
 
-def test_names_of_the_last_steps_decide_between_two_alike() -> None:
-    fixed = "The test was fixed by raising the limit in {}."
-    entries = [
-        Part("assistant", "text", fixed.format("tests/test_parser.py"), "", 1),
-        *(
-            Part("user", "text", f"Some small talk, part {n}, about nothing in particular today.", "", n)
-            for n in range(2, 30)
-        ),
-        Part("assistant", "text", fixed.format("tests/test_writer.py"), "", 30),
-    ]
-    step = [Part("tool", "result", "E in tests/test_parser.py", "pytest", 50)]
-
-    quotation = quoted(entries, "How was the limit of that test fixed?", step, room=245)
-
-    assert quotation is not None
-    assert [passage.index for passage in quotation.passages] == [1]
-
-
 def test_the_frame_says_that_it_is_a_record_and_no_instruction(folded: list[Part]) -> None:
     first, note, *_, last = text_of(quoted(folded, ASKED)).split("\n")
 

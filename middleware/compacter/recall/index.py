@@ -64,8 +64,8 @@ class Term:
 
     text: str
     weight: float = 1.0
-    hint: bool = False
-    """Whether the question does not say it: it decides between two passages alike, and is no reason to quote any."""
+    known: bool = False
+    """Whether the request says it right before the question: then it is no reason to quote anything."""
 
 
 class Hit(NamedTuple):

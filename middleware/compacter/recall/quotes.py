@@ -19,7 +19,7 @@ from typing import NamedTuple
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import Kind, Part
-from compacter.recall.index import Found, Index, Term, names, terms
+from compacter.recall.index import Found, Index, Term, terms
 from compacter.recall.passages import Passage, Rank, header, read
 from compacter.summary.message import parse
 
@@ -36,10 +36,6 @@ _AS_MUCH = 1.02
 """Quotes are needless where the best place in view scores so many times what the best passage does."""
 _WORTH = 0.4
 """Passages with less than this share of the best one's score are left out."""
-_HINT = 0.01
-"""What a name of the last steps weighs against a word of the question: enough to decide between two alike."""
-_LAST_ENTRIES = 6
-_HINTS = 6
 _USUAL = 4
 """The user's last messages before the question: what each of them says tells no question apart."""
 _LEAST = 0.05
@@ -67,7 +63,7 @@ class Quotation(NamedTuple):
 
 
 def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
-    """What a user message asks, with the names (paths, ids) of the steps right before it.
+    """What a user message asks: its words, and how much each of them tells.
 
     ``turn`` are the entries of that message, ``before`` those of the request up to it. What comes after the message is
     not read, so that the answer is the same through all the steps of its turn.
@@ -77,12 +73,8 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
     usual = [{term.text for term in terms(said)} for said in earlier[-_USUAL:]]
     # Who does not ask answers what was said right before, and means that where he names it.
     meant = {term.text for entry in before[-1:] for term in terms(entry.text)} if _ASKS.isdisjoint(text) else ()
-    asked = [replace(term, weight=term.weight * _apart(term, usual), hint=term.text in meant) for term in terms(text)]
-    known = {term.text for term in asked}
-    last = reversed(before[-_LAST_ENTRIES:] if asked else ())
-    recent = dict.fromkeys(name for entry in last for name in names(entry.text))
-    hints = [Term(name, _HINT, hint=True) for name in recent if name not in known]
-    return Question(text, (*asked, *hints[:_HINTS]))
+    asked = (replace(term, weight=term.weight * _apart(term, usual), known=term.text in meant) for term in terms(text))
+    return Question(text, tuple(asked))
 
 
 def _is_said_by_user(entry: Part) -> bool:
@@ -147,8 +139,8 @@ def _bears(found: Found) -> bool:
     if not found.hits:
         return False
     weights = list(zip(found.terms, found.weights, strict=True))
-    held = [weight for at, (term, weight) in enumerate(weights) if found.hits[0].held >> at & 1 and not term.hint]
-    telling, meant = max(held, default=0), max((weight for term, weight in weights if term.hint), default=0)
+    held = [weight for at, (term, weight) in enumerate(weights) if found.hits[0].held >> at & 1 and not term.known]
+    telling, meant = max(held, default=0), max((weight for term, weight in weights if term.known), default=0)
     enough = sum(held) >= _COVERED * sum(found.weights)
     return enough and telling >= _TELLING * math.log(found.count) and telling > meant
 
