@@ -32,8 +32,6 @@ _COVERED = 1 / 3
 """Share of the question's weight that the best passage must hold."""
 _TELLING = 0.45
 """It must hold a word that tells the question apart: one that stands in at most ``n ** 0.55`` of ``n`` passages."""
-_AS_MUCH = 1.02
-"""Quotes are needless where the best place in view scores so many times what the best passage does."""
 _WORTH = 0.4
 """Passages with less than this share of the best one's score are left out."""
 _USUAL = 4
@@ -102,7 +100,7 @@ def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank |
 
     """
     found = index.find(asked.terms)
-    if not _bears(found) or view.best(found) >= _AS_MUCH * found.hits[0].score:
+    if not _bears(found) or view.best(found) >= found.hits[0].score:
         return None
     order = [(hit.score, hit.number) for hit in found.hits if hit.score >= _WORTH * found.hits[0].score]
     if rank is not None:
