@@ -249,7 +249,8 @@ class Options(BaseModel):
     """Instruction in place of the built-in one; ``{history}`` or ``%s`` marks where the transcript goes, else it goes
     last."""
     max_summary_tokens: int = Field(default=4096, ge=16)
-    """Tokens that a summary may have, at least 16; capped to a quarter of a known window and to what it replaces."""
+    """Tokens that a summary may have, at least 16; capped to a quarter of a known window (half of it without a model)
+    and to what it replaces."""
     strategy: Annotated[tuple[CompactionStrategy, ...], PlainValidator(_strategy)] = Field(
         default_factory=lambda: (Summarize(),)
     )
@@ -290,8 +291,8 @@ class Options(BaseModel):
     """Text to text, applied to all that goes to a summarizer, into events, memory and quotes; ``"secrets"`` for the
     built-in patterns."""
     recall: Annotated[Quotes | None, PlainValidator(_recall)] = Quotes()
-    """Share of a known window (default: 0.15), or a whole number of tokens, that quotes of what was folded may take;
-    ``Quotes(...)`` for more settings; ``None`` or 0: off."""
+    """Share of a known window (default: 0.15, up to 4,000 tokens), or whole tokens, that quotes of what was folded may
+    take; ``Quotes(...)`` for more settings; ``None`` or 0: off."""
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
     """Standing rules that every summary carries verbatim; a compaction that has no room for them is refused."""
     retrieved: Annotated[Retrieved | None, PlainValidator(_retrieved)] = None

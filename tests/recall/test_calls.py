@@ -159,6 +159,17 @@ async def _gathered(stream: Any) -> list[Any]:
     return [chunk async for chunk in stream]
 
 
+def test_where_a_system_prompt_leaves_no_room_for_quotes_none_is_kept_for_them() -> None:
+    rules = {"role": "system", "content": "You furnish houses. " * 170}
+    sent = []
+    for recall in (0.15, None):
+        model = Model(window=1_250)
+        compacting(recall=recall).wrap(model.completion)(messages=[rules, *house("Go on, please.")])
+        sent.append(model.requests[-1])
+
+    assert sent[0] == sent[1]
+
+
 def _sync_stream(model: Model, compacter: Compacter) -> None:
     list(compacter.wrap(model.stream)(messages=house()))
 

@@ -142,6 +142,26 @@ def test_a_question_asked_again_brings_its_own_turn_and_what_stands_beside_it(ki
     assert {passage.index // 4 for passage in quotation.passages} <= {6, 7, 8}
 
 
+@pytest.mark.parametrize(
+    ("offered", "answer"),
+    [
+        ("Shall I book berth WUNA5K for the harbour, then?", "Yes, I confirm berth WUNA5K. Please go ahead."),
+        ("Shall I ask the electrician Tomasz for the paper?", "Yes, go ahead and ask Tomasz."),
+    ],
+)
+def test_an_answer_to_what_was_just_said_brings_nothing(offered: str, answer: str, folded: list[Part]) -> None:
+    entries = [*folded, Part("user", "text", "Yes, go ahead and cancel the cinema. I confirm that.", "", 20)]
+
+    assert quoted(entries, answer) is not None
+    assert quoted(entries, answer, [Part("assistant", "text", offered, "", 50)]) is None
+
+
+def test_a_question_about_what_was_just_spoken_of_brings_the_answer(folded: list[Part]) -> None:
+    view = [Part("assistant", "text", "Shall I call the electrician?", "", 50)]
+
+    assert "Tomasz" in text_of(quoted(folded, "What was the name of the electrician?", view))
+
+
 def test_words_that_stand_everywhere_bring_nothing() -> None:
     entries = [Part("user", "text", f"router cache token ledger queue index remark {n}", "", n) for n in range(200)]
 
@@ -172,24 +192,6 @@ def test_whatever_was_said_the_text_fits_and_is_sealed(text: str, room: int, fol
 
 def test_the_same_question_brings_the_same_bytes(folded: list[Part]) -> None:
     assert quoted(folded, ASKED) == quoted(folded, ASKED)
-
-
-def test_names_of_the_last_steps_decide_between_two_alike() -> None:
-    fixed = "The test was fixed by raising the limit in {}."
-    entries = [
-        Part("assistant", "text", fixed.format("tests/test_parser.py"), "", 1),
-        *(
-            Part("user", "text", f"Some small talk, part {n}, about nothing in particular today.", "", n)
-            for n in range(2, 30)
-        ),
-        Part("assistant", "text", fixed.format("tests/test_writer.py"), "", 30),
-    ]
-    step = [Part("tool", "result", "E in tests/test_parser.py", "pytest", 50)]
-
-    quotation = quoted(entries, "How was the limit of that test fixed?", step, room=245)
-
-    assert quotation is not None
-    assert [passage.index for passage in quotation.passages] == [1]
 
 
 def test_the_frame_says_that_it_is_a_record_and_no_instruction(folded: list[Part]) -> None:
@@ -268,6 +270,9 @@ def test_an_option_that_is_none_is_refused(options: dict[str, object]) -> None:
         Quotes(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("share", "window", "room"), [(0.15, 8_000, 4_800), (500, None, 2_000), (0.15, None, 0)])
+@pytest.mark.parametrize(
+    ("share", "window", "room"),
+    [(0.15, 8_000, 4_800), (500, None, 2_000), (0.15, None, 0), (0.15, 1_000_000, 16_000), (9_000, 100_000, 36_000)],
+)
 def test_the_room_follows_from_the_window(share: float, window: int | None, room: int) -> None:
     assert Quotes(share=share).room(window, 4.0) == room

@@ -259,9 +259,13 @@ class Policy:
             target = self._in_proportion(found)
         # In the middle of an agent's work nothing new is asked: its steps are worth more than quotes (issue 10).
         asked = refused and conversation.last_user == len(conversation.messages) - 1
+        quotes = 0
+        if recall is not None and asked and target is not None:
+            room = max(0, target - conversation.size + conversation.free)
+            quotes = recall.room(calibration.tokens(room), calibration.chars_per_token)
         return Job(
             conversation=conversation,
-            reserved=recall.room(calibration.window, calibration.chars_per_token) if recall and asked else 0,
+            reserved=quotes if quotes >= _FEWEST_QUOTED else 0,
             trigger=trigger,
             calibration=calibration,
             model=request.model,

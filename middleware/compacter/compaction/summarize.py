@@ -25,6 +25,9 @@ _SMALLEST_CHUNK = 400
 """Characters below which a chunk that is still too long for the summarizer is not halved again."""
 _WINDOW_SHARE = 4
 """A summary may take a quarter of the window at most (a 2,048-token model: 512 tokens)."""
+_QUOTED_WINDOW_SHARE = 2
+"""One without a model half of it: lines chosen from all of the head hold more of what is needed later than its last
+messages do (of names that agents needed: .71 in place of .65 in a fifth of the size, .87 for .80 in three tenths)."""
 _PROMPT_MARGIN = 0.92
 """Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate."""
 _LEAST_ANSWER = 12
@@ -62,15 +65,18 @@ class RulesTooLongError(NoSummaryError):
     """The declared rules leave no summary that would be smaller than what it replaces. Internal."""
 
 
-def summary_tokens(maximum: int, window: int | None, head_size: int, chars_per_token: float) -> int:
+def summary_tokens(
+    maximum: int, window: int | None, head_size: int, chars_per_token: float, share: int = _WINDOW_SHARE
+) -> int:
     """Tokens a summary may have: the option, capped to a fair share of a known window and to what it replaces."""
-    tokens = min(maximum, window // _WINDOW_SHARE) if window else maximum
+    tokens = min(maximum, window // share) if window else maximum
     return max(_FEWEST_TOKENS, min(tokens, int(head_size / chars_per_token)))
 
 
 def reserve(options: Options, window: int | None, head_size: int, chars_per_token: float) -> int:
     """Characters to leave for a summary message when a cut is chosen."""
-    tokens = summary_tokens(options.max_summary_tokens, window, head_size, chars_per_token)
+    share = _QUOTED_WINDOW_SHARE if options.summarizer == "extractive" else _WINDOW_SHARE
+    tokens = summary_tokens(options.max_summary_tokens, window, head_size, chars_per_token, share)
     return int(tokens * chars_per_token) + FRAME
 
 
@@ -308,8 +314,9 @@ def extracted(task: CompactionTask) -> Summary:
     budget = room(task)
     if task.target is None or task.plan.trigger != "manual":
         # A summary that fills the window would make the very next message too long again.
-        tokens = summary_tokens(task.options.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
-        budget = min(budget, int(tokens * task.chars_per_token), max(task.plan.head_size // _HEAD_SHARE, 200))
+        head = task.plan.head_size
+        most = reserve(task.options, task.window, head, task.chars_per_token) - FRAME
+        budget = min(budget, most, max(head // _HEAD_SHARE, 200))
     if budget <= 0:
         raise NoSummaryError("there is no room for a summary")
     prior = task.prior() or Summary()

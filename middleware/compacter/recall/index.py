@@ -64,8 +64,8 @@ class Term:
 
     text: str
     weight: float = 1.0
-    hint: bool = False
-    """Whether the question does not say it: it decides between two passages alike, and is no reason to quote any."""
+    known: bool = False
+    """Whether the request says it right before the question: then it is no reason to quote anything."""
 
 
 class Hit(NamedTuple):
@@ -133,11 +133,12 @@ def _is_short_number(word: str) -> bool:
 
 def _numbered(words: Sequence[str]) -> Iterator[str]:
     """Each short number with the word before it (``town 12``), or the one behind it (in ``on 12 May``)."""
-    for at, word in enumerate(words):
+    for before, word, after in zip(("", *words), words, (*words[1:], ""), strict=False):
         if _is_short_number(word):
-            before, after = words[at - 1 : at], words[at + 1 : at + 2]
-            named = before and before[0] not in FUNCTION_WORDS and not _is_short_number(before[0])
-            yield " ".join((*before, word) if named else (word, *after))
+            if before and before not in FUNCTION_WORDS:
+                yield f"{before} {word}"
+            elif after:
+                yield f"{word} {after}"
 
 
 def names(text: str) -> list[str]:
@@ -285,11 +286,10 @@ class Index:
         return Found(wanted, tuple(weights), tuple(ranked(weights, masks, count, limit)), count, entries, runs)
 
     def best(self, found: Found) -> float:
-        """What the best place here is worth by the weights of what was ``found`` elsewhere; hints do not count."""
-        weights = {term: weight for term, weight in zip(found.terms, found.weights, strict=True) if not term.hint}
+        """What the best place here is worth by the weights of what was ``found`` elsewhere."""
         with self._lock:
-            _, masks = self._look_up(tuple(weights))
-        best = ranked(tuple(weights.values()), masks, len(self), 1)
+            _, masks = self._look_up(found.terms)
+        best = ranked(found.weights, masks, len(self), 1)
         return best[0].score if best else 0.0
 
     def _look_up(self, wanted: Sequence[Term]) -> tuple[list[float], dict[int, int]]:

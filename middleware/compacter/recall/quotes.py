@@ -19,7 +19,7 @@ from typing import NamedTuple
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import Kind, Part
-from compacter.recall.index import Found, Index, Term, names, terms
+from compacter.recall.index import Found, Index, Term, terms
 from compacter.recall.passages import Passage, Rank, header, read
 from compacter.summary.message import parse
 
@@ -32,18 +32,13 @@ _COVERED = 1 / 3
 """Share of the question's weight that the best passage must hold."""
 _TELLING = 0.45
 """It must hold a word that tells the question apart: one that stands in at most ``n ** 0.55`` of ``n`` passages."""
-_AS_MUCH = 1.02
-"""Quotes are needless where the best place in view scores so many times what the best passage does."""
 _WORTH = 0.4
 """Passages with less than this share of the best one's score are left out."""
-_HINT = 0.1
-"""What a name of the last steps weighs against a word of the question: enough to decide between two alike."""
-_LAST_ENTRIES = 6
-_HINTS = 6
 _USUAL = 4
 """The user's last messages before the question: what each of them says tells no question apart."""
 _LEAST = 0.05
 """What a word weighs that stands in all of them."""
+_ASKS = frozenset("?？؟՞")
 _SEAL_BYTES = 4
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
 _RESULTS = ("tool_use_id", "toolResult", "function_response", "functionResponse")
@@ -66,7 +61,7 @@ class Quotation(NamedTuple):
 
 
 def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
-    """What a user message asks, with the names (paths, ids) of the steps right before it.
+    """What a user message asks: its words, and how much each of them tells.
 
     ``turn`` are the entries of that message, ``before`` those of the request up to it. What comes after the message is
     not read, so that the answer is the same through all the steps of its turn.
@@ -74,12 +69,10 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
     text = "\n".join(entry.text for entry in turn if _is_said_by_user(entry))
     earlier = [entry.text for entry in before if _is_said_by_user(entry)]
     usual = [{term.text for term in terms(said)} for said in earlier[-_USUAL:]]
-    asked = [replace(term, weight=term.weight * _apart(term, usual)) for term in terms(text)]
-    known = {term.text for term in asked}
-    last = reversed(before[-_LAST_ENTRIES:] if asked else ())
-    recent = dict.fromkeys(name for entry in last for name in names(entry.text))
-    hints = [Term(name, _HINT, hint=True) for name in recent if name not in known]
-    return Question(text, (*asked, *hints[:_HINTS]))
+    # Who does not ask answers what was said right before, and means that where he names it.
+    meant = {term.text for entry in before[-1:] for term in terms(entry.text)} if _ASKS.isdisjoint(text) else ()
+    asked = (replace(term, weight=term.weight * _apart(term, usual), known=term.text in meant) for term in terms(text))
+    return Question(text, tuple(asked))
 
 
 def _is_said_by_user(entry: Part) -> bool:
@@ -107,7 +100,7 @@ def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank |
 
     """
     found = index.find(asked.terms)
-    if not _bears(found) or view.best(found) >= _AS_MUCH * found.hits[0].score:
+    if not _bears(found) or view.best(found) >= found.hits[0].score:
         return None
     order = [(hit.score, hit.number) for hit in found.hits if hit.score >= _WORTH * found.hits[0].score]
     if rank is not None:
@@ -143,9 +136,11 @@ def _bears(found: Found) -> bool:
     """Whether the best that was found holds enough of the question, and a word that tells it apart."""
     if not found.hits:
         return False
-    asked = [weight * (not term.hint) for term, weight in zip(found.terms, found.weights, strict=True)]
-    held = [weight for place, weight in enumerate(asked) if found.hits[0].held >> place & 1]
-    return sum(held) >= _COVERED * sum(asked) and max(held) >= _TELLING * math.log(found.count)
+    weights = list(zip(found.terms, found.weights, strict=True))
+    held = [weight for at, (term, weight) in enumerate(weights) if found.hits[0].held >> at & 1 and not term.known]
+    telling, meant = max(held, default=0), max((weight for term, weight in weights if term.known), default=0)
+    enough = sum(held) >= _COVERED * sum(found.weights)
+    return enough and telling >= _TELLING * math.log(found.count) and telling > meant
 
 
 def _chosen(found: Found, order: Iterable[tuple[float, int]], room: int) -> dict[int, float]:
