@@ -7,7 +7,7 @@ what is read of the provider's numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -64,6 +64,7 @@ class Policy:
         request: The call as the caller made it.
         calibration: What was learnt of the model; more is learnt here.
         state: What the trigger knows of the conversation.
+        detect: What tells whether an error is a token limit; ``None``: the option.
         watched: Whether the usage of every reply is read: there are hooks for events, or a trigger.
     """
 
@@ -74,9 +75,11 @@ class Policy:
         calibration: Calibration,
         state: ConversationState | None = None,
         *,
+        detect: Callable[[BaseException], TokenLimit | None] | None = None,
         watched: bool = True,
     ) -> None:
         self.options = options
+        self._detect = detect or options.detect
         self.request = request
         self.calibration = calibration
         self.tried: list[str] = []
@@ -147,7 +150,7 @@ class Policy:
         try:
             reply = yield from Call(request.sent, request.options)
         except Exception as error:
-            found = self.options.detect(error)
+            found = self._detect(error)
             if found is None:
                 raise
             return Reply(token_limit=found, error=error)

@@ -348,7 +348,7 @@ class WrappedFunction:
             binding,
             args,
             kwargs,
-            Policy(state.options, request, calibration, known, watched=watched),
+            Policy(state.options, request, calibration, known, detect=state.detect, watched=watched),
             "\0".join((called, form.name, binding.endpoint(kwargs), state.scope, *([repr(rules)] if rules else []))),
             called,
             history,
