@@ -217,8 +217,8 @@ def _grow(results: Results, pictures: Path) -> str:
         "A conversation that grows",
         "Turns with a tool each, through a window of 8,000 tokens. A caller *keeps* one list, and lets it be replaced where the\n"
         "peer does that; or it *resends* its whole history each time, as a stateless server does. *Never read*: messages that\n"
-        "left the request and were never shown to the summarizer; litellm has none. Quotes of what was folded are new with each\n"
-        "question, so no prompt cache holds them: they are most of compacter's uncached tokens. *A turn*: time with\n"
+        "left the request and were never shown to the summarizer; litellm has none. Quotes come where a question\n"
+        "bears on what was folded, and no prompt cache holds them: compare the row without them. *A turn*: time with\n"
         "all that this benchmark itself does, two peers running at once. A peer that was stopped after so many seconds is not\n"
         "compared. The summarizer takes any length: a model of this window would refuse most of what is sent to it by those\n"
         "that summarise a whole history again.",
