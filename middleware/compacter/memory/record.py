@@ -217,7 +217,7 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
             if type(message) is dict and len(message) == 2:
                 # The most common form is its own content.
                 role, text = message.get("role"), message.get("content")
-                if type(role) is str is type(text) and text[:1] != "\0":
+                if type(role) is str and type(text) is str and text[:1] != "\0":
                     contents.append((text, role))
                     continue
             content = form.content(message)
