@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, Event, RetriesExhausted, Totals
 from compacter.observe.jsonl import TEXTS
 from compacter.report import Record, page, stories
+from compacter.report.figures import plural
 
 if TYPE_CHECKING:
     from compacter.compaction.task import CompactionPlan
@@ -90,7 +91,7 @@ class Board:
         numbers = self.numbers()
         counts = [
             ("Requests", f"{self.requests:,}", f"since the start; {self.passed:,} passed on without a look"),
-            ("Calls", f"{numbers['calls']:,}", f"looked into; {numbers['rounds']:,} folds"),
+            ("Calls", f"{numbers['calls']:,}", f"looked into; {plural(int(numbers['rounds'] or 0), 'fold')}"),
             ("Would fold", f"{self.would_fold:,}", "with a dry run"),
             ("Upstream", f"{self.unreachable:,}", "times out of reach, or broken off"),
         ]
