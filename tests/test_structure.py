@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import subprocess
 import sys
 import traceback
 from collections import defaultdict
@@ -11,23 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.way import TooLongError, conversation
 
 import compacter
 from compacter import Compacter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
-LEAVES = ("messages/", "overflow/text.py")
-"""Readers of one message or one text; a person who follows a call reads what they are named after, not them."""
+WAY = Path(__file__).parent / "way.py"
 MAP = re.compile(r"^(\w+(?:\.py)?/?) +imports +(.+)$", re.MULTILINE)
-
-
-class TooLongError(Exception):
-    code = "context_length_exceeded"
 
 
 def room(module: str) -> str:
@@ -73,14 +70,6 @@ def circle(edges: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def conversation(turns: int) -> list[dict[str, str]]:
-    talk = [{"role": "system", "content": "You are terse."}]
-    for number in range(turns):
-        talk.append({"role": "user", "content": f"Question {number}: what about harbour number {number}? " * 8})
-        talk.append({"role": "assistant", "content": f"Harbour {number} takes ships of {number} metres. " * 8})
-    return [*talk, {"role": "user", "content": "Which harbour was the first?"}]
-
-
 def test_no_rooms_import_each_other_in_a_ring() -> None:
     assert circle(rooms(lazily=False)) == []
 
@@ -95,46 +84,15 @@ def test_the_map_in_contributing_is_true() -> None:
     assert drawn == there
 
 
-def followed(turns: int) -> tuple[set[str], set[tuple[str, str]]]:
-    """Files and functions that one overflow enters, from the refusal to the answer, a summary included."""
-    answers = iter([TooLongError("maximum context length is 2000 tokens, but you sent 5000 tokens"), "Harbour 0."])
-
-    def completion(*, model: str, messages: list[Any]) -> dict[str, Any]:
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return {"choices": [{"message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}]}
-
-    call = Compacter(summarizer=lambda messages: "They spoke of harbours.").wrap(completion)
-    files: set[str] = set()
-    functions: set[tuple[str, str]] = set()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(str(PACKAGE)):
-            return
-        inner = str(Path(code.co_filename).relative_to(PACKAGE))
-        files.add(inner)
-        if not code.co_name.startswith("<") and not inner.startswith(LEAVES):
-            functions.add((inner, code.co_qualname))
-
-    sys.setprofile(note)
-    try:
-        call(model="gpt-4o", messages=conversation(turns))
-    finally:
-        sys.setprofile(None)
-    return files, functions
-
-
 MOST_FILES, MOST_FUNCTIONS = 42, 268
 """What one overflow passes today, summary, memory and detector included. Lower them when the way gets shorter."""
 
 
 def test_the_way_of_an_overflow_gets_no_longer() -> None:
-    followed(30)  # Modules are loaded by the first one.
-    files, functions = followed(30)
-    assert len(files) <= MOST_FILES, sorted(files)
-    assert len(functions) <= MOST_FUNCTIONS, sorted(functions)
+    followed = subprocess.run([sys.executable, WAY], capture_output=True, text=True, check=True, timeout=60).stdout
+    way = json.loads(followed)
+    assert len(way["files"]) <= MOST_FILES, way["files"]
+    assert len(way["functions"]) <= MOST_FUNCTIONS, way["functions"]
 
 
 @pytest.mark.parametrize("turns", [5, 30])
