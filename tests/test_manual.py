@@ -6,6 +6,7 @@ import asyncio
 import threading
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -288,22 +289,23 @@ class NeverEnoughError(Exception):
         self.code = "context_length_exceeded"
 
 
-async def test_the_timeout_counts_the_compactions_of_a_call_and_not_the_provider() -> None:
-    now = asyncio.get_running_loop()
+async def test_the_timeout_counts_the_compactions_of_a_call_and_not_the_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
     asked = ScriptedSummarizer("They talked.")
     model, calls = ScriptedModel(window=10_000), 0
 
     async def slow(messages: Any) -> Any:
-        nonlocal calls
+        nonlocal calls, now
         calls += 1
-        started = now.time()
-        while now.time() - started < 0.15:  # noqa: ASYNC110 - time has to pass
-            await asyncio.sleep(0.01)
+        now += 50
         if calls < 3:
             raise NeverEnoughError(calls)
         return await model.acompletion("m", messages)
 
     told: list[Any] = []
-    compacter = Compacter(summarizer=asked, timeout=0.2, compact_ratio=0.3, on_compaction=told.append)
+    monkeypatch.setattr("compacter.call.perform.time", SimpleNamespace(monotonic=lambda: now))
+    compacter = Compacter(summarizer=asked, timeout=60, compact_ratio=0.3, on_compaction=told.append)
     await compacter.wrap(slow)(talk(40))
     assert [event.fallback for event in told] == [False, False]

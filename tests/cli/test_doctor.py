@@ -72,10 +72,9 @@ def test_a_file_that_is_no_memory_is_told(run: Run, folder: Path) -> None:
 
 
 def test_an_address_that_nobody_listens_at_is_told_without_its_password(run: Run) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    told = run("doctor", "--memory", f"redis://me:hunter2@127.0.0.1:{port}/0")
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        told = run("doctor", "--memory", f"redis://me:hunter2@127.0.0.1:{deaf.getsockname()[1]}/0")
     assert told.code == 1
     assert "hunter2" not in told.out
     assert "***@127.0.0.1" in told.out

@@ -6,11 +6,13 @@ Every answer is the same few words, a summary's too: what is tested is the way t
 from __future__ import annotations
 
 import json
+import secrets
+import socket
 import struct
 import threading
 import zlib
 from base64 import b64encode
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -105,6 +107,14 @@ def serving(vendor: Callable[[Provider, str, Body], Answer]) -> Generator[Provid
     finally:
         server.shutdown()
         server.server_close()
+
+
+def free_port() -> int:
+    """A port that is free, and that no program is given which asks for any port: those begin at 32768."""
+    while True:
+        port = secrets.randbelow(12_000) + 20_000
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 # -- OpenAI: chat completions, responses -----------------------------------------------------------

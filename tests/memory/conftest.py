@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.clients.loopback import free_port
 
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
 from compacter.messages.format import MessageFormat, get_format
@@ -55,17 +55,11 @@ def redis_url(folder: Path) -> Iterator[str]:
         yield f"unix://{path}"
 
 
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in held]
-
-
 @pytest.fixture(scope="session")
 def cluster_port(folder: Path) -> Iterator[int]:
     """A cluster of one node, which has every slot."""
     redis = pytest.importorskip("redis")
-    port, bus = free_ports(2)
+    port, bus = free_port(), free_port()
     with redis_server(
         *("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)),
         *("--cluster-enabled", "yes", "--cluster-port", str(bus), "--cluster-config-file", f"{port}.conf"),
@@ -80,7 +74,7 @@ def cluster_port(folder: Path) -> Iterator[int]:
 @pytest.fixture(scope="session")
 def sentinel_port(folder: Path) -> Iterator[int]:
     """A sentinel, and the server that it watches under the name ``records``."""
-    main, port = free_ports(2)
+    main, port = free_port(), free_port()
     settings = folder / "sentinel.conf"
     settings.write_text(f"port {port}\nbind 127.0.0.1\nsentinel monitor records 127.0.0.1 {main} 1\n")
     with (
@@ -94,6 +88,13 @@ def sentinel_port(folder: Path) -> Iterator[int]:
 def namespace(request: pytest.FixtureRequest) -> str:
     """A part of the server for one test."""
     return f"{os.getpid()}:{request.node.nodeid}"
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no memory in trouble: tests of that say their own ``deadline``."""
+    for kind in SQLiteMemory, RedisMemory:
+        monkeypatch.setitem(kind.__init__.__kwdefaults__, "deadline", 60.0)
 
 
 @pytest.fixture

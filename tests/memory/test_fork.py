@@ -45,6 +45,7 @@ def child(work: object) -> int:
     """The exit code of a child that evaluates ``work()``: 0 if it is true."""
     process = os.fork()
     if process == 0:
+        signal.alarm(120)  # Rather a test that fails than one that never ends.
         try:
             os._exit(0 if work() else 1)  # type: ignore[operator]
         except BaseException:  # noqa: BLE001 - told by the exit code

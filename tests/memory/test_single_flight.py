@@ -114,11 +114,13 @@ def test_an_interruption_at_any_line_of_joining_leaves_nothing_behind() -> None:
         return flight is None
 
     before = sys.gettrace()
+    gc.disable()  # Finalizers of what other tests left would be interrupted, too.
     try:
         line = 1
         while contextvars.Context().run(interrupted_at, line):
             line += 1
     finally:
+        gc.enable()
         sys.settrace(before)
     assert line > 5
 
@@ -229,6 +231,8 @@ def test_a_leader_whose_loop_was_closed_holds_nobody_up() -> None:
 
 
 def test_a_waiter_whose_loop_has_ended_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    gc.collect()
+    caplog.clear()  # What other tests left may be logged as it is collected.
     flights = SingleFlight()
     leader = lead(flights)
 

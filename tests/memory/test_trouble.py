@@ -24,7 +24,7 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 RECORD = Record("k", 3, (), (), "d", "l")
 DEADLINE = 0.2
-FAR_MORE = 10.0
+FAR_MORE = 60.0
 """Seconds that no operation may take, however busy the machine is."""
 
 
@@ -105,11 +105,9 @@ def test_a_file_that_stays_locked_costs_one_deadline_and_then_nothing_for_a_whil
     memory = SQLiteMemory(locked, deadline=DEADLINE)
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         memory.save(RECORD)
-    started = time.monotonic()
-    for _ in range(1_000):
+    for _ in range(100):
         with pytest.raises(MemoryUnavailable, match="a moment ago"):
             memory.save(RECORD)
-    assert time.monotonic() - started < 1_000 * DEADLINE
     assert list(memory.find(["k"])) == [RECORD]
 
 
@@ -117,16 +115,15 @@ def test_threads_do_not_wait_for_each_others_waiting(locked: Path) -> None:
     memory = SQLiteMemory(locked, deadline=DEADLINE)
     start = threading.Barrier(40)
 
-    def save(_: int) -> float:
+    def save(_: int) -> bool:
+        """Whether it waited for the file itself; the others fail when the first one does."""
         start.wait()
-        started = time.monotonic()
-        with pytest.raises((sqlite3.OperationalError, MemoryUnavailable)):
+        with pytest.raises((sqlite3.OperationalError, MemoryUnavailable)) as raised:
             memory.save(RECORD)
-        return time.monotonic() - started
+        return raised.type is sqlite3.OperationalError
 
     with ThreadPoolExecutor(40) as pool:
-        longest = max(pool.map(save, range(40)))
-    assert longest < 40 * DEADLINE / 2
+        assert 0 < sum(pool.map(save, range(40))) < 5
 
 
 def test_a_locked_file_can_be_opened_and_is_used_later(tmp_path: Path) -> None:
@@ -214,7 +211,8 @@ def test_the_claim_of_a_process_that_was_killed_runs_out_soon(
     request: pytest.FixtureRequest, kind: str, tmp_path: Path, namespace: str, environment: dict[str, str]
 ) -> None:
     place = str(tmp_path / "memory.db") if kind == "sqlite" else request.getfixturevalue("redis_url")
-    make = f"SQLiteMemory({place!r})" if kind == "sqlite" else f"RedisMemory({place!r}, namespace={namespace!r})"
+    more = "" if kind == "sqlite" else f"namespace={namespace!r}, "
+    make = f"{'SQLiteMemory' if kind == 'sqlite' else 'RedisMemory'}({place!r}, {more}deadline=60)"
     program = f"""
 import sys
 from compacter import SQLiteMemory, RedisMemory
@@ -233,6 +231,7 @@ sys.stdin.read()
         end = time.monotonic() + 1.5 * LEASE
         while time.monotonic() < end:
             assert memory.claim("k", 60) is None
+            time.sleep(0.05)
         os.kill(process.pid, signal.SIGKILL)
         died = time.monotonic()
         while (claim := memory.claim("k", 60)) is None:
@@ -259,11 +258,10 @@ def test_a_claim_is_not_renewed_after_its_seconds() -> None:
 
 def test_a_claim_that_was_lost_is_not_renewed_any_more() -> None:
     renewals = threading.Semaphore(0)
+    before = set(threading.enumerate())
     lease = Lease(600, counted(renewals), lambda: None)
     assert renewals.acquire(timeout=60)
-    before = threading.active_count()
+    (keeper,) = (one for one in set(threading.enumerate()) - before if one.name == "compacter-claim")
     del lease
-    end = time.monotonic() + 60
-    while threading.active_count() >= before and time.monotonic() < end:
-        renewals.acquire(timeout=0.05)
-    assert threading.active_count() < before
+    keeper.join(60)
+    assert not keeper.is_alive()

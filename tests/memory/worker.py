@@ -27,7 +27,8 @@ def completion(model: str, messages: list[Any]) -> Any:
 
 def main(kind: str, place: str, namespace: str) -> None:
     """Make one call and tell what it took."""
-    memory = SQLiteMemory(place) if kind == "sqlite" else RedisMemory(place, namespace=namespace)
+    sqlite = kind == "sqlite"
+    memory = SQLiteMemory(place, deadline=60) if sqlite else RedisMemory(place, namespace=namespace, deadline=60)
     summarizer = ScriptedSummarizer(f"They spoke of {'trains and ' * 3}ships.")
     history = [{"role": "system", "content": "Be brief."}]
     for number in range(60):

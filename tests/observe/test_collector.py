@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.clients import loopback
 
 from compacter import Compacter
 from compacter.testing import ScriptedModel, ScriptedSummarizer
@@ -40,9 +41,7 @@ TALK = [{"role": "user", "content": f"Harbour {n} takes ships of {n} metres."} f
 @contextlib.contextmanager
 def collector(folder: Path) -> Generator[tuple[str, Path]]:
     """Its address, and the file in which it writes all that it receives; it is whole once the collector has ended."""
-    with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
-        grpc, http = (f"127.0.0.1:{one.getsockname()[1]}" for one in held)
+    grpc, http = (f"127.0.0.1:{loopback.free_port()}" for _ in range(2))
     received = folder / "received.txt"
     command: list[str | Path] = [AGENT, "start", "--exporter", "blackhole", "--debug-log-verbosity", "detailed"]
     command += ["--otlp-grpc-endpoint", grpc, "--otlp-http-endpoint", http, "--pid-file", folder / "pid"]
@@ -57,7 +56,7 @@ def collector(folder: Path) -> Generator[tuple[str, Path]]:
 
 def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
     host, _, port = address.partition(":")
-    for _ in range(200):
+    for _ in range(1_200):
         with contextlib.suppress(ConnectionError), socket.create_connection((host, int(port)), timeout=5):
             return
         assert process.poll() is None, "the collector ended"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import multiprocessing
+import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +30,16 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def write_many(path: Path, name: str) -> None:
-    sink = JsonLines(path, max_bytes=4_000, backups=1_000)
-    for number in range(100):
-        sink(SKIPPED.model_copy(update={"conversation": name, "attempt": number}))
+WRITE_MANY = """
+import sys
+from compacter.events import CompactionSkipped
+from compacter.observe import JsonLines
+sink = JsonLines(sys.argv[1], max_bytes=4_000, backups=1_000)
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(100):
+    sink(CompactionSkipped(trigger="threshold", reason="cool_down", conversation=sys.argv[2], attempt=number))
+"""
 
 
 class TestALine:
@@ -105,14 +114,28 @@ class TestFiles:
             list(pool.map(lambda n: sink(SKIPPED.model_copy(update={"attempt": n})), range(200)))
         assert sorted(line["attempt"] for line in lines(tmp_path / "events.jsonl")) == list(range(200))
 
-    def test_processes_that_rotate_the_same_file_lose_no_line(self, tmp_path: Path) -> None:
+    def test_processes_that_rotate_the_same_file_lose_no_line(self, root: Path, tmp_path: Path) -> None:
         path = tmp_path / "events.jsonl"
-        context = multiprocessing.get_context("fork")
-        writers = [context.Process(target=write_many, args=(path, f"writer {n}")) for n in range(4)]
-        for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.join(60)
+        environment = os.environ | {"PYTHONPATH": str(root / "middleware")}
+        with contextlib.ExitStack() as stack:
+            writers = [
+                stack.enter_context(
+                    subprocess.Popen(
+                        [sys.executable, "-c", WRITE_MANY, path, f"writer {n}"],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        env=environment,
+                    )
+                )
+                for n in range(4)
+            ]
+            for writer in writers:
+                assert writer.stdout is not None
+                assert writer.stdout.readline() == b"ready\n"
+            for writer in writers:
+                assert writer.stdin is not None
+                writer.stdin.close()
+        assert [writer.returncode for writer in writers] == [0] * 4
 
         files = [file for file in tmp_path.iterdir() if not file.name.endswith(".lock")]
         found = sorted((line["conversation"], line["attempt"]) for file in files for line in lines(file))

@@ -68,7 +68,7 @@ def scripted(answer: Callable[[Asked, Callable[[bytes], object]], object]) -> Ge
 
     def talk(connection: socket.socket) -> None:
         with suppress(OSError, ValueError), connection, connection.makefile("rb") as read:
-            line = read.readline().decode().split(" ")
+            method, path, _ = read.readline().decode().split(" ", 2)  # None: whoever connected has gone.
             headers: list[tuple[str, str]] = []
             while text := read.readline().decode().rstrip("\r\n"):
                 name, _, value = text.partition(":")
@@ -82,7 +82,7 @@ def scripted(answer: Callable[[Asked, Callable[[bytes], object]], object]) -> Ge
                 read.readline()
             else:
                 body = read.read(int(known.get("content-length", 0)))
-            asked = Asked(line[0], line[1], headers, body)
+            asked = Asked(method, path, headers, body)
             upstream.asked.append(asked)
             threading.Thread(target=watch, args=(connection.dup(),), daemon=True).start()
             upstream.answer(asked, connection.sendall)
