@@ -43,7 +43,7 @@ _LIKELY: Final = {
     "subject too long": "too long + subject",
     "request too long": "too long + request + model",
     "too many tokens": "too many",
-    "subject exceeds a limit": "subject + exceed + model, subject + exceed + limit + length",
+    "subject exceeds a limit": "subject + exceed + model, subject + exceed + length, subject + full + limit + length",
     "bound on the context": "bound + context",
     "advice": "reduce + subject",
 }

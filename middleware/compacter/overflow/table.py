@@ -60,7 +60,8 @@ LIMITS: Final[tuple[Row, ...]] = (
     Row("context: context window", (r"\b(?:model(?:'?s)? (?:context|window)|context of (?:the|this|its) \w{0,12} ?model"
         r"|(?:loaded|available|supported|configured) context|tokens? (?:context|window))\b|\bcontext (?:is "
         r"|was )?(?:full(?! of)|exhausted|overflow)|context[\s_-]{0,2}(?:window|length|size|len\b|limit|capacity|budget"
-        r"|space|maximum)s?"), "it does not fit the context window"),
+        r"|space|maximum)s?|\bkv cache (?=length|size|is full|has insufficient)"),
+     "it does not fit the context window"),
     Row("context: max_model_len", (r"\b(?:(?:n_ctx|num_ctx|ctx[_ -]?(?:len|size))|total (?:sequence|context) length"
         r"|max_?(?:seq(?:uence)?|model|context|position|total|input|prompt)_?(?:len(?:gth)?|size|embeddings|tokens)?)\b"
         r"|\bmodel_max_\w{3,12}"), "larger than n_ctx"),
@@ -118,7 +119,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|muitos tokens|troppi token)\b|(?:tokens?|令牌|词元)(?:数量?)? ?(?:过多|太多)|トークン数?が多すぎ"
         r"|토큰이? 너무 많|слишком много токенов"), "输入的 token 过多"),
     Row("full: full", (r"\b(?:is full|filled up|exhausted|maxed out|(?:limit|window|length) hit|out of (?:room|space"
-        r"|context)|(?:no|not enough|insufficient) (?:more )?(?:room|space)|no longer fits?)\b"
+        r"|context)|(?:no|not enough|insufficient) (?:more )?(?:room|space|capacity)|no longer fits?)\b"
         r"|(?<!be )(?<!not )\breached\b|(?:\bnot|n't|\bcannot|\bunable to|n't|\bdoesnt) (?:\w{1,10} )?(?:fit"
         r"|accommodate)\b"), "The context window is full"),
     Row("full: other languages", (r"\b(?:voll|erreicht|pleine?|ne tient pas|no cabe|llen[ao]|nao cabe|ating\w{1,3}"
@@ -135,8 +136,8 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|exceed)\b.{0,30}?(?:\d|\b(?:less|fewer|most|more|greater|larger|longer|shorter|smaller|under|below|within"
         r"|between)\b|<)"), "The input must have less than 8192 tokens"),
     Row("bound: only so much", (r"\b(?:(?:expected|accepts|takes|allows|supports|handles?"
-        r"|limited to)(?: only)?(?: (?:prompt|input|message|context)\w{0,2} of)?(?: at most| up to)?|(?:can|could"
-        r"|will) (?:only|at most) \w{2,10}(?: up to)?) \d"), "This input: expected at most 8192 tokens"),
+        r"|limited to)(?: only)?(?: (?:prompt|input|message|context)\w{0,2} of)?(?: at most| up to)?|(?:can|could|will"
+        r"|may) (?:only|at most) \w{2,10}\b.{0,40}?) \d"), "This input: expected at most 8192 tokens"),
     Row("bound: east Asian", r"不能超过|不得超过|不可超过|应小于|必须小于|不超过", "输入 token 必须小于 8192"),
     # Advice to shorten it.
     Row("reduce: reduce", (r"\b(?:reduc|shorten|decreas|truncat|trim|shrink|shorter|compact|drop|remov"
