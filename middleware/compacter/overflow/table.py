@@ -65,8 +65,8 @@ LIMITS: Final[tuple[Row, ...]] = (
     Row("context: max_model_len", (r"\b(?:(?:n_ctx|num_ctx|ctx[_ -]?(?:len|size))|total (?:sequence|context) length"
         r"|max_?(?:seq(?:uence)?|model|context|position|total|input|prompt)_?(?:len(?:gth)?|size|embeddings|tokens)?)\b"
         r"|\bmodel_max_\w{3,12}"), "larger than n_ctx"),
-    Row("context: maximum input length", (r"\b(?:sequence|prompt|input|session) (?:length|max|token) ?(?:limit|maximum"
-        r"|max|length)\b|\bmax(?:imum|\.)? (?:\w{3,10} ){0,2}(?:sequence|seq|context|prompt"
+    Row("input limit: maximum input length", (r"\b(?:sequence|prompt|input|session) (?:length|max|token) ?(?:limit"
+        r"|maximum|max|length)\b|\bmax(?:imum|\.)? (?:\w{3,10} ){0,2}(?:sequence|seq|context|prompt"
         r"|input)s?(?: (?:token )?(?:length|len|size)\b)?|(?:model|llm)'?s? (?:max(?:imum)?|total) (?:sequence "
         r"|token )?(?:length|len\b)|\b(?:prompt|input)s? of (?:at most|up to)\b|\bmax_kv_size\b"),
      "It exceeds the max seq length"),
@@ -128,7 +128,7 @@ LIMITS: Final[tuple[Row, ...]] = (
     Row("limit: limit", (r"\b(?:max(?:imum)?|capacity|allow(?:s|ed)|threshold|cap|supported)\b|\blimit"),
      "The tokens exceed what is allowed"),
     Row("limit: other languages", (r"\bgrenze\b|\b(?:maxim(?!um\b)|hochst|erlaubt|massim)|上限|限制|最大|最长|最多|允许"
-        r"|制限|한도|제한|최대|허용|лимит|предел|максим|допустим"), "token 超过限制"),
+        r"|制限|以内|한도|제한|최대|허용|лимит|предел|максим|допустим"), "token 超过限制"),
     Row("length: length", r"\b(?:length|size|len|long)\b", "The prompt exceeds the allowed length"),
     # Something must be at most so long.
     Row("bound: must be at most", (r"\b(?:(?:cannot|can't) (?:be (?:more|greater|larger|longer)|have more|exceed)"

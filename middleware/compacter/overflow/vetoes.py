@@ -84,12 +84,12 @@ VETOES: Final[tuple[Row, ...]] = (
     Row("other thing: engine start", (r"\b(?:out of memory|when initiali[sz]ing|(?:unable|failed) to (?:load|allocate)"
         r"|[gm]i?b of|rope|(?:could not|failed to) start|max_model_len (?:\S{1,12} )?is (?:larger|greater)"
         r"|trained (?:with|on))\b|\b(?:gpu_memory|derived max|kv cache (?:\(|is (?!full)|memory"
-        r"|of )(?!.{0,30}max_kv_size)|in (?:the )?kv cache|max_num_batched|memory\b(?! slot)|training (?:context"
-        r"|example|file|data)|session file|fine-?tun)"),
+        r"|of )(?!.{0,30}max_kv_size)|in (?:the )?kv cache|max_num_batched|memory\b(?! (?:slot|window))"
+        r"|training (?:context|example|file|data)|session file|fine-?tun)"),
      "The model's max seq len is larger than what is stored in KV cache"),
     Row("other thing: server", (r"\b(?:overloaded|at capacity|queue|(?:took|taking|takes?|waited|waiting"
-        r"|ran) (?:for )?(?:\w{1,8} )?too long|too long to (?:respond|process|complete|finish|load|generate|answer|run"
-        r"|start)|time(?:d)?[ -]?out|certificate|segmentation fault|unknown flag)\b|\b(?:(?:try"
+        r"|ran) (?:for )?(?:\w{1,8} )?(?:too long|longer)|too long to (?:respond|process|complete|finish|load|generate"
+        r"|answer|run|start)|e?time(?:d)?[ -]?out|certificate|segmentation fault|unknown flag)\b|\b(?:(?:try"
         r"|retry)(?:ing)? (?:again )?(?:later|after|in \d)|connection (?:refused|reset|error|closed))"),
      "Input tokens exceed the capacity, try again later"),
     Row("other thing: denied", (r"\b(?:(?:does|do|did|has|have|is|are|was|were) ?(?:not"
@@ -119,6 +119,6 @@ VETOES: Final[tuple[Row, ...]] = (
      "The input exceeds the maximum of the model: 5000 characters"),
     Row("other unit: other languages", (r"\b(?:zeichen|bild(?:er)?|caracteres|fichiers?|arquivos?|caratter\w)\b"
         r"|\b(?:datei|файл)|(?:图片|图像|文件|工具|函数|轮次)(?:数量|个数|数|太多|过多|过大)|\d ?(?:张|个文件|轮)|字符"
-        r"|个字|字节|\d ?枚|画像|ファイル|文字|이미지|파일|글자|바이트|символ\w{0,3}"), "输入图片过大"),
+        r"|个字|字节|\d ?枚|画像|ファイル|文字|이미지|파일|글자|\d ?자\b|바이트|символ\w{0,3}"), "输入图片过大"),
 )
 # fmt: on
