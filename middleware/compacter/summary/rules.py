@@ -127,7 +127,7 @@ _WISHES = re.compile(
     # The budget is $400 in total.
     r"(?:budget|limit|cap|ceiling)\b(?: \w+){0,2} (?:is|of|at) (?:at most )?[$€£¥]?\d|"
     # At most 2,350 euros. Below 120 words.
-    r"(?:at most|no more than|not (?:cost |take )?more than|not exceed|no later than|up to|"
+    r"(?:at most|no more than|not (?:cost |take )?more than|not exceed|no later than|(?<!went )(?<!rose )up to|"
     r"(?:stay|remain|be|keep[^.\n]{0,40}|answers?|replies)(?: \w+)? (?:below|under|within|above))\s+(?:[$€£¥]\s?)?\d)"
 )
 
