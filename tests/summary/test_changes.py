@@ -23,6 +23,7 @@ CHANGED = [
     ("The wifi password is lavender7.", "The new wifi password is rosemary9."),
     ("The lease of the hall ends in March.", "The lease of the hall was extended to August."),
     ("A ticket costs 12 euros.", "A ticket costs 15 euros now."),
+    ("The rate of the loan is 4.1 percent.", "The rate of the loan went up to 4.7 percent."),
     ("The nurse on duty is Bella.", "The nurse on duty is Kim from now on."),
     ("I take the 7:10 train to work.", "These days I take the 8:40 train to work."),
     ("Die Frist für den Antrag ist der 3. Juli.", "Die Frist für den Antrag ist jetzt der 9. August."),

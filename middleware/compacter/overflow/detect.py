@@ -43,7 +43,7 @@ _LIKELY: Final = {
     "subject too long": "too long + subject",
     "request too long": "too long + request + model",
     "too many tokens": "too many",
-    "subject exceeds a limit": "subject + exceed + model, subject + exceed + limit + length",
+    "subject exceeds a limit": "subject + exceed + model, subject + exceed + length, subject + full + limit + length",
     "bound on the context": "bound + context",
     "advice": "reduce + subject",
 }
@@ -52,7 +52,7 @@ _RULES: Final = tuple(
     for name_of in (_CLEAR, _LIKELY)
     for name, ways in name_of.items()
 )
-_MEANINGS: Final = frozenset(meaning for _, _, ways in _RULES for way in ways for meaning in way)
+_MEANINGS: Final = frozenset(("input limit", *(meaning for _, _, ways in _RULES for way in ways for meaning in way)))
 
 _OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407))
 """Statuses that mean something else, whatever the text says."""
@@ -246,6 +246,8 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
         return _Reading("doubt", veto="other thing")
     elif not present & {"context", "token", "too many"} and table["other unit"].search(sentence):
         veto = "other unit"
+    if "input limit" in present:
+        present.add("context")
     rule, clear = next(
         ((name, clear) for name, clear, ways in _RULES if any(way <= present for way in ways)), ("", False)
     )
@@ -265,7 +267,7 @@ def _stated(text: str, spans: list[Span], read: list[_Reading], table: Table, co
         if index + 1 < len(spans) and not read[index + 1].veto:
             end = spans[index + 1][1]  # noqa: PLW2901 - the next sentence is read with it
         piece = text[start:end]
-        if table["context"].search(piece) or table["token"].search(piece):
+        if any(table[meaning].search(piece) for meaning in ("context", "input limit", "token")):
             sizes = measure(piece, table, codes=codes, guess=False)
             if sizes.limit is not None and sizes.requested is not None and 64 <= sizes.limit < sizes.requested:
                 return index

@@ -79,7 +79,7 @@ _OVERSHOT: Final = re.compile(
 _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
 _STATUS_IN_BRACKETS: Final = re.compile(r"[>\])](?! ?-?tok)")
 _LOWER_BOUND: Final = re.compile(r", ?\d{2,12}[\])]")
-_ADDED: Final = re.compile(r"[)\]]? ?(?:tokens? ?)?[)\]]?,? ?(?:\+|and\b|plus\b|&)")
+_ADDED: Final = re.compile(r"[)\]]? ?(?:tokens? ?)?[)\]]?,? ?(?:\+|and\b|plus\b|&|(?:which )?together\b)")
 _IS_MORE: Final = re.compile(
     rf"{_CLOSE}(?:{_UNIT_WORD})?{_CLOSE}(?:>|/ ?\d|(?:which |that )?(?:exce+eds?\b|exceeding|surpass(?:es|ing))"
     r"|(?:(?:were|was) )?(?:given|supplied|provided|received|submitted|sent|used|in use|requested)\b)"
@@ -245,17 +245,18 @@ _ROLES: Final[tuple[Role, ...]] = ("limit", "sent", "output", "input")
 # fmt: off
 NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row("limit before: maximum", (r"\bmax(?:imum|imal\w{0,2}|\.)?(?: (?:allowed|supported|permitted|number|total|input"
-        r"|prompt|context|sequence|tokens?|length|size|window|limit|count|combined|capacity|configured|model|request|of"
-        r"|is|was|for|the|this|your|has|which|that|to)){0,9}|(?:\b|_)max_(?!(?:new_|completion_"
+        r"|prompt|context|sequence|tokens?|length|size|window|limit|reached|count|combined|capacity|configured|model"
+        r"|request|of|is|was|for|the|this|your|has|which|that|to)){0,9}|(?:\b|_)max_(?!(?:new_|completion_"
         r"|output_)?tokens)\w{1,24}|\b(?:n|num)_ctx\b|\btoken_limit\b|\blimit(?:s|ed|e)?\b(?: (?:of|is|was|for|the|this"
         r"|your|our|a|an|model|has|have|which|that|to|tokens?)){0,4}"), "The prompt is too long, maximum 8192"),
     Row("limit before: context window", (r"\bcontext (?:is|holds)\b|\bcontext[ _-](?:window|length|size|limit|len"
         r"|capacity|budget)(?: holds| limit)?(?: (?:of|is|was|for|the|this|your|our|a|an|model|has|have|which|that|to"
         r"|tokens?)){0,4}|\b(?:model'?s?|loaded|available|supported) (?:context|window)\b(?![ _-](?:window|length|size"
         r"|limit|len|cap|bud))"), "Prompt too long; loaded context 8192"),
-    Row("limit before: at most", (r"\bat most\b|\bup to\b|<=?|\bunder\b|\bbelow\b|\bwithin\b|\b(?:less|fewer"
-        r"|shorter) than(?: or equal to)?|\b(?:allow(?:s|ed)?|supports?|accepts?|takes?|handles?|available|configured"
-        r"|capacity|threshold|only|expected|reads?|window)\b(?: (?:at most|up to|only))?|\[[01], ?"
+    Row("limit before: at most", (r"\bat most\b|\bup to\b|<=?|\bfit (?:in|into|within)\b(?: (?:a"
+        r"|the))?(?: context)?(?: (?:window|length))?(?: of)?|\bunder\b|\bbelow\b|\bwithin\b|\b(?:less|fewer"
+        r"|shorter) than(?: or equal to)?(?: max_?tokens)?|\b(?:allow(?:s|ed)?|supports?|accepts?|takes?|handles?"
+        r"|available|configured|capacity|threshold|only|expected|reads?|window)\b(?: (?:at most|up to|only))?|\[[01], ?"
         r"|\bbetween \d{1,3} and\b"), "The prompt is too long, at most 8192"),
     Row("limit before: more than", (r"\b(?:longer|larger|greater|more|bigger|higher) than\b|\bbeyond\b|\babove\b"
         r"|\bover\b|[^-]>=?|\bexce{1,2}d(?:s|ing)?\b|\bexce{1,2}ded\b(?! ?[:,;(])|\bsurpass(?:es|ing)?\b"),
@@ -263,21 +264,22 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row("limit before: other languages", (r"(?:最大|上限|限制|制限|最长|最多|不能超过|不得超过|不超过|超过|超出|小于"
         r"|窗口)(?:输入|上下文|允许|支持|入力|コンテキスト|トークン)?的?(?:长度|限制|上限|了|为|長|数|サイズ)?(?:である"
         r"|の|値)?|(?:최대|한도|제한)(?: ?(?:컨텍스트|입력|토큰))?(?: ?(?:길이|수|크기))?|\bgrenze\b(?: von)?"
-        r"|\bhochst\w{0,10}|kontextfenster|uberschreitet|ubersteigt|\b(?:langer|mehr) als\b|depasse(?: la limite)?"
-        r"|\baccepten?t? que\b|\bmaximale?\b(?: (?:de|du|contexte|est)){0,4}|excede|supera|\bmaxim[ao]\b(?: (?:de|del"
-        r"|contexto|este|modelo|es|permitid[ao])){0,6}|ultrapassa|\bmassim\w(?: (?:di|consentit\w))?|eccede"
-        r"|лимит\w{0,2}|максим\w{0,10}(?: (?:длин\w{1,3}|контекста|числ\w)){0,2}|предел\w{0,2}|превыша\w{1,3}"),
-     "提示词过长，不超过 8192"),
+        r"|\bhochst\w{0,10}|kontextfenster|(?:fenetre de contexte|(?:ventana|janela) de contexto"
+        r"|finestra di contesto)(?: d\w{1,2} mod\w{1,3})?(?= ?\(| de \d)|uberschreitet|ubersteigt|\b(?:langer"
+        r"|mehr) als\b|depasse(?: la limite)?|\baccepten?t? que\b|\bmaximale?\b(?: (?:de|du|contexte|est)){0,4}|excede"
+        r"|supera|\bmaxim[ao]\b(?: (?:de|del|contexto|este|modelo|es|permitid[ao])){0,6}|ultrapassa|\bmassim\w(?: (?:di"
+        r"|consentit\w))?|eccede|лимит\w{0,2}|максим\w{0,10}(?: (?:длин\w{1,3}|контекста|числ\w)){0,2}|предел\w{0,2}"
+        r"|превыша\w{1,3}"), "提示词过长，不超过 8192"),
     Row("limit after: maximum", (r"(?:is |was |are |as )?(?:the |model'?s? |our |its )?(?:model |token |input |prompt "
         r"|total )?(?:max(?:imum)?\b|limit\b|cap\b|ceiling\b|context\b(?: window| length| size| limit)?(?! \d)|window\b"
-        r"|allowed\b|supported\b)"), "The prompt is too long, 8192 cap"),
+        r"|allowed\b|supported\b|available\b)"), "The prompt is too long, 8192 cap"),
     Row("limit after: other languages", (r"上限|限制|の?(?:上限|制限|最大)|を(?:超|上回|オーバー)|(?:을|를) (?:초과|넘)"
         r"|(?:의 )?(?:한도|제한)|hochst|maximum|maximal|erlaubt|autorise|au maximum|permitid|maximo|consentit|massimo"
         r"|максим|лимит|допустим"), "提示词过长，8192 限制"),
     Row("sent before: requested", (r"\brequest(?:ed|s|ing)?\b(?:[_ ]tokens?| a total| about| up to| count| size"
         r"| length){0,2}|\b(?:contain|total|hold|use|come|amount|add|sum|need|require)(?:s|ed|ing)?\b(?: (?:up )?(?:of"
-        r"|to|tokens?))?(?: over| more than)?|\bha(?:s|d|ve)\b(?: over| more than)?|\bresult(?:ed|s) in\b(?: over"
-        r"| more than)?|\b(?:got|gave|given|received|supplied|provided|sent|submitted|asked for|passed)\b"),
+        r"|to|tokens?))?(?: over| more than)?|\b(?:ha(?:s|d|ve)|result(?:ed|s) in)\b(?: over| more than)?"
+        r"|\bwill take\b|\b(?:got|gave|given|received|supplied|provided|sent|submitted|asked for|passed)\b"),
      "The context window is exceeded, requested 9000"),
     Row("sent before: current", (r"\b(?:current|actual|used|estimated|measured)(?:ly)?(?: (?:length|size|tokens?|usage"
         r"|count))?|\btoo (?:long|large|many|big)\b(?: tokens)?|\bkeep the first\b|\bcount(?: of)?\b"
@@ -294,8 +296,8 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
         r"| ?[:,;.(]|$))|surpass(?!ed)|too (?:long|large|many)|over\b|above\b|(?:longer|larger|greater|more"
         r"|bigger) than))|cannot |vs\b|/ ?\d|(?:for|out of|of|against|versus) (?:a |an |the )?(?:max|limit|\d)"),
      "Context window: 9000 exceeds it"),
-    Row("sent after: were sent", (r"(?:were |was )?(?:given|supplied|provided|requested|received|submitted|sent|used"
-        r"|in use)\b|long\b"), "The context window is exceeded: 9000 were sent"),
+    Row("sent after: were sent", (r"(?:were |was |is )?(?:given|supplied|provided|requested|received|submitted|sent"
+        r"|used|passed|in use)\b|long\b"), "The context window is exceeded: 9000 were sent"),
     Row("sent after: other languages", (r"超过|超出|大于|が(?:上限|最大|制限|コンテキスト)|が(?:入力|リクエスト|要求"
         r"|送信)|uberschr|uberst|ange(?:fordert|fragt)|(?:bei|von) (?:einem |maximal)|depass|demande"
         r"|(?:pour|sur) (?:un )?max|exced|super[ao]|solicitad|ultrapass|eccede|richiest|превыша|больше|запрош"
@@ -309,10 +311,10 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
      "The context window is exceeded, as there are 9000 in the prompt"),
     Row("input after: European", (r"(?:im|in der|dans|en el|em|nel) (?:le )?(?:prompt|eingabe)"),
      "Fenêtre de contexte dépassée: 9000 dans le prompt"),
-    Row("output before: max_tokens", (r"\bmax_?tokens\b|\bmax[_ ]?(?:new|completion|output)[_ ]?tokens\b|\bcompletion\b"
-        r"|\boutput(?: tokens?)?\b|\breserved\b|\bgeneration\b"),
+    Row("output before: max_tokens", (r"\bmax(?:imum)?_?tokens\b|\bmax[_ ]?(?:new|completion|output)[_ ]?tokens\b"
+        r"|\bcompletion\b|\boutput(?: tokens?)?\b|\breserved\b|\bgeneration\b"),
      "The context window of 8192 is exceeded: messages 8000, max_tokens 1000"),
-    Row("output after: in the completion", (r"(?:(?:in|for|from|as|of) (?:the "
+    Row("output after: in the completion", (r"(?:reserved )?(?:(?:in|for|from|as|of) (?:the "
         r"|your )?(?:requested )?)?`?'?(?:completion|output|response|generation|reply|answer|max_\w{0,20}tokens)"),
      "The context window of 8192 is exceeded: messages 8000, 1000 for the completion"),
     Row("no count before: status", (r"\b(?:status(?:[_ ]?code)?|error(?:[_ ]?code)?|err(?:no|code)?|code|https?|line"
@@ -321,7 +323,7 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row("no count after: seconds", (r"[)\]]? ?-?(?:seconds?|secs?|s\b|ms\b|min(?:ute)?s?\b|hours?|days?|秒|分钟|секунд"
         r"|sekunden|secondes|segundos)|[)\]]? ?-?(?:bytes?|[kmg]i?b\b|char(?:acter)?s?\b|字符|字节|文字|글자|zeichen"
         r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?|pages?|messages?\b(?! (?:tokens?|limit|length))"
-        r"|times?\b|attempts?\b|requests?\b|retries|draft|% |percent|parameters?\b|gpus?\b)"),
+        r"|times?\b|attempts?\b|requests?\b|retries|bad request|draft|% |percent|parameters?\b|gpus?\b)"),
      "The context window is exceeded, it took 950 ms"),
     Row("no count after: overshoot", (r" ?tokens? (?:over|too many|too long|longer|more than|above|beyond|past)\b"),
      "The context window is exceeded: it has 808 tokens too many"),

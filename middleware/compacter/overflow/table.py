@@ -60,12 +60,13 @@ LIMITS: Final[tuple[Row, ...]] = (
     Row("context: context window", (r"\b(?:model(?:'?s)? (?:context|window)|context of (?:the|this|its) \w{0,12} ?model"
         r"|(?:loaded|available|supported|configured) context|tokens? (?:context|window))\b|\bcontext (?:is "
         r"|was )?(?:full(?! of)|exhausted|overflow)|context[\s_-]{0,2}(?:window|length|size|len\b|limit|capacity|budget"
-        r"|space|maximum)s?"), "it does not fit the context window"),
+        r"|space|maximum)s?|\bkv cache (?=length|size|is full|has insufficient)"),
+     "it does not fit the context window"),
     Row("context: max_model_len", (r"\b(?:(?:n_ctx|num_ctx|ctx[_ -]?(?:len|size))|total (?:sequence|context) length"
         r"|max_?(?:seq(?:uence)?|model|context|position|total|input|prompt)_?(?:len(?:gth)?|size|embeddings|tokens)?)\b"
         r"|\bmodel_max_\w{3,12}"), "larger than n_ctx"),
-    Row("context: maximum input length", (r"\b(?:sequence|prompt|input|session) (?:length|max|token) ?(?:limit|maximum"
-        r"|max|length)\b|\bmax(?:imum|\.)? (?:\w{3,10} ){0,2}(?:sequence|seq|context|prompt"
+    Row("input limit: maximum input length", (r"\b(?:sequence|prompt|input|session) (?:length|max|token) ?(?:limit"
+        r"|maximum|max|length)\b|\bmax(?:imum|\.)? (?:\w{3,10} ){0,2}(?:sequence|seq|context|prompt"
         r"|input)s?(?: (?:token )?(?:length|len|size)\b)?|(?:model|llm)'?s? (?:max(?:imum)?|total) (?:sequence "
         r"|token )?(?:length|len\b)|\b(?:prompt|input)s? of (?:at most|up to)\b|\bmax_kv_size\b"),
      "It exceeds the max seq length"),
@@ -118,7 +119,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|muitos tokens|troppi token)\b|(?:tokens?|令牌|词元)(?:数量?)? ?(?:过多|太多)|トークン数?が多すぎ"
         r"|토큰이? 너무 많|слишком много токенов"), "输入的 token 过多"),
     Row("full: full", (r"\b(?:is full|filled up|exhausted|maxed out|(?:limit|window|length) hit|out of (?:room|space"
-        r"|context)|(?:no|not enough|insufficient) (?:more )?(?:room|space)|no longer fits?)\b"
+        r"|context)|(?:no|not enough|insufficient) (?:more )?(?:room|space|capacity)|no longer fits?)\b"
         r"|(?<!be )(?<!not )\breached\b|(?:\bnot|n't|\bcannot|\bunable to|n't|\bdoesnt) (?:\w{1,10} )?(?:fit"
         r"|accommodate)\b"), "The context window is full"),
     Row("full: other languages", (r"\b(?:voll|erreicht|pleine?|ne tient pas|no cabe|llen[ao]|nao cabe|ating\w{1,3}"
@@ -127,7 +128,7 @@ LIMITS: Final[tuple[Row, ...]] = (
     Row("limit: limit", (r"\b(?:max(?:imum)?|capacity|allow(?:s|ed)|threshold|cap|supported)\b|\blimit"),
      "The tokens exceed what is allowed"),
     Row("limit: other languages", (r"\bgrenze\b|\b(?:maxim(?!um\b)|hochst|erlaubt|massim)|上限|限制|最大|最长|最多|允许"
-        r"|制限|한도|제한|최대|허용|лимит|предел|максим|допустим"), "token 超过限制"),
+        r"|制限|以内|한도|제한|최대|허용|лимит|предел|максим|допустим"), "token 超过限制"),
     Row("length: length", r"\b(?:length|size|len|long)\b", "The prompt exceeds the allowed length"),
     # Something must be at most so long.
     Row("bound: must be at most", (r"\b(?:(?:cannot|can't) (?:be (?:more|greater|larger|longer)|have more|exceed)"
@@ -135,8 +136,8 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|exceed)\b.{0,30}?(?:\d|\b(?:less|fewer|most|more|greater|larger|longer|shorter|smaller|under|below|within"
         r"|between)\b|<)"), "The input must have less than 8192 tokens"),
     Row("bound: only so much", (r"\b(?:(?:expected|accepts|takes|allows|supports|handles?"
-        r"|limited to)(?: only)?(?: (?:prompt|input|message|context)\w{0,2} of)?(?: at most| up to)?|(?:can|could"
-        r"|will) (?:only|at most) \w{2,10}(?: up to)?) \d"), "This input: expected at most 8192 tokens"),
+        r"|limited to)(?: only)?(?: (?:prompt|input|message|context)\w{0,2} of)?(?: at most| up to)?|(?:can|could|will"
+        r"|may) (?:only|at most) \w{2,10}\b.{0,40}?) \d"), "This input: expected at most 8192 tokens"),
     Row("bound: east Asian", r"不能超过|不得超过|不可超过|应小于|必须小于|不超过", "输入 token 必须小于 8192"),
     # Advice to shorten it.
     Row("reduce: reduce", (r"\b(?:reduc|shorten|decreas|truncat|trim|shrink|shorter|compact|drop|remov"

@@ -12,7 +12,7 @@ from compacter.overflow.table import Row
 # fmt: off
 VETOES: Final[tuple[Row, ...]] = (
     # The room asked for the answer.
-    Row("output: max_tokens", (r"\b(?:max_?tokens?(?:_to_sample)?|max[_ ]?(?:new|completion|output"
+    Row("output: max_tokens", (r"\b(?:max(?:imum)?_?tokens?(?:_to_sample)?|max[_ ]?(?:new|completion|output"
         r"|generated)[_ ]?tokens?|n(?:um)?_predict|budget_tokens|thinking[_. ]budget)\b"
         r"|\bmax(?:imum)? tokens? (?:that )?(?:you |were |was )?(?:requested|value|param|setting|must|should)"),
      "max_tokens exceeds the token limit"),
@@ -20,7 +20,7 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|answer)[ _](?:tokens?|length|limit)|max(?:imum|\.)? (?:output|completion|generation|response|new))\b"),
      "The completion tokens exceed the limit of the model"),
     # Parts are counted together.
-    Row("sum: total", (r"\b(?:total|combined|sum|in your|would exceed|plus)\b"),
+    Row("sum: total", (r"\b(?:total|combined|together|sum|in your|would exceed|plus)\b"),
      "Range of total length should be at most 8192"),
     # A manner of speaking; it is not read at all.
     Row("idiom: invalid input", (r"\b(?:input|request|prompt|schema) validation\b|\bvalidation (?:error|exception)\b"
@@ -37,7 +37,7 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|/ ?(?:min|minute|hour|day)\b"), "Token rate limit exceeded"),
     Row("other error: quota", (r"\b(?:quotas?|resource (?:has been )?exhausted|credits?|billing|balance|afford|payment"
         r"|prepaid|wallet|spend|costs?|remaining tokens|tokens (?:remaining|left)|token (?:allowance|allotment|balance"
-        r"|budget))\b|\$ ?\d"), "Prompt tokens exceed the quota"),
+        r"|budget(?!.{0,30}\bcontext)))\b|\$ ?\d"), "Prompt tokens exceed the quota"),
     Row("other error: limit of a plan", (r"\b(?:(?:daily|weekly|monthly|hourly|free[- ]tier|trial|account"
         r"|organi[sz]ation|workspace|subscription|plan|tier|team|user|key|project)(?:'s)? (?:\w{1,8} )?(?:tokens?|limit"
         r"|allowance|allotment|cap|budget)|(?:today|this (?:week|month|minute|hour)|for (?:your"
@@ -66,8 +66,8 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|prompt_cache_key|index|chunk|voice|key)['\"`)\]]{0,3} (?:\(.{0,30}\) ?)?(?:\w{1,10} ){0,2}(?:too (?:long"
         r"|large)|exceed\w{0,3}|longer|must|at most|should)\b"), "The input description is too long"),
     Row("other thing: tool definition", (r"\b(?:tool[ _](?:name|description|schema|argument)s?|input_schema|(?:stop"
-        r"|banned|special|bias|suppress\w{0,3})[ _]tokens?|bad_words|logit_bias|stop sequences?)\b"
-        r"|\b(?:tools?[\[.]\d|functions?[\[.]\d)"), "The tool schema in the input is too large"),
+        r"|banned|special|bias|suppress\w{0,3})[ _]tokens?|allowed[ _]token[ _]ids|bad_words|logit_bias|stop"
+        r" sequences?)\b|\b(?:tools?[\[.]\d|functions?[\[.]\d)"), "The tool schema in the input is too large"),
     Row("other thing: tool result", (r"\b(?:(?:tool|mcp|file|page|search|command|plugin|server)\b.{0,60}\b(?:response"
         r"|result|output|contents?)s?|output of|(?:mcp|tool|command|plugin)\b.{0,40}\breturned|read tool"
         r"|tool[ _]calls?)\b|\b(?:file contents? \(|(?:file|response|result"
@@ -78,17 +78,18 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|unterminated|(?:output|response|reply|answer|embedding)s? (?:\w{1,6} )?(?:exceed\w{0,3}|too (?:long"
         r"|large)))\b"), "The model's answer to the messages was cut off: limit reached"),
     Row("other thing: too small", (r"\b(?:too (?:small|short|low|few)(?! for (?:the|this|your)|: (?:the |your )?prompt)"
-        r"|minimum|must be (?:positive|at least)|(?:num_ctx|n_ctx|n_batch|ctx-size|top_k|offset) (?:must|should|cannot"
-        r"|exceeds)|n_ctx_train|n_ctx_per_seq|context[ _](?:window|length|size) (?:must|should))\b"),
+        r"|minimum|must be (?:positive|at least|divisible)|(?:num_ctx|n_ctx|n_batch|ctx-size|top_k|offset) (?:must"
+        r"|should|cannot|exceeds)|n_ctx_train|n_ctx_per_seq|context[ _](?:window|length|size) (?:must|should))\b"),
      "The minimum of messages exceeds what the model has"),
     Row("other thing: engine start", (r"\b(?:out of memory|when initiali[sz]ing|(?:unable|failed) to (?:load|allocate)"
         r"|[gm]i?b of|rope|(?:could not|failed to) start|max_model_len (?:\S{1,12} )?is (?:larger|greater)"
-        r"|trained (?:with|on))\b|\b(?:gpu_memory|derived max|kv cache (?:\(|is |memory|of )(?!.{0,30}max_kv_size)"
-        r"|in (?:the )?kv cache|max_num_batched|memory\b(?! slot)|training (?:context|example|file|data)|fine-?tun)"),
+        r"|trained (?:with|on))\b|\b(?:gpu_memory|derived max|kv cache (?:\(|is (?!full)|memory"
+        r"|of )(?!.{0,30}max_kv_size)|in (?:the )?kv cache|max_num_batched|memory\b(?! (?:slot|window))"
+        r"|training (?:context|example|file|data)|session file|fine-?tun)"),
      "The model's max seq len is larger than what is stored in KV cache"),
     Row("other thing: server", (r"\b(?:overloaded|at capacity|queue|(?:took|taking|takes?|waited|waiting"
-        r"|ran) (?:for )?(?:\w{1,8} )?too long|too long to (?:respond|process|complete|finish|load|generate|answer|run"
-        r"|start)|time(?:d)?[ -]?out|certificate|segmentation fault|unknown flag)\b|\b(?:(?:try"
+        r"|ran) (?:for )?(?:\w{1,8} )?(?:too long|longer)|too long to (?:respond|process|complete|finish|load|generate"
+        r"|answer|run|start)|e?time(?:d)?[ -]?out|certificate|segmentation fault|unknown flag)\b|\b(?:(?:try"
         r"|retry)(?:ing)? (?:again )?(?:later|after|in \d)|connection (?:refused|reset|error|closed))"),
      "Input tokens exceed the capacity, try again later"),
     Row("other thing: denied", (r"\b(?:(?:does|do|did|has|have|is|are|was|were) ?(?:not"
@@ -98,12 +99,13 @@ VETOES: Final[tuple[Row, ...]] = (
     Row("other thing: not available", (r"\b(?:not (?:yet )?available|deprecated|does not exist|billed at"
         r"|content[_ -](?:filter\w{0,4}|policy|management)|flagged|moderat\w{2,3})\b"),
      "Prompts of more than 200000 tokens are not available, over the limit"),
-    Row("other thing: limit of another thing", (r"\b(?:(?:image|speech|voice|audio) (?:model|generation|synthesis)|clip"
-        r"|per (?:chunk|item|row|document)|(?:search|vector) index|(?:prompt|context|conversation|history|chat|message"
-        r"|token)s?[ _](?:depth|nesting|retention|template|id)|(?:recursion|iteration|call stack|turn|nesting"
-        r"|stack) (?:limit|size|depth)s?|concurrent)\b"), "maximum context depth exceeded in parser"),
-    Row("other thing: east Asian", (r"(?:名称|描述|标题|字段|用户名|密码|文件名|参数名)(?:长度)?(?:过长|太长|超过|超出"
-        r"|不能超过)"), "提示词的名称过长"),
+    Row("other thing: limit of another thing", (r"\b(?:(?:image|speech|voice|audio) (?:model|generation|synthesis)"
+        r"|to embed|embedding request|enqueued|clip|per (?:chunk|item|row|document)|(?:search|vector) index|(?:prompt"
+        r"|context|conversation|history|chat|message|token)s?[ _](?:depth|nesting|retention|template|id)|(?:recursion"
+        r"|iteration|call stack|turn|nesting|stack) (?:limit|size|depth)s?|concurrent)\b"),
+     "maximum context depth exceeded in parser"),
+    Row("other thing: east Asian", (r"(?:名称|昵称|描述|标题|字段|用户名|密码|文件名|参数名)(?:长度|输入)?(?:过长|太长"
+        r"|超过|超出|不能超过)"), "提示词的名称过长"),
     # Something else is counted, unless tokens or a context are named too.
     Row("other unit: things", (r"\b(?:too many|at most|up to|more than|limit of|takes|has|contains|(?:number|count"
         r"|amount) of|max(?:imum)?(?: number)?(?: of)?) (?:\d{1,6} )?(?:\w{1,14} ){0,2}(?:image|document|tool|function"
@@ -117,6 +119,6 @@ VETOES: Final[tuple[Row, ...]] = (
      "The input exceeds the maximum of the model: 5000 characters"),
     Row("other unit: other languages", (r"\b(?:zeichen|bild(?:er)?|caracteres|fichiers?|arquivos?|caratter\w)\b"
         r"|\b(?:datei|файл)|(?:图片|图像|文件|工具|函数|轮次)(?:数量|个数|数|太多|过多|过大)|\d ?(?:张|个文件|轮)|字符"
-        r"|个字|字节|\d ?枚|画像|ファイル|文字|이미지|파일|글자|바이트|символ\w{0,3}"), "输入图片过大"),
+        r"|个字|字节|\d ?枚|画像|ファイル|文字|이미지|파일|글자|\d ?자\b|바이트|символ\w{0,3}"), "输入图片过大"),
 )
 # fmt: on

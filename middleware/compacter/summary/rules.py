@@ -43,25 +43,33 @@ _ORDERS = re.compile(
     r"[^\w<]{0,8}(?:(?:please|also|and|but|so|then|remember|important|note|rule|ok|okay|in particular|just|btw|oh)\b"
     r"[,:.!]?\s*){0,3}(?:"
     # Never restart the database. Do not touch the archive. (Never mind; don't worry.)
-    r"(?:never(?! (?:mind|saw|seen|been|had|knew|thought))|always|under no circumstances|at no point|refrain from)\b|"
-    r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|be (?:shy|afraid|sorry)|sweat|get me))\b|"
+    r"(?:never(?! (?:mind|again|saw|seen|been|had|knew|thought))|always(?! (?:happy|glad|nice|fun|on))|"
+    r"under no circumstances|at no point|refrain from)\b|"
+    r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|be (?:shy|afraid|sorry)|sweat|get me))\b"
+    r"(?![^.,\n]{0,80}\byet(?:,|\W{0,3}$))|"
     # From now on, ... Every time you deploy, ... Whatever happens, ...
-    r"(?:from now on|going forward|in (?:the )?future|for the rest of|whenever|every time|each time|"
-    r"whatever happens)\b|"
-    r"(?:avoid|prefer|stick to|no matter what|remember to|try to (?:avoid|minimi[sz]e|keep|limit))\b|"
+    r"(?:from (?:now|here|today|this (?:point|moment|day)) on|going forward|in (?:the )?future|for the rest of|"
+    r"whatever (?:happens|you do))\b|"
+    r"(?:whenever|every time|each time)\b(?! (?:i|we|he|she|it|they)\b(?![^,\n]{1,100}, (?:please|you|always|never|"
+    rf"{_VERBS})\b))|"
+    r"(?:avoid|prefer|stick (?:to|with)|no matter what|remember to|be (?:brief|concise|polite|honest)|"
+    r"try to (?:avoid|minimi[sz]e|keep|limit))\b|"
     # Make sure that all numbers have units.
-    r"(?:make|be) sure (?:to|that|all|every|no|not|any|we|you(?! (?:take|get|rest|enjoy)))\b|"
+    r"(?:make|be) sure (?:to|that|all|every|no|not|any|we|you)\b(?! (?:take|get|rest|sleep|enjoy))|"
     # Only use the staging database. Instead, use the script.
     r"only (?:use|write|answer|reply|commit|touch|change|edit|run|add|show|do|make|work|return|ask|call|read|send)\b|"
     r"instead,? (?:try to )?(?:use|try|call|write|run|create)\b|"
     r"keep (?:all|every|your|in mind|my|replies|answers|responses|messages|old|everything)\b|"
     # You must ask first. You can only send one mail.
-    r"you (?:must|may not|should (?:always|never|not)|shouldn't|(?:may|can) only|are not allowed)\b|"
+    r"you (?:must(?! be (?:kidding|joking|tired|right|proud|so)\b)|"
+    r"may not|should (?:always|never|not)|shouldn't|(?:may|can) only|are not allowed)\b|"
     # We never deploy on a Friday. We also don't test other people's code.
-    r"we (?:also )?(?:always|never|only|must|should (?:always|never)|"
+    r"we (?:also )?(?:(?:always|never|only)(?! (?:had|got|was|were|did|went|saw|heard|knew|made|came|took|\w+ed)\b)|"
+    r"must|should (?:always|never)|"
     r"(?:don't|do not) (?:use|test|allow|commit|ship))\b|"
     # Check each invoice twice. Answer only when you are sure.
-    r"(?!(?:love|enjoy|like|almost|not|in|on|at|of|for|with|from|by|after|during)\b)[a-z]+ (?:every|each) \w|"
+    r"(?!(?:love|enjoy|like|almost|not|in|on|at|of|for|with|from|by|after|during)\b)[a-z]+ (?:every|each) \w"
+    r"(?![^.\n]{0,100}\b(?:this|below|today|now)\b)|"
     r"(?:use|include|keep|limit|ask|check|treat|ignore|discard|write|run|work|add|return|report|stop|mention)\b"
     r"[^.\n]{0,100}\b(?:only|unless|whenever|when (?:applicable|possible|needed|in doubt|the|an?|you)|"
     r"where applicable)\b|"
@@ -79,43 +87,55 @@ _ORDERS = re.compile(
     r"bullet points|lower ?case|markdown|plain text)\b|\b(?:every|each|all) (?:your )?(?:answers?|repl\w+|"
     r"messages?|prices?|amounts?|dates?|times)\b|"
     r"\b(?:short|brief|concise|formal|informal|polite)\b|\buntil i (?:say|tell|ask)\b)|"
+    r"stop (?:add|us|writ|call|putt|repeat|ask|say|includ|apologi[sz])ing\b|refer to [^.\n]{1,40} as\b|"
+    r"use [^.,\n]{0,30}\b(?:spelling|units|notation|syntax)\b|"
     r"no (?:emojis?|markdown|jargon|bullet points|small talk|apologies|abbreviations|unit tests|new dependencies)\b|"
+    # Replies should be short. (That should be fine.)
+    r"(?!(?:i|you|we|it|that|this|these|he|she|they|there|what|how|who|why|where|everything|nobody|but|and|so|if|"
+    r"when)\b)[a-z][^.,;:()\n]{2,50} should (?:always |never |not |only )?"
+    r"(?:be(?! \w+ing\b)|have|use|show|start|end|support|fit|stay)\b|"
     # Ne modifie jamais ce fichier. No borres nada.
-    r"(?:por favor,? |s'il te plaît,? )?(?:ne |n'|no (?:uses|hagas|borres|toques|envíes|cambies|modifiques|escribas|"
-    r"compartas)\b))"
+    r"(?:por favor,? |s'il te plaît,? )?(?:ne |n'|no (?:me llames|uses|hagas|digas|menciones|incluyas|"
+    r"sugieras|borres|toques|envíes|cambies|modifiques|escribas|"
+    r"compartas)\b|não (?:use|faça|apague|mude|altere|envie|mencione|partilhe|compartilhe|sugira)\b|"
+    r"не (?:предлагай|трогай|пиши|меняй|удаляй|используй|добавляй|упоминай|отправляй)(?:те)?\b))"
 )
 _WISHES = re.compile(
     r"\b(?:"
     # The folder must stay read-only. (That must have been fun.)
     r"must(?:n't| not| never| always| only)?\b(?!'ve| have| feel| admit| say| be (?:so|very|really|great|nice|"
-    r"hard|tough|the|an?|it)\b)|"
+    r"hard|tough|kidding|joking|tired|right|wrong|the|an?|it)\b)|"
     r"(?:is|are) (?:strictly |absolutely )?(?:not allowed|forbidden|off[- ]limits|mandatory|prohibited|"
     r"only (?:available|allowed))\b|"
     r"you (?:cannot|can't) (?:use|run|change|edit|access|install|touch|modify|delete|open)\b|"
     # Each report should have a date.
     r"(?:whole|total|everything|nothing|nobody|each|every|all)\b[^.,;()\n]{0,60}\b(?:may|should|has to|have to|"
-    r"needs? to|shall)\b|"
+    r"needs? (?:to|an?)|shall)\b(?! (?:work|be (?:fine|ok|okay|good|ready|done)|have (?:to|been))\b)|"
     # I prefer short answers. I'd like you to call me Captain. I don't want any emojis.
     r"i(?:'d| would)?(?: strongly| really| much| always)? (?:prefer(?! not to (?:say|share))|insist)\b|"
     r"i(?:'d| would)? (?:only )?(?:want|like|need|expect) (?:you to (?:always|never|call|address|answer|reply|"
     r"write|use|keep|ask|avoid|stop|include|stay|treat)|all (?:of )?(?:your|the)|every|each)\b|"
-    r"i (?:do not|don't|never) (?:want (?:you to|any|to see)|need)\b|i(?: would)? only (?:need|want)\b|"
+    r"i (?:do not|don't|never) (?:want\b(?! to (?:go|be|leave|lose|miss|wait|sound)\b)|"
+    r"need\b(?! (?:it|that|this|to|help|more)\b))|i(?: would)? only (?:need|want)\b|"
     r"users? prefers\b|i(?:'d| would) (?:also )?like to (?:use|pay)\b|"
     r"call me (?!when|back|if|at|on|later|tomorrow|today|about|crazy|old)|(?:address|refer to) me (?:as|by)\b|"
     # ... without asking me. Tell me before you buy anything.
     r"without (?:my (?:ok|okay|approval|permission|consent)|asking (?:me|first))\b|(?:ask|tell|"
-    r"check with) me (?:first|before)\b|"
+    r"check with) me (?:first|before)\b|let me know before (?:you|any)\b|whatever it (?:costs|takes)\b|"
+    r"(?:unless|until) i (?:say|tell you|ask)\b|at all times\b|you(?:'re| are) not (?:allowed )?to\b|"
+    r"keep (?:it|them) that way\b|"
     # The budget is $400 in total.
     r"(?:budget|limit|cap|ceiling)\b(?: \w+){0,2} (?:is|of|at) (?:at most )?[$€£¥]?\d|"
     # At most 2,350 euros. Below 120 words.
-    r"(?:at most|no more than|not (?:cost |take )?more than|not exceed|no later than|up to|"
+    r"(?:at most|no more than|not (?:cost |take )?more than|not exceed|no later than|(?<!went )(?<!rose )up to|"
     r"(?:stay|remain|be|keep[^.\n]{0,40}|answers?|replies)(?: \w+)? (?:below|under|within|above))\s+(?:[$€£¥]\s?)?\d)"
 )
 
 # Other languages.
 _LASTS = _any(
-    r"ab jetzt|ab sofort|von nun an|künftig|auf keinen fall|keinesfalls|unter keinen umständen|ich bevorzuge",
-    r"bitte (?:nie|niemals|immer|kein|nicht|nur)|(?:duze|sieze|nenne?) mich|ich möchte,? dass (?:du|sie)",
+    r"ab (?:jetzt|sofort)|von nun an|künftig|in zukunft|auf keinen fall|keinesfalls|"
+    r"unter keinen umständen|ich bevorzuge",
+    r"bitte (?:\w+ )?(?:nie|niemals|immer|kein\w*|nicht|nur)|(?:duze|sieze|nenne?) mich|ich möchte,? dass (?:du|sie)",
     r"(?:du|sie) (?:darfst|dürfen|sollst|sollen|musst|müssen)(?: \w+){0,3} (?:nicht|nie|niemals|kein\w*|immer|nur)",
     r"désormais|dorénavant|à partir de maintenant|en aucun cas|sous aucun prétexte|il ne faut (?:pas|jamais)",
     r"(?:tu|vous) (?:ne )?(?:dois|devez)|appelle(?:z)?-moi|(?:tutoie|vouvoie)(?:z)?-moi|je préfère|"
@@ -135,15 +155,21 @@ _LASTS = _any(
     r"絶対に|決して|必ず|常に|今後は|これからは|(?:し|使わ|書か|送ら|変え)ないで|てはいけません|以内[でに]|と呼んで|日本語で(?:答|書|返)|"
     r"절대|항상|반드시|하지 ?마|마세요|앞으로는|금지|يجب ألا|يجب أن|لا تستخدم|لا ترسل|لا تحذف|دائما|أبدا",
 )
+_REPORTED = re.compile(
+    r"^(?:my|the|his|her|their|our|he|she|they|it|\w+'s)\b[^,.]{0,30}\b(?:says?|said|told|wrote|claims?)\b|"
+    r",[\"'”]? (?:\w+ )?(?:said|says|wrote) |, i (?:think|guess|believe)\W{0,3}$"
+)
+"""What somebody else said, or what the user is not sure of."""
 _TELLS = re.compile(
     r"^\W{0,4}(?:ich|wir|er|es|das|mein\w*|man|je|il|elle|on|nous|ça|c'|mon|ma|j'|yo|él|ella|mi|eu|ele|ela|meu|minha|"
     r"io|lui|noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:avons|habe|haben|hatte|hemos)\b|"
+    r"\b(?:he|ha|han) \w+do\b|"
     r"^(?:我(?!希望|要求|要你|想让你|需要你)|他|她|它|这|那|私|僕|俺|彼|これ|나는|저는|그는)"
 )
 
 # What is no instruction, whatever words it has.
 _NO_PROSE = re.compile(
-    r"[+\s]{0,8}(?:#|//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|strong)>)|\[|\d{1,6}[:|→]|\(use )|"
+    r"[+\s]{0,8}(?:#|assert |raise |//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|strong)>)|\[|\d{1,6}[:|→]|\(use )|"
     r"\s{0,8}(?:\w{1,40}(?:error|exception|warning)|error|warning|fatal|failed|failure|usage|traceback|exception|"
     r"hint|tip|caveat|info)\b\s?[:\[]"
 )
@@ -186,6 +212,8 @@ def is_rule(sentence: str) -> bool:
     if _NO_PROSE.match(plain.lower()) or _AT_HAND.match(plain):
         return False
     low = _SIGNED.sub("", plain, count=1).lower()
+    if _REPORTED.search(low):
+        return False
     return bool(_ORDERS.match(low) or _WISHES.search(low) or (_LASTS.search(low) and not _TELLS.search(low)))
 
 
