@@ -13,14 +13,12 @@ from compacter.messages.fields import Json, Unencodable, characters, field, list
 from compacter.messages.parts import (
     Kind,
     Outline,
-    Outlines,
     Part,
     Speaker,
     Steps,
     group,
     only_text,
     outlined,
-    outlines,
     spoken,
     text_part,
 )
@@ -145,10 +143,7 @@ class MessageFormat:
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Kinds, sizes and steps of a whole history."""
-        return group(*self._outlines(messages))
-
-    def _outlines(self, messages: Sequence[Message]) -> Outlines:
-        return outlines(self.read, messages)
+        return group(map(self.read, messages))
 
     def size(self, message: Message) -> int:
         """Data size of one message in characters; media by their weight (see ``media``)."""

@@ -31,12 +31,13 @@ from compacter.messages.fields import (
 )
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
 from compacter.messages.parts import (
-    Ids,
     Kind,
-    Outlines,
+    Outline,
     Part,
     Speaker,
+    Steps,
     call_part,
+    group,
     reasoning_part,
     result_part,
     spoken,
@@ -90,10 +91,9 @@ class GeminiFormat(MessageFormat):
         """Whose turn the content takes; function responses take the user's."""
         return {Kind.USER: "user", Kind.SYSTEM: "system"}.get(self.kind(message), "assistant")
 
-    def _outlines(self, messages: Sequence[Message]) -> Outlines:
-        """Messages in short; calls and responses without ids are paired by name."""
-        kinds, sizes, ids = super()._outlines(messages)
-        return kinds, sizes, list(_paired(ids))
+    def outline(self, messages: Sequence[Message]) -> Steps:
+        """Kinds, sizes and steps; calls and responses without ids are paired by name."""
+        return group(_paired(map(self.read, messages)))
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for part in _parts(message):
@@ -228,15 +228,15 @@ def _medium(blob: Message, role: Speaker, index: int) -> Part:
     return Part(role, "media", media.placeholder(mime, raw), "", index, weight)
 
 
-def _paired(keys: Iterable[Ids]) -> Iterator[Ids]:
+def _paired(outlines: Iterable[Outline]) -> Iterator[Outline]:
     """Keys as ids that agree: a response takes its call's key, which is shown as its id, or its name."""
     waiting = _Waiting(())
-    for index, calls, results in keys:
+    for kind, size, calls, results in outlines:
         answered = tuple(_shown(*(waiting.take(*key) or key)) for key in map(_split, results))
         made = list(map(_split, calls))
         if made:
             waiting = _Waiting(made)
-        yield index, tuple(_shown(*key) for key in made), answered
+        yield kind, size, tuple(_shown(*key) for key in made), answered
 
 
 class _Waiting:

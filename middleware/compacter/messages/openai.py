@@ -13,7 +13,7 @@ from typing import Literal
 from compacter.messages import media
 from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field, word
 from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
-from compacter.messages.parts import Ids, Kind, Outlines, Part, Speaker, call_part
+from compacter.messages.parts import Kind, Outline, Part, Speaker, call_part
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"})
@@ -38,37 +38,21 @@ class OpenAIFormat(MessageFormat):
         "developer": Kind.SYSTEM,
     }
 
-    def _outlines(self, messages: Sequence[Message]) -> Outlines:
-        """Messages in short. The common forms are read here: this runs on histories of 100,000 messages."""
-        kinds, sizes, ids = list[Kind](), list[int](), list[Ids]()
-        nothing: tuple[str, ...] = ()
-        for message in messages:
-            try:
-                if type(message) is dict:
-                    role, content, count = message["role"], message["content"], len(message)
-                    if count == 2 and type(content) is str and content != _FILLER:
-                        kinds.append(_SAYING[role])
-                        sizes.append(len(content))
-                        continue
-                    if role == "tool" and type(content) is str is type(called := message["tool_call_id"]):
-                        ids.append((len(kinds), nothing, (called,)))
-                        kinds.append(_RESULT)
-                        sizes.append(len(content))
-                        continue
-                    if role == "assistant" and count == 3:
-                        size, calls = _read_calls(message["tool_calls"], content)
-                        ids.append((len(kinds), calls, nothing))
-                        kinds.append(_ASSISTANT)
-                        sizes.append(size)
-                        continue
-            except Exception:  # noqa: BLE001, S110 - no common form
-                pass
-            kind, size, calls, results = self.read(message)
-            if calls or results:
-                ids.append((len(kinds), calls, results))
-            kinds.append(kind)
-            sizes.append(size)
-        return kinds, sizes, ids
+    def read(self, message: Message) -> Outline:
+        """As the base class. The common forms are read here, without their parts: histories have 100,000 of them."""
+        try:
+            if type(message) is dict:
+                role, content, count = message["role"], message["content"], len(message)
+                if type(content) is str:
+                    if count == 2 and content != _FILLER:
+                        return _SAYING[role], len(content), (), ()
+                    if role == "tool" and type(called := message["tool_call_id"]) is str:
+                        return _RESULT, len(content), (), (called,)
+                if role == "assistant" and count == 3:
+                    return _read_calls(message["tool_calls"], content)
+        except Exception:  # noqa: BLE001, S110 - no common form
+            pass
+        return super().read(message)
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         name = text_field(message, "name")
@@ -148,8 +132,8 @@ class OpenAIFormat(MessageFormat):
 _SAYING = {role: kind for role, kind in OpenAIFormat.roles.items() if kind is not Kind.RESULT}
 
 
-def _read_calls(calls: Json, content: Json) -> tuple[int, Sequence[str]]:
-    """Size and ids of calls beside a text or nothing. Raises for any but the common form."""
+def _read_calls(calls: Json, content: Json) -> Outline:
+    """Calls beside a text or nothing. Raises for any but the common form."""
     if type(calls) is not list or not (content is None or type(content) is str):
         raise TypeError
     size = len(content or "")
@@ -161,7 +145,7 @@ def _read_calls(calls: Json, content: Json) -> tuple[int, Sequence[str]]:
             raise TypeError
         size += len(name) + len(arguments)
         ids.append(called)
-    return size, ids
+    return _ASSISTANT, size, ids, ()
 
 
 def _result_id(message: Message) -> str:
