@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, compress
+from itertools import accumulate
 
 from compacter.messages.fields import field as field_of
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Broken, Kind
 from compacter.summary import message as summary_message
 
-_STAYS = bytes(code in (Kind.SYSTEM, Kind.UNKNOWN) for code in range(256))
-"""For each kind, whether messages of it always stay."""
+_STAYING = re.compile(b"[%c%c]" % (Kind.SYSTEM, Kind.UNKNOWN))
+"""Kinds of messages that always stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Conversation:
         last = codes.rfind(Kind.USER)
         if last == prior:
             last = codes.rfind(Kind.USER, 0, prior)
-        staying = set(compress(range(len(codes)), codes.translate(_STAYS)))
+        staying = {found.start() for found in _STAYING.finditer(codes)}
         for index in (*self.pinned, last, -1 if start is None else start):
             if index >= 0:
                 staying.update(range(*self.step(index)))

@@ -24,10 +24,9 @@ from compacter.messages.fields import (
     text_field,
     word,
 )
-from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
+from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import (
     Kind,
-    Outline,
     Part,
     Speaker,
     call_part,
@@ -56,12 +55,7 @@ class AnthropicFormat(MessageFormat):
         "system": Kind.SYSTEM,
         "developer": Kind.SYSTEM,
     }
-
-    def read(self, message: Message) -> Outline:
-        """Kind, data size in characters, ids of calls, ids of results."""
-        if type(message) is dict and type(text := message.get("content")) is str and text != FILLERS["user"]:
-            return self.kind(message), len(text), (), ()
-        return super().read(message)
+    plain = roles
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for block in listed(field(message, "content")):

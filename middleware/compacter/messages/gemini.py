@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Literal
@@ -35,9 +35,7 @@ from compacter.messages.parts import (
     Outline,
     Part,
     Speaker,
-    Steps,
     call_part,
-    group,
     reasoning_part,
     result_part,
     spoken,
@@ -91,9 +89,22 @@ class GeminiFormat(MessageFormat):
         """Whose turn the content takes; function responses take the user's."""
         return {Kind.USER: "user", Kind.SYSTEM: "system"}.get(self.kind(message), "assistant")
 
-    def outline(self, messages: Sequence[Message]) -> Steps:
-        """Kinds, sizes and steps; calls and responses without ids are paired by name."""
-        return group(_paired(map(self.read, messages)))
+    def _reader(self) -> Callable[[Message], Outline]:
+        """What also pairs calls and responses without ids, by name: those of a pair get one id."""
+        waiting = _Waiting(())
+
+        def read(message: Message) -> Outline:
+            nonlocal waiting
+            kind, size, calls, results = self.read(message)
+            if not (calls or results):
+                return kind, size, calls, results
+            answered = tuple(_shown(*(waiting.take(*key) or key)) for key in map(_split, results))
+            made = list(map(_split, calls))
+            if made:
+                waiting = _Waiting(made)
+            return kind, size, tuple(_shown(*key) for key in made), answered
+
+        return read
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for part in _parts(message):
@@ -226,17 +237,6 @@ def _medium(blob: Message, role: Speaker, index: int) -> Part:
     raw = data if isinstance(data, (str, bytes)) else None
     weight = media.weight(mime, media.decoded_size(raw) if raw else None)
     return Part(role, "media", media.placeholder(mime, raw), "", index, weight)
-
-
-def _paired(outlines: Iterable[Outline]) -> Iterator[Outline]:
-    """Keys as ids that agree: a response takes its call's key, which is shown as its id, or its name."""
-    waiting = _Waiting(())
-    for kind, size, calls, results in outlines:
-        answered = tuple(_shown(*(waiting.take(*key) or key)) for key in map(_split, results))
-        made = list(map(_split, calls))
-        if made:
-            waiting = _Waiting(made)
-        yield kind, size, tuple(_shown(*key) for key in made), answered
 
 
 class _Waiting:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from compacter.messages import media
 from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field, word
-from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
+from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import Kind, Outline, Part, Speaker, call_part
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
@@ -21,7 +21,6 @@ _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "a
 
 _OWN = frozenset({"arguments", "input"})
 """What a tool's caller made: everything in it counts."""
-_FILLER = FILLERS["user"]
 _ASSISTANT, _RESULT = Kind.ASSISTANT, Kind.RESULT
 
 
@@ -37,18 +36,16 @@ class OpenAIFormat(MessageFormat):
         "system": Kind.SYSTEM,
         "developer": Kind.SYSTEM,
     }
+    plain = {role: kind for role, kind in roles.items() if kind is not Kind.RESULT}  # noqa: RUF012
 
     def read(self, message: Message) -> Outline:
-        """As the base class. The common forms are read here, without their parts: histories have 100,000 of them."""
+        """As the base class. Calls and results in their common forms are read here, without their parts."""
         try:
             if type(message) is dict:
-                role, content, count = message["role"], message["content"], len(message)
-                if type(content) is str:
-                    if count == 2 and content != _FILLER:
-                        return _SAYING[role], len(content), (), ()
-                    if role == "tool" and type(called := message["tool_call_id"]) is str:
-                        return _RESULT, len(content), (), (called,)
-                if role == "assistant" and count == 3:
+                role, content = message["role"], message["content"]
+                if role == "tool" and type(content) is str is type(called := message["tool_call_id"]):
+                    return _RESULT, len(content), (), (called,)
+                if role == "assistant" and len(message) == 3:
                     return _read_calls(message["tool_calls"], content)
         except Exception:  # noqa: BLE001, S110 - no common form
             pass
@@ -127,9 +124,6 @@ class OpenAIFormat(MessageFormat):
         blocks = field(field(message, "provider_specific_fields") or {}, "compaction_blocks")
         found = [block for block in listed(blocks) if field(block, "content") or field(block, "encrypted_content")]
         return text_field(found[-1], "content") if found else None
-
-
-_SAYING = {role: kind for role, kind in OpenAIFormat.roles.items() if kind is not Kind.RESULT}
 
 
 def _read_calls(calls: Json, content: Json) -> Outline:

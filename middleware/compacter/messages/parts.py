@@ -55,50 +55,8 @@ class Steps:
     """Where the last step begins, if its calls are still waiting for results."""
 
 
-_SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
-
-
 Outline: TypeAlias = tuple[Kind, int, Sequence[str], Sequence[str]]
 """One message in short: kind, data size in characters, the ids it calls with, the ids it answers."""
-
-def group(outlines: Iterable[Outline]) -> Steps:
-    """Group messages into steps, pairing calls with results by position.
-
-    Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
-    batch ends with the next user or assistant message that answers none of it. A result that answers nothing
-    is a step of its own, unless calls are still waiting: then their results may follow it.
-    """
-    kinds, sizes, steps, broken = list[Kind](), list[int](), list[int](), list[Broken]()
-    waiting: dict[str, int] = {}
-    caller = 0
-    for index, (kind, size, calls, results) in enumerate(outlines):
-        kinds.append(kind)
-        sizes.append(size)
-        if not (calls or results or waiting):
-            steps.append(index)
-            continue
-        answers = False
-        for result in results:
-            if result in waiting:
-                answers = True
-                waiting[result] -= 1
-                if not waiting[result]:
-                    del waiting[result]
-            else:
-                broken.append(Broken(index, result, "orphan result"))
-        if not answers and (not waiting or kind in _SPEAKING):
-            steps.append(index)
-        elif not calls:
-            continue
-        if waiting:
-            broken.extend(Broken(caller, call, "unanswered call") for call in left(waiting))
-            waiting.clear()
-        for call in calls:
-            waiting[call] = waiting.get(call, 0) + 1
-        caller = index
-    broken.sort(key=lambda half: half.index)
-    return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
-
 
 def left(counts: dict[str, int]) -> list[str]:
     """The ids of the calls that are left, each as often as it is."""
