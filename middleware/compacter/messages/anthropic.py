@@ -80,8 +80,8 @@ class AnthropicFormat(MessageFormat):
             elif isinstance(kind, str) and kind.endswith("tool_result"):
                 yield from _result(block, index)
             else:
-                text = _other_text(block)
-                yield text_part(role, text, index)
+                text, size = _other(block)
+                yield Part(role, "text", text, "", index, size)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message; never a blank one, which the API refuses."""
@@ -128,30 +128,24 @@ def _result(block: Message, index: int) -> Iterator[Part]:
         elif word(part, "type") == "text":
             yield result_part(text_field(part, "text"), None, index)
         else:
-            yield Part("tool", "result", _other_text(part), "", index, _other_size(part))
+            text, size = _other(part)
+            yield Part("tool", "result", text, "", index, size)
 
 
-def _other_text(block: Message) -> str:
-    """The text of a search result, or a block that only its tool knows as JSON, without what is sealed."""
-    inner = field(block, "content")
+def _other(block: Message) -> tuple[str, int]:
+    """Text and size of a search result, or of a block that only its tool knows, as JSON.
+
+    What is sealed is not shown, and counts: Anthropic decrypts it and the model reads it.
+    """
     if word(block, "type") == "search_result":
-        texts = [text_field(part, "text") for part in listed(inner)]
-        return "\n".join(filter(None, (text_field(block, "title"), *texts)))
+        texts = [text_field(part, "text") for part in listed(field(block, "content"))]
+        text = "\n".join(filter(None, (text_field(block, "title"), *texts)))
+        return text, len(text)
     data = plain(block)
-    return json_text(_unsealed(data) if isinstance(data, dict) else data)
-
-
-def _unsealed(data: Json) -> Json:
-    if isinstance(data, dict):
-        return {key: _unsealed(value) for key, value in data.items() if not key.startswith("encrypted_")}
-    return [_unsealed(value) for value in data] if isinstance(data, list) else data
-
-
-def _other_size(block: Message) -> int:
-    """Size of such a block, what is sealed included: Anthropic decrypts it and the model reads it."""
-    data = plain(block)
-    sealed = [value for key, value in data.items() if key.startswith("encrypted_")] if isinstance(data, dict) else []
-    return characters(_unsealed(data)) + sum(map(media.sealed, sealed))
+    if not isinstance(data, dict):
+        return json_text(data), characters(data)
+    sealed = [data.pop(key) for key in list(data) if key.startswith("encrypted_")]
+    return json_text(data), characters(data) + sum(map(media.sealed, sealed))
 
 
 def _medium(block: Message, role: Speaker, index: int) -> Part:

@@ -58,6 +58,7 @@ class Steps:
 Outline: TypeAlias = tuple[Kind, int, Sequence[str], Sequence[str]]
 """One message in short: kind, data size in characters, the ids it calls with, the ids it answers."""
 
+
 def left(counts: dict[str, int]) -> list[str]:
     """The ids of the calls that are left, each as often as it is."""
     return [call_id for call_id, count in counts.items() for _ in range(count)]
