@@ -30,6 +30,7 @@ from compacter.messages.parts import (
     Part,
     Speaker,
     call_part,
+    media_part,
     reasoning_part,
     result_part,
     spoken,
@@ -149,29 +150,22 @@ def _other(block: Message) -> tuple[str, int]:
 
 
 def _medium(block: Message, role: Speaker, index: int) -> Part:
-    placeholder, size = _weighed(block)
-    return Part(role, "media", placeholder, "", index, size)
-
-
-def _weighed(block: Message) -> tuple[str, int]:
-    """What stands for a medium, and its weight in characters."""
-    source = field(block, "source")
+    source, what = field(block, "source"), word(block, "type")
     kind, data = word(source, "type"), field(source, "data")
-    mime = str(field(source, "media_type") or ("application/pdf" if word(block, "type") == "document" else "image/*"))
-    if word(block, "type") == "container_upload":
-        mime = "application/octet-stream"
+    default = {"document": "application/pdf", "container_upload": "application/octet-stream"}.get(what or "", "image/*")
+    mime = str(field(source, "media_type") or default)
     if kind == "text" and isinstance(data, str):
-        return media.placeholder(mime, bytes_=len(data)), len(data)
+        return media_part(role, mime, None, index, characters=len(data))
     if kind == "content":
-        parts = listed(field(source, "content"))
-        size = sum(_part_size(part) for part in parts)
-        return media.placeholder("text/plain", bytes_=size), size
-    raw = data if isinstance(data, (str, bytes)) else None
-    return media.placeholder(mime, raw), media.weight(mime, media.decoded_size(raw) if raw else None)
+        size = sum(_part_size(part) for part in listed(field(source, "content")))
+        return media_part(role, "text/plain", None, index, characters=size)
+    return media_part(role, mime, data, index)
 
 
 def _part_size(part: Message) -> int:
-    return _weighed(part)[1] if word(part, "type") in _MEDIA else characters(field(part, "text") or part)
+    if word(part, "type") in _MEDIA:
+        return _medium(part, "user", 0).size
+    return characters(field(part, "text") or part)
 
 
 ANTHROPIC = AnthropicFormat()

@@ -36,6 +36,7 @@ from compacter.messages.parts import (
     Part,
     Speaker,
     call_part,
+    media_part,
     reasoning_part,
     result_part,
     spoken,
@@ -233,10 +234,8 @@ def _tool(part: Message) -> Json:
 
 
 def _medium(blob: Message, role: Speaker, index: int) -> Part:
-    mime, data = str(_either(blob, "mime_type") or "application/octet-stream"), field(blob, "data")
-    raw = data if isinstance(data, (str, bytes)) else None
-    weight = media.weight(mime, media.decoded_size(raw) if raw else None)
-    return Part(role, "media", media.placeholder(mime, raw), "", index, weight)
+    mime = str(_either(blob, "mime_type") or "application/octet-stream")
+    return media_part(role, mime, field(blob, "data"), index)
 
 
 class _Waiting:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, TypeAlias
 
+from compacter.messages import media
 from compacter.messages.fields import Json, characters, json_text
 
 
@@ -113,6 +114,27 @@ def call_part(name: str, arguments: Json, call_id: str | None, index: int) -> Pa
 def result_part(output: Json, call_id: str | None, index: int, name: str = "") -> Part:
     """A tool's output, or one part of it."""
     return Part("tool", "result", json_text(output), name, index, characters(output), call_id)
+
+
+def media_part(
+    role: Speaker,
+    mime: str,
+    data: Json,
+    index: int,
+    *,
+    name: str = "",
+    detail: Json = None,
+    characters: int | None = None,
+) -> Part:
+    """A medium: ``data`` is its bytes, base64 text or address. ``characters`` is the size of one that is a text."""
+    if isinstance(data, str) and (found := media.data_url(data)) is not None:
+        mime, data = found
+    if not isinstance(data, (str, bytes, bytearray)) or not data or (isinstance(data, str) and ":" in data[:16]):
+        data = None  # What lies elsewhere has an address such as https://...
+    size = characters
+    if size is None:
+        size = media.weight(mime, None if data is None else media.decoded_size(data), detail=detail)
+    return Part(role, "media", media.placeholder(mime, data, bytes_=characters), name, index, size)
 
 
 def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
