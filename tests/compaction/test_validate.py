@@ -78,6 +78,14 @@ def test_what_breaks_one_is_named(after: list[Any], options: dict[str, Any], tol
     assert told in "; ".join(faults(after, **options))
 
 
+def test_an_edited_copy_may_stand_beside_a_neighbour_of_its_role_where_the_original_did() -> None:
+    before = [U1, A1, U2, U3, A2, say("user", "4")]
+    shorter = {**U2, "content": "short"}
+
+    assert faults([U1, A1, shorter, *before[3:]], before, form=ANTHROPIC, alternate=True, edited=True) == []
+    assert faults([U1, shorter, *before[3:]], before, form=ANTHROPIC, alternate=True, edited=True)
+
+
 class TestPairs:
     CALLING = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}  # noqa: RUF012
     SEEN = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x" * 200}]}  # noqa: RUF012

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, PrivateAttr
 
-from compacter.messages.fields import Unencodable, characters, faithful
+from compacter import Compacter
+from compacter.messages.fields import Unencodable, characters, faithful, plain
 from compacter.messages.format import FORMATS, get_format
 
 if TYPE_CHECKING:
@@ -198,6 +199,38 @@ def test_such_a_message_is_read_all_the_same(name: str, value: Any) -> None:
 @pytest.mark.parametrize("value", [deep(20_000), [circle(), "leaf"]])
 def test_what_is_nested_too_deeply_for_python_weighs_the_texts_in_it(value: object) -> None:
     assert characters(value) == len("leaf")
+
+
+@pytest.mark.parametrize("levels", [99, 700, 20_000])
+def test_plain_data_is_made_of_objects_however_deeply_they_are_nested(levels: int) -> None:
+    made = plain({"list": deep(levels), "objects": [Plain("user", "hi")]})
+
+    at, found = made["list"], 0
+    while isinstance(at, list):
+        (at,), found = at, found + 1
+    assert (at, found) == ("leaf", levels)
+    assert made["objects"] == [{"role": "user", "content": "hi"}]
+
+
+def test_plain_data_of_what_holds_itself_holds_itself() -> None:
+    made = plain({"a": [given := circle(), given]})
+
+    assert made["a"][0] is made["a"][1] is made["a"][0][0]
+    assert made["a"][0] is not given
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_nested_too_deeply_for_python_is_folded_like_anything_else(name: str) -> None:
+    form, told = get_format(name), list[object]()
+    said = [form.say("user", f"Question {number}. ".ljust(200, "q")) for number in range(9)]
+    blocks = [{"new": deep(700)}]
+    answer = {"role": "model" if name == "gemini" else "assistant", "content": blocks, "parts": blocks}
+    messages = [said[0], called(name, {"x": deep(700)}), answer, *said[1:]]
+
+    result = Compacter(summarizer="extractive", on_event=told.append).compact(messages, wire_format=name)
+
+    assert messages[1:3] == list(result.discarded[1:3])
+    assert [type(event).__name__ for event in told] == ["CompactionStarted", "CompactionEvent"]
 
 
 @dataclass

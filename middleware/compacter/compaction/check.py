@@ -75,10 +75,9 @@ def violations(before: Conversation, after: Conversation, *, alternate: bool, ed
     found.extend(f"{what} {call_id!r}" for what, call_id in halves)
     if after.open is not None and before.open is None:
         found.append("a call lost its results")
-    made = {place for place, position in enumerate(positions) if position is None}
     if edited:
-        made -= _edits(before, after, positions)
-    found.extend(_strangers(before, after, positions, made, alternate=alternate))
+        _find_edited(before, after, positions)
+    found.extend(_strangers(before, after, positions, alternate=alternate))
     if alternate:
         found.extend(_turns(after, positions))
     return found
@@ -113,32 +112,30 @@ def kept_and_discarded(
     return [*reversed(found), *end], gone
 
 
-def _edits(before: Conversation, after: Conversation, positions: Sequence[int | None]) -> set[int]:
-    """Places of ``after`` whose message stands for one original of its speaker, between the same others."""
+def _find_edited(before: Conversation, after: Conversation, positions: list[int | None]) -> None:
+    """Enter the positions of edited copies: each stands for one original of its speaker, between the same others."""
     speaker = before.format.speaker
-    found: set[int] = set()
     previous: list[int] = []  # For each place, the nearest original before it.
     for position in positions:
         previous.append(position if position is not None else previous[-1] if previous else -1)
     following = len(before.messages)
     for place in range(len(positions) - 1, -1, -1):
         position = positions[place]
-        if position is not None:
-            following = position
-            continue
-        origin, role = following - 1, speaker(after.messages[place])
-        while origin > previous[place] and speaker(before.messages[origin]) != role:
-            origin -= 1
-        if origin > previous[place]:
-            found.add(place)
-            following = origin
-    return found
+        if position is None:
+            origin, role = following - 1, speaker(after.messages[place])
+            while origin > previous[place] and speaker(before.messages[origin]) != role:
+                origin -= 1
+            if origin <= previous[place]:
+                continue
+            position = positions[place] = origin
+        following = position
 
 
 def _strangers(
-    before: Conversation, after: Conversation, positions: Sequence[int | None], made: set[int], *, alternate: bool
+    before: Conversation, after: Conversation, positions: Sequence[int | None], *, alternate: bool
 ) -> list[str]:
     """What is wrong with the messages that are no originals: one summary, fillers where turns alternate."""
+    made = {place for place, position in enumerate(positions) if position is None}
     known = list(map(after.format.filler, FILLERS)) if alternate else []
     fillers = {place for place in made if after.messages[place] in known}
     notes = sorted(made - fillers)

@@ -24,13 +24,13 @@ from compacter.messages.fields import (
     text_field,
     word,
 )
-from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
+from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import (
     Kind,
-    Outline,
     Part,
     Speaker,
     call_part,
+    media_part,
     reasoning_part,
     result_part,
     spoken,
@@ -56,12 +56,7 @@ class AnthropicFormat(MessageFormat):
         "system": Kind.SYSTEM,
         "developer": Kind.SYSTEM,
     }
-
-    def read(self, message: Message) -> Outline:
-        """Kind, data size in characters, ids of calls, ids of results."""
-        if type(message) is dict and type(text := message.get("content")) is str and text != FILLERS["user"]:
-            return self.kind(message), len(text), (), ()
-        return super().read(message)
+    plain = roles
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for block in listed(field(message, "content")):
@@ -86,8 +81,8 @@ class AnthropicFormat(MessageFormat):
             elif isinstance(kind, str) and kind.endswith("tool_result"):
                 yield from _result(block, index)
             else:
-                text = _other_text(block)
-                yield text_part(role, text, index)
+                text, size = _other(block)
+                yield Part(role, "text", text, "", index, size)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message; never a blank one, which the API refuses."""
@@ -134,56 +129,43 @@ def _result(block: Message, index: int) -> Iterator[Part]:
         elif word(part, "type") == "text":
             yield result_part(text_field(part, "text"), None, index)
         else:
-            yield Part("tool", "result", _other_text(part), "", index, _other_size(part))
+            text, size = _other(part)
+            yield Part("tool", "result", text, "", index, size)
 
 
-def _other_text(block: Message) -> str:
-    """The text of a search result, or a block that only its tool knows as JSON, without what is sealed."""
-    inner = field(block, "content")
+def _other(block: Message) -> tuple[str, int]:
+    """Text and size of a search result, or of a block that only its tool knows, as JSON.
+
+    What is sealed is not shown, and counts: Anthropic decrypts it and the model reads it.
+    """
     if word(block, "type") == "search_result":
-        texts = [text_field(part, "text") for part in listed(inner)]
-        return "\n".join(filter(None, (text_field(block, "title"), *texts)))
+        texts = [text_field(part, "text") for part in listed(field(block, "content"))]
+        text = "\n".join(filter(None, (text_field(block, "title"), *texts)))
+        return text, len(text)
     data = plain(block)
-    return json_text(_unsealed(data) if isinstance(data, dict) else data)
-
-
-def _unsealed(data: Json) -> Json:
-    if isinstance(data, dict):
-        return {key: _unsealed(value) for key, value in data.items() if not key.startswith("encrypted_")}
-    return [_unsealed(value) for value in data] if isinstance(data, list) else data
-
-
-def _other_size(block: Message) -> int:
-    """Size of such a block, what is sealed included: Anthropic decrypts it and the model reads it."""
-    data = plain(block)
-    sealed = [value for key, value in data.items() if key.startswith("encrypted_")] if isinstance(data, dict) else []
-    return characters(_unsealed(data)) + sum(map(media.sealed, sealed))
+    if not isinstance(data, dict):
+        return json_text(data), characters(data)
+    sealed = [data.pop(key) for key in list(data) if key.startswith("encrypted_")]
+    return json_text(data), characters(data) + sum(map(media.sealed, sealed))
 
 
 def _medium(block: Message, role: Speaker, index: int) -> Part:
-    placeholder, size = _weighed(block)
-    return Part(role, "media", placeholder, "", index, size)
-
-
-def _weighed(block: Message) -> tuple[str, int]:
-    """What stands for a medium, and its weight in characters."""
-    source = field(block, "source")
+    source, what = field(block, "source"), word(block, "type")
     kind, data = word(source, "type"), field(source, "data")
-    mime = str(field(source, "media_type") or ("application/pdf" if word(block, "type") == "document" else "image/*"))
-    if word(block, "type") == "container_upload":
-        mime = "application/octet-stream"
+    default = {"document": "application/pdf", "container_upload": "application/octet-stream"}.get(what or "", "image/*")
+    mime = str(field(source, "media_type") or default)
     if kind == "text" and isinstance(data, str):
-        return media.placeholder(mime, bytes_=len(data)), len(data)
+        return media_part(role, mime, None, index, characters=len(data))
     if kind == "content":
-        parts = listed(field(source, "content"))
-        size = sum(_part_size(part) for part in parts)
-        return media.placeholder("text/plain", bytes_=size), size
-    raw = data if isinstance(data, (str, bytes)) else None
-    return media.placeholder(mime, raw), media.weight(mime, media.decoded_size(raw) if raw else None)
+        size = sum(_part_size(part) for part in listed(field(source, "content")))
+        return media_part(role, "text/plain", None, index, characters=size)
+    return media_part(role, mime, data, index)
 
 
 def _part_size(part: Message) -> int:
-    return _weighed(part)[1] if word(part, "type") in _MEDIA else characters(field(part, "text") or part)
+    if word(part, "type") in _MEDIA:
+        return _medium(part, "user", 0).size
+    return characters(field(part, "text") or part)
 
 
 ANTHROPIC = AnthropicFormat()

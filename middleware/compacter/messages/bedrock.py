@@ -19,6 +19,7 @@ from compacter.messages.parts import (
     Speaker,
     call_part,
     data_part,
+    media_part,
     reasoning_part,
     result_part,
     spoken,
@@ -108,24 +109,20 @@ def _part(block: Message, role: Speaker, index: int) -> Part:
     for kind in _MEDIA:
         medium = field(block, kind)
         if medium is not None:
-            placeholder, size = _weighed(kind, medium)
-            return Part(role, "media", placeholder, "", index, size)
+            return _medium(kind, medium, role, index)
     value = field(block, "json")
     return data_part(role, block if value is None else value, index)
 
 
-def _weighed(kind: str, medium: Message) -> tuple[str, int]:
-    """What stands for a medium, and its weight in characters."""
+def _medium(kind: str, medium: Message, role: Speaker, index: int) -> Part:
     form, source = text_field(medium, "format"), field(medium, "source")
     mime = _OTHER_FORMATS.get(form, f"application/{form or 'pdf'}") if kind == "document" else f"{kind}/{form or '*'}"
     text = field(source, "text")
     if text is None and (parts := field(source, "content")) is not None:
         text = "".join(text_field(part, "text") for part in listed(parts))
-    if isinstance(text, str):
-        return media.placeholder(mime, bytes_=len(text)), len(text)
-    data = field(source, "bytes")
-    raw = bytes(data) if isinstance(data, (bytes, bytearray)) else None
-    return media.placeholder(mime, raw), media.weight(mime, len(raw) if raw else None)
+    return media_part(
+        role, mime, field(source, "bytes"), index, characters=len(text) if isinstance(text, str) else None
+    )
 
 
 def _answer_text(content: Json) -> str:

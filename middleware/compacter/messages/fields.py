@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 Json: TypeAlias = Any
 """JSON-like data: dicts, lists, strings, numbers, and bytes where an SDK holds them."""
 
-_PLAIN = frozenset({str, type(None), list, dict, bool, int})
+_SCALARS = frozenset({str, type(None), bool, int, float})
+_PLAIN = _SCALARS | {list, dict}
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 class Unencodable(Exception):  # noqa: N818 - the name that the memory knows it by
@@ -81,27 +83,50 @@ def text_field(item: Message, name: str) -> str:
     return "" if value is None else str(value)
 
 
-def plain(item: Message) -> Json:
+def plain(item: Message, *, shown: bool = False) -> Json:
     """``item`` as JSON-like data: SDK objects (pydantic models and their like) become dicts; bytes stay.
 
-    Made to be read, not to be compared: see :func:`faithful`.
+    However deeply it is nested, and also where it holds itself. Made to be read, not to be compared: see
+    :func:`faithful`. With ``shown`` cache marks and ``None`` fields are left out, and bytes become base64 text.
     """
-    if isinstance(item, Enum):
-        return plain(item.value)
-    if item is None or isinstance(item, (str, int, float, bool, bytes, bytearray)):
+    made: dict[int, tuple[object, Json]] = {}  # The objects too: what is gone may leave its id to another one.
+    top = [item]
+    waiting: list[Json] = [top]
+    while waiting:
+        container = waiting.pop()
+        for key, value in container.items() if type(container) is dict else enumerate(container):
+            if type(value) in _SCALARS:
+                continue
+            known = made.get(id(value))
+            if known is None:
+                known = made[id(value)] = value, _opened(value, shown=shown)
+                if type(known[1]) in (dict, list):
+                    waiting.append(known[1])
+            container[key] = known[1]
+    return top[0]
+
+
+def _opened(item: object, *, shown: bool) -> Json:
+    """A new dict or list of what an item holds, or the item where that is nothing."""
+    while isinstance(item, Enum):
+        item = item.value
+    if isinstance(item, (bytes, bytearray)) and shown:
+        return base64.b64encode(item).decode("ascii")
+    if item is None or isinstance(item, (str, int, float, bytes, bytearray)):
         return item
-    if isinstance(item, (dict, Mapping)):
-        return {key: plain(value) for key, value in item.items()}
     if isinstance(item, (list, tuple)):
-        return [plain(value) for value in item]
-    dump = getattr(item, "model_dump", None)
-    if callable(dump):
-        # SDKs put plain data where their models say otherwise; pydantic would warn of it on each message.
-        return plain(dump(exclude_none=True, warnings=False))
-    members = getattr(item, "__dict__", None)
-    if members is not None:
-        return {key: plain(value) for key, value in members.items() if not key.startswith("_")}
-    return str(item)
+        return list(item)
+    if not isinstance(item, Mapping):
+        dump, members = getattr(item, "model_dump", None), getattr(item, "__dict__", None)
+        if callable(dump):
+            # SDKs put plain data where their models say otherwise; pydantic would warn of it on each message.
+            return _opened(dump(exclude_none=True, warnings=False), shown=shown)
+        if members is None:
+            return str(item)
+        item = {key: value for key, value in members.items() if not key.startswith("_")}
+    if shown:
+        return {key: value for key, value in item.items() if value is not None and key not in _MARKS}
+    return dict(item)
 
 
 _MARKS = frozenset({"cache_control"})
@@ -215,7 +240,7 @@ def _declared(item: object, ancestor: type) -> Iterator[tuple[str, object]]:
 
 def replaced(item: Message, **updates: Json) -> Message:
     """A copy of ``item`` with some fields changed: a dict of a dict, the same class of a pydantic model."""
-    if isinstance(item, (dict, Mapping)):
+    if isinstance(item, Mapping):
         return {**item, **updates}
     copy = getattr(item, "model_copy", None)
     if callable(copy):
@@ -230,21 +255,12 @@ def json_text(value: Json) -> str:
     """
     if type(value) is str or value is None:
         return value or ""
+    if isinstance(value, str):
+        return str(value)
     try:
-        return json.dumps(_written(plain(value)), ensure_ascii=False) if not isinstance(value, str) else str(value)
+        return _JSON.encode(plain(value, shown=True))
     except (RecursionError, TypeError, ValueError):
         return " ".join(_leaves(value))
-
-
-def _written(value: Json) -> Json:
-    """``value`` without cache marks and ``None`` fields; bytes as base64."""
-    if isinstance(value, dict):
-        return {key: _written(inner) for key, inner in value.items() if inner is not None and key not in _MARKS}
-    if isinstance(value, list):
-        return [_written(inner) for inner in value]
-    if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode("ascii")
-    return value
 
 
 def flat(text: str) -> str:
@@ -272,7 +288,7 @@ def _characters(value: Json) -> int:
         return len(value)
     if value is None:
         return 0
-    if isinstance(value, (dict, Mapping)):
+    if isinstance(value, Mapping):
         return sum(len(str(key)) + 4 + _characters(inner) for key, inner in value.items())
     if isinstance(value, (list, tuple)):
         return sum(map(_characters, value)) + 2 * len(value)
@@ -291,7 +307,7 @@ def _leaves(value: Json) -> Iterator[str]:
         item = waiting.pop()
         if isinstance(item, str):
             yield str.__str__(item)
-        elif isinstance(item, (dict, Mapping)) and id(item) not in seen:
+        elif isinstance(item, Mapping) and id(item) not in seen:
             seen.add(id(item))
             yield from map(str, item)
             waiting.extend(reversed(list(item.values())))

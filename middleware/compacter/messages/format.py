@@ -11,16 +11,15 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import Json, Unencodable, characters, field, listed, replaced, text_field, word
 from compacter.messages.parts import (
+    Broken,
     Kind,
     Outline,
-    Outlines,
     Part,
     Speaker,
     Steps,
-    group,
+    left,
     only_text,
     outlined,
-    outlines,
     spoken,
     text_part,
 )
@@ -40,6 +39,7 @@ _SPEAKERS: dict[Kind, Speaker] = {
     Kind.ASSISTANT: "assistant",
     Kind.RESULT: "tool",
 }
+_SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
 _NO_SYSTEM = ("user", "assistant", "tool", "model")
 """Roles of a dict that is surely no system message, in every format."""
 FILLERS: Mapping[Literal["user", "assistant"], str] = {
@@ -68,6 +68,8 @@ class MessageFormat:
     """Whether user and assistant must take turns strictly, the user first."""
     roles: ClassVar[Mapping[str, Kind]]
     """What each role means."""
+    plain: ClassVar[Mapping[str, Kind]] = {}
+    """What each role means in a message of a role and a text alone; empty where such messages are not usual."""
 
     # -- what is special about a format ------------------------------------------------------------------------
 
@@ -143,12 +145,57 @@ class MessageFormat:
         except Exception:  # noqa: BLE001 - somebody else's object: whatever it raises, it is not folded
             return Kind.UNKNOWN, _weight(message), (), ()
 
-    def outline(self, messages: Sequence[Message]) -> Steps:
-        """Kinds, sizes and steps of a whole history."""
-        return group(*self._outlines(messages))
+    def outline(self, messages: Sequence[Message]) -> Steps:  # noqa: C901 - one decision a line
+        """Kinds, sizes and steps of a whole history: calls are paired with results by position.
 
-    def _outlines(self, messages: Sequence[Message]) -> Outlines:
-        return outlines(self.read, messages)
+        Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
+        batch ends with the next user or assistant message that answers none of it. A result that answers nothing
+        is a step of its own, unless calls are still waiting: then their results may follow it.
+        """
+        kinds, sizes, steps, broken = list[Kind](), list[int](), list[int](), list[Broken]()
+        waiting: dict[str, int] = {}
+        caller, plain, read = 0, self.plain, self._reader()
+        for index, message in enumerate(messages):
+            calls: Sequence[str] = ()
+            results: Sequence[str] = ()
+            try:
+                common = type(message) is dict and len(message) == 2
+                if common and type(text := message["content"]) is str and text != _FILLER:
+                    kind, size = plain[message["role"]], len(text)
+                else:
+                    kind, size, calls, results = read(message)
+            except (LookupError, TypeError):
+                kind, size, calls, results = read(message)
+            kinds.append(kind)
+            sizes.append(size)
+            if not (calls or results or waiting):
+                steps.append(index)
+                continue
+            answers = False
+            for result in results:
+                count = waiting.pop(result, 0)
+                if not count:
+                    broken.append(Broken(index, result, "orphan result"))
+                    continue
+                answers = True
+                if count > 1:
+                    waiting[result] = count - 1
+            if not answers and (not waiting or kind in _SPEAKING):
+                steps.append(index)
+            elif not calls:
+                continue
+            if waiting:
+                broken.extend(Broken(caller, call, "unanswered call") for call in left(waiting))
+                waiting.clear()
+            for call in calls:
+                waiting[call] = waiting.get(call, 0) + 1
+            caller = index
+        broken.sort(key=lambda half: half.index)
+        return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+
+    def _reader(self) -> Callable[[Message], Outline]:
+        """What reads the messages of one history, one after another."""
+        return self.read
 
     def size(self, message: Message) -> int:
         """Data size of one message in characters; media by their weight (see ``media``)."""
@@ -342,13 +389,14 @@ def _refuse_foreign(messages: Sequence[Message], classes: Iterable[type]) -> Non
     heads = list(islice(messages, _LOOK_AT))
     spoken = any(word(message, "role") in ("user", "assistant") for message in heads)
     for index, message in enumerate(heads):
-        what, role, kind = "", word(message, "role"), word(message, "type")
         if field(message, "parts") is not None and field(message, "content") is None:
             what = "parts that are not Gemini's"
-        elif role is None and not spoken and not _is_item(kind):
-            what = f"the type {kind!r} and no role"
-        elif role is not None and not spoken and role not in _ROLES:
-            what = f"the role {role!r}"
+        elif spoken:
+            continue
+        elif (role := word(message, "role")) is not None:
+            what = "" if role in _ROLES else f"the role {role!r}"
+        else:
+            what = "" if _is_item(kind := word(message, "type")) else f"the type {kind!r} and no role"
         if what:
             raise UnknownFormatError(
                 f"messages[{index}] has {what}, which no provider's API knows; "

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Literal
@@ -31,12 +31,12 @@ from compacter.messages.fields import (
 )
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
 from compacter.messages.parts import (
-    Ids,
     Kind,
-    Outlines,
+    Outline,
     Part,
     Speaker,
     call_part,
+    media_part,
     reasoning_part,
     result_part,
     spoken,
@@ -90,10 +90,22 @@ class GeminiFormat(MessageFormat):
         """Whose turn the content takes; function responses take the user's."""
         return {Kind.USER: "user", Kind.SYSTEM: "system"}.get(self.kind(message), "assistant")
 
-    def _outlines(self, messages: Sequence[Message]) -> Outlines:
-        """Messages in short; calls and responses without ids are paired by name."""
-        kinds, sizes, ids = super()._outlines(messages)
-        return kinds, sizes, list(_paired(ids))
+    def _reader(self) -> Callable[[Message], Outline]:
+        """What also pairs calls and responses without ids, by name: those of a pair get one id."""
+        waiting = _Waiting(())
+
+        def read(message: Message) -> Outline:
+            nonlocal waiting
+            kind, size, calls, results = self.read(message)
+            if not (calls or results):
+                return kind, size, calls, results
+            answered = tuple(_shown(*(waiting.take(*key) or key)) for key in map(_split, results))
+            made = list(map(_split, calls))
+            if made:
+                waiting = _Waiting(made)
+            return kind, size, tuple(_shown(*key) for key in made), answered
+
+        return read
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for part in _parts(message):
@@ -222,21 +234,8 @@ def _tool(part: Message) -> Json:
 
 
 def _medium(blob: Message, role: Speaker, index: int) -> Part:
-    mime, data = str(_either(blob, "mime_type") or "application/octet-stream"), field(blob, "data")
-    raw = data if isinstance(data, (str, bytes)) else None
-    weight = media.weight(mime, media.decoded_size(raw) if raw else None)
-    return Part(role, "media", media.placeholder(mime, raw), "", index, weight)
-
-
-def _paired(keys: Iterable[Ids]) -> Iterator[Ids]:
-    """Keys as ids that agree: a response takes its call's key, which is shown as its id, or its name."""
-    waiting = _Waiting(())
-    for index, calls, results in keys:
-        answered = tuple(_shown(*(waiting.take(*key) or key)) for key in map(_split, results))
-        made = list(map(_split, calls))
-        if made:
-            waiting = _Waiting(made)
-        yield index, tuple(_shown(*key) for key in made), answered
+    mime = str(_either(blob, "mime_type") or "application/octet-stream")
+    return media_part(role, mime, field(blob, "data"), index)
 
 
 class _Waiting:

@@ -59,7 +59,7 @@ def data_url(url: str) -> tuple[str, str] | None:
     return head.partition(";")[0] or "application/octet-stream", body
 
 
-def placeholder(mime: str, data: str | bytes | None = None, *, bytes_: int | None = None) -> str:
+def placeholder(mime: str, data: str | bytes | bytearray | None = None, *, bytes_: int | None = None) -> str:
     """What a summarizer reads instead of a medium: type and size, no path and no content."""
     facts = [mime or "media"]
     if data:
@@ -72,7 +72,7 @@ def placeholder(mime: str, data: str | bytes | None = None, *, bytes_: int | Non
     return "[" + ", ".join(facts) + "]"
 
 
-def _pixels(data: str | bytes) -> tuple[int, int] | None:
+def _pixels(data: str | bytes | bytearray) -> tuple[int, int] | None:
     """Width and height of a PNG or GIF, read from its first bytes."""
     try:
         head = base64.b64decode(data[:64]) if isinstance(data, str) else bytes(data[:48])

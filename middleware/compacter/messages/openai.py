@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from compacter.messages import media
 from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field, word
-from compacter.messages.format import FILLERS, Edit, Message, MessageFormat
-from compacter.messages.parts import Ids, Kind, Outlines, Part, Speaker, call_part
+from compacter.messages.format import Edit, Message, MessageFormat
+from compacter.messages.parts import Kind, Outline, Part, Speaker, call_part, media_part, reasoning_part
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"})
@@ -21,7 +20,6 @@ _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "a
 
 _OWN = frozenset({"arguments", "input"})
 """What a tool's caller made: everything in it counts."""
-_FILLER = FILLERS["user"]
 _ASSISTANT, _RESULT = Kind.ASSISTANT, Kind.RESULT
 
 
@@ -37,38 +35,20 @@ class OpenAIFormat(MessageFormat):
         "system": Kind.SYSTEM,
         "developer": Kind.SYSTEM,
     }
+    plain = {role: kind for role, kind in roles.items() if kind is not Kind.RESULT}  # noqa: RUF012
 
-    def _outlines(self, messages: Sequence[Message]) -> Outlines:
-        """Messages in short. The common forms are read here: this runs on histories of 100,000 messages."""
-        kinds, sizes, ids = list[Kind](), list[int](), list[Ids]()
-        nothing: tuple[str, ...] = ()
-        for message in messages:
-            try:
-                if type(message) is dict:
-                    role, content, count = message["role"], message["content"], len(message)
-                    if count == 2 and type(content) is str and content != _FILLER:
-                        kinds.append(_SAYING[role])
-                        sizes.append(len(content))
-                        continue
-                    if role == "tool" and type(content) is str is type(called := message["tool_call_id"]):
-                        ids.append((len(kinds), nothing, (called,)))
-                        kinds.append(_RESULT)
-                        sizes.append(len(content))
-                        continue
-                    if role == "assistant" and count == 3:
-                        size, calls = _read_calls(message["tool_calls"], content)
-                        ids.append((len(kinds), calls, nothing))
-                        kinds.append(_ASSISTANT)
-                        sizes.append(size)
-                        continue
-            except Exception:  # noqa: BLE001, S110 - no common form
-                pass
-            kind, size, calls, results = self.read(message)
-            if calls or results:
-                ids.append((len(kinds), calls, results))
-            kinds.append(kind)
-            sizes.append(size)
-        return kinds, sizes, ids
+    def read(self, message: Message) -> Outline:
+        """As the base class. Calls and results in their common forms are read here, without their parts."""
+        try:
+            if type(message) is dict:
+                role, content = message["role"], message["content"]
+                if role == "tool" and type(content) is str is type(called := message["tool_call_id"]):
+                    return _RESULT, len(content), (), (called,)
+                if role == "assistant" and len(message) == 3:
+                    return _read_calls(message["tool_calls"], content)
+        except Exception:  # noqa: BLE001, S110 - no common form
+            pass
+        return super().read(message)
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         name = text_field(message, "name")
@@ -79,19 +59,20 @@ class OpenAIFormat(MessageFormat):
         for part in listed(field(message, "content")):
             text = _part_text(part)
             if text is None:
-                yield Part(role, "media", _placeholder(part), name, index, _part_size(part))
+                yield _medium(part, role, name, index)
             elif text:
                 yield Part(role, said, text, name, index, len(text))
             else:
-                yield Part(role, "reasoning", "", "", index, _part_size(part))
+                thought = field(part, "thinking") or field(part, "reasoning") or ""
+                yield reasoning_part(role, len(str(thought)), index)
         if role != "assistant":
             return
         for text in (field(message, "refusal"), field(field(message, "audio"), "transcript")):
             if isinstance(text, str) and text:
                 yield Part(role, "text", text, name, index, len(text))
         thoughts = field(message, "reasoning_content") or field(message, "reasoning")
-        thought = len(thoughts) if isinstance(thoughts, str) else 0
-        yield Part(role, "reasoning", "", "", index, thought + len(self.compacted(message) or ""))
+        size = len(thoughts) if isinstance(thoughts, str) else 0
+        yield reasoning_part(role, size + len(self.compacted(message) or ""), index)
         for call in field(message, "tool_calls") or ():
             function = field(call, "function") or field(call, "custom") or {}
             yield call_part(text_field(function, "name"), _arguments(function), text_field(call, "id"), index)
@@ -145,11 +126,8 @@ class OpenAIFormat(MessageFormat):
         return text_field(found[-1], "content") if found else None
 
 
-_SAYING = {role: kind for role, kind in OpenAIFormat.roles.items() if kind is not Kind.RESULT}
-
-
-def _read_calls(calls: Json, content: Json) -> tuple[int, Sequence[str]]:
-    """Size and ids of calls beside a text or nothing. Raises for any but the common form."""
+def _read_calls(calls: Json, content: Json) -> Outline:
+    """Calls beside a text or nothing. Raises for any but the common form."""
     if type(calls) is not list or not (content is None or type(content) is str):
         raise TypeError
     size = len(content or "")
@@ -161,7 +139,7 @@ def _read_calls(calls: Json, content: Json) -> tuple[int, Sequence[str]]:
             raise TypeError
         size += len(name) + len(arguments)
         ids.append(called)
-    return size, ids
+    return _ASSISTANT, size, ids, ()
 
 
 def _result_id(message: Message) -> str:
@@ -191,41 +169,18 @@ def _part_text(part: Message) -> str | None:
     return json_text(part)
 
 
-def _medium(part: Message) -> tuple[str, str | None, str | None]:
-    """MIME type, base64 text where there is any, and OpenAI's ``detail``."""
-    kind = word(part, "type")
+def _medium(part: Message, role: Speaker, name: str, index: int) -> Part:
+    kind = text_field(part, "type")
+    held, detail = field(part, kind), None
     if kind == "input_audio":
-        audio = field(part, "input_audio")
-        return f"audio/{field(audio, 'format') or 'wav'}", field(audio, "data"), None
-    if kind in ("file", "document"):
+        mime, data = f"audio/{field(held, 'format') or 'wav'}", field(held, "data")
+    elif kind in ("file", "document"):
         file = field(part, "file") or field(part, "source")
-        data = field(file, "file_data") or field(file, "data")
-        found = media.data_url(data) if isinstance(data, str) else None
-        return (
-            found[0] if found else str(field(file, "format") or "application/pdf"),
-            found[1] if found else data,
-            None,
-        )
-    picture = field(part, str(kind)) if isinstance(kind, str) else None
-    url = picture if isinstance(picture, str) else field(picture, "url")
-    found = media.data_url(url) if isinstance(url, str) else None
-    mime = found[0] if found else {"video_url": "video/mp4", "audio_url": "audio/mpeg"}.get(str(kind), "image/*")
-    return mime, found[1] if found else None, field(picture, "detail")
-
-
-def _part_size(part: Message) -> int:
-    text = _part_text(part)
-    if text is None:
-        mime, data, detail = _medium(part)
-        return media.weight(mime, media.decoded_size(data) if data else None, detail=detail)
-    if not text:
-        return len(str(field(part, "thinking") or field(part, "reasoning") or ""))
-    return len(text)
-
-
-def _placeholder(part: Message) -> str:
-    mime, data, _ = _medium(part)
-    return media.placeholder(mime, data)
+        mime, data = str(field(file, "format") or "application/pdf"), field(file, "file_data") or field(file, "data")
+    else:
+        mime = {"video_url": "video/mp4", "audio_url": "audio/mpeg"}.get(kind, "image/*")
+        data, detail = held if isinstance(held, str) else field(held, "url"), field(held, "detail")
+    return media_part(role, mime, data, index, name=name, detail=detail)
 
 
 OPENAI = OpenAIFormat()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from compacter.messages import media
 from compacter.messages.fields import Json, characters, json_text
 
 
@@ -55,86 +56,8 @@ class Steps:
     """Where the last step begins, if its calls are still waiting for results."""
 
 
-_SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
-
-
 Outline: TypeAlias = tuple[Kind, int, Sequence[str], Sequence[str]]
 """One message in short: kind, data size in characters, the ids it calls with, the ids it answers."""
-
-Ids: TypeAlias = tuple[int, Sequence[str], Sequence[str]]
-"""Position of a message, the ids it calls with, the ids it answers."""
-
-Outlines: TypeAlias = tuple[list[Kind], list[int], list[Ids]]
-"""Messages in short: kinds and sizes, one element a message, and the ids of those messages that have any."""
-
-
-def outlines(read: Callable[[Any], Outline], messages: Iterable[object]) -> Outlines:
-    """Messages in short, each read by ``read``."""
-    kinds, sizes, ids = list[Kind](), list[int](), list[Ids]()
-    for index, message in enumerate(messages):
-        kind, size, calls, results = read(message)
-        kinds.append(kind)
-        sizes.append(size)
-        if calls or results:
-            ids.append((index, calls, results))
-    return kinds, sizes, ids
-
-
-def group(kinds: list[Kind], sizes: list[int], ids: Iterable[Ids]) -> Steps:  # noqa: C901 - one decision a line
-    """Group messages into steps, pairing calls with results by position.
-
-    Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
-    batch ends with the next user or assistant message that answers none of it. A result that answers nothing
-    is a step of its own, unless calls are still waiting: then their results may follow it.
-    """
-    steps, broken = list[int](), list[Broken]()
-    waiting: dict[str, int] = {}
-    caller = following = 0
-    for index, calls, results in ids:
-        if following < index:
-            first = _where_wait_ends(kinds, following, index, waiting, caller, broken) if waiting else following
-            steps.extend(range(first, index))
-        following = index + 1
-        answers = False
-        for result in results:
-            if result in waiting:
-                answers = True
-                waiting[result] -= 1
-                if not waiting[result]:
-                    del waiting[result]
-            else:
-                broken.append(Broken(index, result, "orphan result"))
-        if not answers and (not waiting or kinds[index] in _SPEAKING):
-            steps.append(index)
-        elif not calls:
-            continue
-        if waiting:
-            broken.extend(_unanswered(caller, waiting))
-        for call in calls:
-            waiting[call] = waiting.get(call, 0) + 1
-        caller = index
-    if waiting:
-        following = _where_wait_ends(kinds, following, len(kinds), waiting, caller, broken)
-    steps.extend(range(following, len(kinds)))
-    broken.sort(key=lambda half: half.index)
-    return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
-
-
-def _where_wait_ends(
-    kinds: Sequence[Kind], first: int, end: int, waiting: dict[str, int], caller: int, broken: list[Broken]
-) -> int:
-    """The first of these messages without ids that somebody speaks: the calls that wait are given up there."""
-    first = next((index for index in range(first, end) if kinds[index] in _SPEAKING), end)
-    if first < end:
-        broken.extend(_unanswered(caller, waiting))
-    return first
-
-
-def _unanswered(caller: int, waiting: dict[str, int]) -> list[Broken]:
-    """The calls that are given up."""
-    found = [Broken(caller, call, "unanswered call") for call in left(waiting)]
-    waiting.clear()
-    return found
 
 
 def left(counts: dict[str, int]) -> list[str]:
@@ -191,6 +114,27 @@ def call_part(name: str, arguments: Json, call_id: str | None, index: int) -> Pa
 def result_part(output: Json, call_id: str | None, index: int, name: str = "") -> Part:
     """A tool's output, or one part of it."""
     return Part("tool", "result", json_text(output), name, index, characters(output), call_id)
+
+
+def media_part(
+    role: Speaker,
+    mime: str,
+    data: Json,
+    index: int,
+    *,
+    name: str = "",
+    detail: Json = None,
+    characters: int | None = None,
+) -> Part:
+    """A medium: ``data`` is its bytes, base64 text or address. ``characters`` is the size of one that is a text."""
+    if isinstance(data, str) and (found := media.data_url(data)) is not None:
+        mime, data = found
+    if not isinstance(data, (str, bytes, bytearray)) or not data or (isinstance(data, str) and ":" in data[:16]):
+        data = None  # What lies elsewhere has an address such as https://...
+    size = characters
+    if size is None:
+        size = media.weight(mime, None if data is None else media.decoded_size(data), detail=detail)
+    return Part(role, "media", media.placeholder(mime, data, bytes_=characters), name, index, size)
 
 
 def outlined(role: Kind, parts: Iterable[Part]) -> Outline:

@@ -24,6 +24,7 @@ from compacter.messages.parts import (
     Steps,
     call_part,
     data_part,
+    media_part,
     reasoning_part,
     result_part,
     text_part,
@@ -191,9 +192,7 @@ def _call(item: Message, what: str, index: int) -> Iterator[Part]:
         return
     picture = field(item, "result")
     if isinstance(picture, str) and what == "image_generation_call":
-        mime = f"image/{field(item, 'output_format') or 'png'}"
-        weight = media.weight(mime, media.decoded_size(picture))
-        yield Part("assistant", "media", media.placeholder(mime, picture), "", index, weight)
+        yield media_part("assistant", f"image/{field(item, 'output_format') or 'png'}", picture, index)
     for output in _OUTPUTS:
         yield from _output(field(item, output), index)
 
@@ -219,22 +218,12 @@ def _part_text(part: Message) -> str:
 
 
 def _medium(part: Message, role: Speaker, index: int) -> Part:
-    mime, data = (
-        {"input_file": "application/pdf", "input_audio": "audio/wav"}.get(text_field(part, "type"), "image/*"),
-        None,
-    )
-    if word(part, "type") == "input_audio":
+    kind, data = text_field(part, "type"), field(part, "image_url") or field(part, "file_data") or field(part, "url")
+    mime = "application/pdf" if kind == "input_file" else "image/*"
+    if kind == "input_audio":
         audio = field(part, "input_audio")
         mime, data = f"audio/{field(audio, 'format') or 'wav'}", field(audio, "data")
-    for name in ("image_url", "file_data", "url"):
-        url = field(part, name)
-        found = media.data_url(url) if isinstance(url, str) else None
-        if found:
-            mime, data = found
-        elif name == "file_data" and isinstance(url, str):
-            data = url
-    weight = media.weight(mime, media.decoded_size(data) if data else None, detail=field(part, "detail"))
-    return Part(role, "media", media.placeholder(mime, data), "", index, weight)
+    return media_part(role, mime, data, index, detail=field(part, "detail"))
 
 
 def _grouped(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:
