@@ -333,11 +333,15 @@ def extracted(task: CompactionTask) -> Summary:
 
 
 def _in_view(task: CompactionTask, rules: Sequence[str]) -> set[str]:
-    """The sentences that need no quoting: of the rules, and of the messages that stay."""
-    from compacter.summary.sentences import read
-
-    stays = [part for at, message in enumerate(task.plan.kept) for part in task.conversation.format.parts(message, at)]
-    return {line.partition(": ")[2] for line in rules} | {one.text for one in read(stays)}
+    """The lines that need no quoting: of the rules, and of the messages that stay."""
+    parts = task.conversation.format.parts
+    stays = (
+        line
+        for at, message in enumerate(task.plan.kept)
+        for part in parts(message, at)
+        for line in part.text.splitlines()
+    )
+    return {line.partition(": ")[2] for line in rules}.union(map(str.strip, stays))
 
 
 def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary, most: int | None = None) -> tuple[str, ...]:

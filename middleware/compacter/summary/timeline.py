@@ -122,17 +122,19 @@ class _Pool:
         self.told = [one.prose and not one.speaker.startswith("Tool ") for one in self.sentences]
         self._weigh()
         self.boosts = list(_boosts(self.sentences))
-        for place, one in enumerate(self.sentences):
-            self.most.append(self.gain(place, set()) / (len(one.text) + 3 + _HANDLING))
+        self.most = [self.gain(at, set()) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(self.sentences)]
         self.later = _later(self)
         for place, later in (*self.later.items(), *_answers(self), *_files(self)):
             self.needs[place].add(later)
 
     def gain(self, place: int, covered: set[int]) -> float:
         """What a sentence tells beyond what is ``covered``."""
-        told = self.boosts[place] * sum([self.weights[word] for word in self.words[place] - covered])
-        names = sum([self.weights[name] for name in self.names[place] - covered])
-        return told + (names * _NAMES if self.told[place] else names)
+        weight = self.weights.__getitem__
+        told = self.boosts[place] * sum(map(weight, self.words[place] - covered))
+        names = self.names[place]
+        if not names:
+            return told
+        return told + sum(map(weight, names - covered)) * (_NAMES if self.told[place] else 1)
 
     def _weigh(self) -> None:
         """Number words and names. A word is worth more the fewer sentences hold it, a name the more it is used."""
@@ -140,35 +142,35 @@ class _Pool:
         name_of: dict[int, str] = {}
 
         @cache
-        def of_word(word: str) -> list[int]:
-            """The beginning of a word, as its endings do not count; pairs of letters where no spaces part words."""
-            pairs = map(add, word, word[1:]) if len(word) > 1 and UNSPACED.search(word) else [word[:_STEM]]
-            found = [features.setdefault(feature, len(features)) for feature in pairs]
-            if not word.isalpha():
-                self.figures.update(found)
-            return found
+        def numbers(token: str) -> tuple[int, ...]:
+            """Of the words and the names in what stands between two spaces.
 
-        @cache
-        def of_token(token: str) -> list[int]:
-            """The words and the names in what stands between two spaces."""
-            found = [number for word in _WORD.findall(token.casefold()) for number in of_word(word)]
+            A word counts by its beginning, as its endings do not tell; by pairs of letters where no spaces part words.
+            """
+            found: list[int] = []
+            for word in _WORD.findall(token.casefold()):
+                unspaced = len(word) > 1 and not word.isascii() and UNSPACED.search(word)
+                for feature in map(add, word, word[1:]) if unspaced else (word[:_STEM],):
+                    found.append(features.setdefault(feature, len(features)))
+                    if not word.isalpha():
+                        self.figures.add(found[-1])
             for piece in _TOKEN.findall(token) if _IDENTIFIER.search(token) else ():
                 name = piece.lstrip("*#-:!?").rstrip(".:!?*#-") or piece
                 if len(name) <= _LONGEST_NAME and _IDENTIFIER.search(name):
-                    number = features.setdefault(f"\n{name}", len(features))
-                    name_of[number] = name
-                    found.append(number)
-            return found
+                    found.append(features.setdefault(f"\n{name}", len(features)))
+                    name_of[found[-1]] = name
+            return tuple(found)
 
         used: Counter[int] = Counter()
         last: dict[int, int] = {}
         for place, one in enumerate(self.sentences):
-            told = set(chain.from_iterable(map(of_token, one.text.split())))
+            told = set(chain.from_iterable(map(numbers, one.text.split())))
             names = told & name_of.keys()
-            for number in names:
-                last[number] = place
-                used[number] += not one.output
-            self.words.append(told - names if names else told)
+            if names:
+                told -= names
+                last.update(dict.fromkeys(names, place))
+                used.update(() if one.output else names)
+            self.words.append(told)
             self.names.append(names)
         counts = Counter(chain.from_iterable(chain(self.words, self.names)))
         total = len(self.sentences) or 1
@@ -302,34 +304,34 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
     Lazy greedy by gain per character: the gain of a sentence only falls while others are chosen, so only the top of
     the heap is looked at again (Minoux 1978). A sentence brings along what it needs, or is not chosen.
     """
-    lines = {(pool.sentences[place].part, pool.told[place]) for place in chosen}
-
-    def together(place: int) -> list[int]:
-        return [place, *(other for other in pool.needs.get(place, ()) if other not in chosen)]
+    sentences, needs, left = pool.sentences, pool.needs, room
+    lines = {(sentences[place].part, pool.told[place]) for place in chosen}
 
     def cost(place: int) -> int:
-        one = pool.sentences[place]
+        one = sentences[place]
         return len(one.text) + (3 if (one.part, pool.told[place]) in lines else len(one.speaker) + 3)
 
-    def ratio(group: Sequence[int]) -> float:
-        return sum(pool.gain(place, covered) for place in group) / (sum(map(cost, group)) + _HANDLING)
-
-    left = room
-    heap = [(-sum(pool.most[one] for one in together(place)), place) for place in places if place not in chosen]
+    heap = [
+        (-pool.most[place] - sum(pool.most[one] for one in needs.get(place, ()) if one not in chosen), place)
+        for place in places
+        if place not in chosen
+    ]
     heapq.heapify(heap)
     while heap and left >= _LEAST:
         _, place = heapq.heappop(heap)
-        group = together(place)
-        price = sum(map(cost, group))
-        now = 0.0 if place in chosen or price > left else ratio(group)
-        if now <= 0:
+        if place in chosen or len(sentences[place].text) + 3 > left:
             continue
-        if heap and -now > heap[0][0] + _EQUAL:
-            heapq.heappush(heap, (-now, place))
+        group = [place, *(one for one in needs.get(place, ()) if one not in chosen)]
+        price = sum(map(cost, group))
+        gain = sum(pool.gain(one, covered) for one in group) / (price + _HANDLING) if price <= left else 0.0
+        if gain <= 0:
+            continue
+        if heap and -gain > heap[0][0] + _EQUAL:
+            heapq.heappush(heap, (-gain, place))
             continue
         left -= price
         for one in group:
             chosen.add(one)
-            lines.add((pool.sentences[one].part, pool.told[one]))
+            lines.add((sentences[one].part, pool.told[one]))
             covered |= pool.words[one] | pool.names[one]
     return room - left
