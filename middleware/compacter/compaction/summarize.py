@@ -260,11 +260,11 @@ def _sizes(task: CompactionTask, known: str, entries: Sequence[Part]) -> tuple[i
 
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
     """
-    whole = sum(map(prompt.size, entries)) + 1
     tokens = summary_tokens(task.options.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
     window = task.summarizer_window or task.window
     if window is None:
         return None, tokens
+    whole = sum(map(prompt.size, entries)) + 1
     frame = prompt.overhead(prior=known, template=task.options.summary_prompt, max_tokens=tokens)
     usable = int(window * _PROMPT_MARGIN)
     left = usable - int((whole + frame) / task.chars_per_token)

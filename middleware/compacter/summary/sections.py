@@ -234,22 +234,15 @@ class _Evidence:
         self._entries, self._kept = entries, kept
         self._wanted = stems(words(" ".join([*asked, *kept])))
         self._wanted_runs = {run for item in asked for run in runs(words(item))}
-        self._stems: dict[str, set[str]] = defaultdict(set)
         self._texts: dict[str, list[str]] = defaultdict(list)
         self._runs: dict[str, set[Run]] = {}
-        seen: set[str] = set()
-        telling: dict[str, set[str]] = {}  # What stands between two spaces, and which words of the items it holds.
         for name, entry in named(entries):
-            tokens = set(entry.text.split())
-            for token in tokens - seen:
-                if held := stems(words(token)) & self._wanted:
-                    telling[token] = held
-            seen |= tokens
-            if bearing := tokens & telling.keys():
-                tool = entry.kind == "result" or entry.role == "tool"
-                who = f"Tool {name}".strip() if tool else entry.role
-                self._stems[who].update(*map(telling.__getitem__, bearing))
-                self._texts[who].append(entry.text)
+            tool = entry.kind == "result" or entry.role == "tool"
+            self._texts[f"Tool {name}".strip() if tool else entry.role].append(entry.text)
+        self._stems: dict[str, set[str]] = defaultdict(set)
+        for who, texts in self._texts.items():
+            distinct = set(chain.from_iterable(map(str.split, texts)))
+            self._stems[who] = stems(words(" ".join(distinct))) & self._wanted
         for key, items_before in before.items():
             said = stems(words(" ".join(map(_bare, items_before))))
             self._stems["user" if key == "task" else "assistant"] |= said & self._wanted

@@ -122,7 +122,8 @@ class _Pool:
         self.told = [one.prose and not one.speaker.startswith("Tool ") for one in self.sentences]
         self._weigh()
         self.boosts = list(_boosts(self.sentences))
-        self.most = [self.gain(at, set()) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(self.sentences)]
+        nothing: set[int] = set()
+        self.most = [self.gain(at, nothing) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(self.sentences)]
         self.later = _later(self)
         for place, later in (*self.later.items(), *_answers(self), *_files(self)):
             self.needs[place].add(later)
@@ -161,17 +162,15 @@ class _Pool:
                     name_of[found[-1]] = name
             return tuple(found)
 
-        used: Counter[int] = Counter()
-        last: dict[int, int] = {}
-        for place, one in enumerate(self.sentences):
+        for one in self.sentences:
             told = set(chain.from_iterable(map(numbers, one.text.split())))
             names = told & name_of.keys()
-            if names:
-                told -= names
-                last.update(dict.fromkeys(names, place))
-                used.update(() if one.output else names)
-            self.words.append(told)
+            self.words.append(told - names if names else told)
             self.names.append(names)
+        last = {name: place for place, names in enumerate(self.names) for name in names}
+        used = Counter(
+            name for names, one in zip(self.names, self.sentences, strict=True) if not one.output for name in names
+        )
         counts = Counter(chain.from_iterable(chain(self.words, self.names)))
         total = len(self.sentences) or 1
         self.weights = [math.log1p(total / counts[number]) for number in range(len(features))]
