@@ -13,7 +13,6 @@ import math
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Container, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, pairwise
 from operator import add
@@ -32,9 +31,9 @@ _FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
 before anything else; and how many these sentences are."""
 _HANDLING = 12
 """Characters added to each cost: a fragment ("Yes.", "Oh no!") reads worse than its size tells."""
-_OLDEST, _TOLD, _NAMED, _ANNOUNCED = 0.8, 1.3, 1.3, 0.5
-"""What a sentence counts for being the oldest, the user's, one that names somebody or a number, or one that says what
-is about to be done. Shares for questions and exclamations were tried, and change nothing that can be measured."""
+_OLDEST, _TOLD, _NAMED = 0.8, 1.3, 1.3
+"""What a sentence counts for being the oldest, the user's, or one that names somebody or a number. Shares for
+questions, exclamations and plans were tried, and change nothing that can be measured."""
 _NUMBER, _IDENTIFIED = 6.0, 30.0
 """What a number and any other identifier count against a rare word: most where nobody could guess it."""
 _RELATED, _CHANGED, _WORDS, _RARE = 0.4, 0.1, 2, 5
@@ -68,19 +67,17 @@ def timeline(
     ``in_view`` are sentences that are read anyway: rules, and those of messages that stay. Time and memory grow
     linearly with the text.
     """
-    told = list(_prior(prior))
-    pool = _Pool([*told, *read(parts, told[-1].part + 1 if told else 0)])
+    pool = _Pool([*_prior(prior), *read(parts)])
     chosen = _choose(pool, budget, in_view)
-    story = quote(pool.sentences, [place for place in chosen if pool.told[place]])
-    artifacts = list(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
-    sections = ["\n".join(story), "\n".join([ARTIFACTS, *artifacts]) if artifacts else ""]
-    return "\n\n".join(section for section in sections if section)
+    story = "\n".join(quote(pool.sentences, [place for place in chosen if pool.told[place]]))
+    artifacts = "\n".join(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
+    return "\n\n".join(filter(None, [story, artifacts and f"{ARTIFACTS}\n{artifacts}"]))
 
 
 def _prior(text: str) -> Iterator[Sentence]:
     """Yield the sentences of an earlier summary; what has no speaker is prose that a model wrote."""
-    artifacts = False
-    for number, row in enumerate(text.splitlines()):
+    artifacts, lines = False, text.splitlines()
+    for number, row in enumerate(lines, -len(lines)):  # The numbers of parts begin with 0.
         line = row.strip()
         if not line or line.startswith("#") or (line.endswith(":") and _LINE.match(line) is None):
             artifacts = line == ARTIFACTS or (artifacts and bool(line))
@@ -95,38 +92,33 @@ def _prior(text: str) -> Iterator[Sentence]:
                 follows = True
 
 
-@dataclass(slots=True)
 class _Pool:
-    """Sentences to choose from, and what each of them tells, as numbers of words and identifiers."""
+    """Sentences to choose from, and what each of them tells, as numbers of words and names."""
 
-    sentences: list[Sentence]
-    told: list[bool] = field(default_factory=list)
-    """Whether a sentence belongs to the story."""
-    words: list[set[int]] = field(default_factory=list)
-    names: list[set[int]] = field(default_factory=list)
-    weights: list[float] = field(default_factory=list)
-    """Of each number."""
-    figures: set[int] = field(default_factory=set)
-    """Words with a digit: what a statement says of its subject, and not the subject."""
-    boosts: list[float] = field(default_factory=list)
-    """What the words of each sentence count for."""
-    most: list[float] = field(default_factory=list)
-    """What each sentence tells for each of its characters at most, whatever has been told already."""
-    later: dict[int, int] = field(default_factory=dict)
-    """For a statement of the user, the last later one about the same."""
-    needs: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """What a sentence must not stand without: a later statement about the same, the question before an answer, a file's
-    name."""
-
-    def __post_init__(self) -> None:
-        self.told = [one.prose and not one.speaker.startswith("Tool ") for one in self.sentences]
+    def __init__(self, sentences: list[Sentence]) -> None:
+        self.sentences = sentences
+        # Whether a sentence belongs to the story, and its words and names.
+        self.told = [one.prose and not one.speaker.startswith("Tool ") for one in sentences]
+        self.words, self.names = list[set[int]](), list[set[int]]()
+        # What each number weighs. Figures are words with a digit: what a statement says of its subject.
+        self.weights, self.figures = list[float](), set[int]()
         self._weigh()
-        self.boosts = list(_boosts(self.sentences))
-        nothing: set[int] = set()
-        self.most = [self.gain(at, nothing) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(self.sentences)]
+        # What the words of each sentence count for by its place and form.
+        self.boosts = [
+            (_OLDEST + (1 - _OLDEST) * place / len(sentences))
+            * (_TOLD if one.speaker == "User" and one.size <= TYPED else 1)
+            * (_NAMED if one.prose and _NAME.search(one.text) else 1)
+            for place, one in enumerate(sentences)
+        ]
+        # What each sentence tells for each of its characters at most, whatever has been told already.
+        nothing = set[int]()
+        self.most = [self.gain(at, nothing) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(sentences)]
+        # For a statement of the user, the last later one about the same; and all that a sentence must not stand
+        # without: that one, the question before an answer, a file's name.
         self.later = _later(self)
-        for place, later in (*self.later.items(), *_answers(self), *_files(self)):
-            self.needs[place].add(later)
+        self.needs: dict[int, set[int]] = defaultdict(set)
+        for place, other in (*self.later.items(), *_answers(self), *_files(self)):
+            self.needs[place].add(other)
 
     def gain(self, place: int, covered: set[int]) -> float:
         """What a sentence tells beyond what is ``covered``."""
@@ -179,23 +171,6 @@ class _Pool:
             self.weights[number] = (_IDENTIFIED if any(map(str.isalpha, name)) else _NUMBER) * (1 + use)
 
 
-def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
-    """Yield what the words of each sentence count for by its place and form."""
-    # Before a call of a tool the assistant says what it is about to do, and not what came of it.
-    announced = {
-        one.part
-        for one, after in pairwise(sentences)
-        if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
-    }
-    for place, one in enumerate(sentences):
-        boost = _OLDEST + (1 - _OLDEST) * place / len(sentences)
-        if one.speaker == "User" and one.size <= TYPED:
-            boost *= _TOLD
-        if one.prose and one.part in announced:
-            boost *= _ANNOUNCED
-        yield boost * _NAMED if one.prose and _NAME.search(one.text) else boost
-
-
 def _answers(pool: _Pool) -> Iterator[tuple[int, int]]:
     """Yield the user's short answers, each with the assistant's question before it."""
     for asked, (one, answer) in enumerate(pairwise(pool.sentences)):
@@ -209,7 +184,7 @@ def _files(pool: _Pool) -> Iterator[tuple[int, int]]:
     asked: deque[int] = deque()
     before = call = -1
     for place, one in enumerate(pool.sentences):
-        if one.speaker.startswith("Tool "):
+        if one.speaker.startswith("Tool ") and one.part >= 0:
             if one.part != before and not one.output:
                 asked.append(place)
             elif one.part != before:
@@ -278,7 +253,7 @@ def _choose(pool: _Pool, room: int, in_view: Collection[str]) -> list[int]:
     story = [place for place in newest if pool.told[place] and place not in stated]
     others = [place for place in newest if not pool.told[place] and place not in stated]
     left = room
-    asked = next((one.part for one in pool.sentences if one.speaker == "User"), -1)
+    asked = next((one.part for one in pool.sentences if one.speaker == "User"), None)
     request = [place for place, one in enumerate(pool.sentences) if one.part == asked][:_REQUEST]
     # What the user said later in other words brings the later words along.
     changed = [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
@@ -322,7 +297,7 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
             continue
         group = [place, *(one for one in needs.get(place, ()) if one not in chosen)]
         price = sum(map(cost, group))
-        gain = sum(pool.gain(one, covered) for one in group) / (price + _HANDLING) if price <= left else 0.0
+        gain = sum([pool.gain(one, covered) for one in group]) / (price + _HANDLING) if price <= left else 0.0
         if gain <= 0:
             continue
         if heap and -gain > heap[0][0] + _EQUAL:
@@ -332,5 +307,5 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
         for one in group:
             chosen.add(one)
             lines.add((sentences[one].part, pool.told[one]))
-            covered |= pool.words[one] | pool.names[one]
+            covered.update(pool.words[one], pool.names[one])
     return room - left
