@@ -523,8 +523,7 @@ def _settings(results: Results, _: Path) -> str:
         "Settings",
         "What compacter's own options change of the growing conversation (200 turns, resent) and of the facts that reach the\n"
         "model. Smaller quotes cost less and find less; larger ones find no more.\n"
-        "`trigger_tokens` avoids the refusals, and with them compacter learns no window here, so it quotes nothing in the\n"
-        "growing conversation.",
+        "`trigger_tokens` avoids the refusals.",
         _table(["", *names.values()], rows),
     )  # fmt: skip
 

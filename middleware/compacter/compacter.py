@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -427,7 +428,8 @@ class Compacter:
         held = _check_messages(messages)
         _check_wire_format(wire_format)
         archive = getattr(messages, "archive", None)
-        index = Index.restored(archive.index().entries if archive else (), self._state.options.redaction)
+        held_back = archive.index().entries if archive else ()
+        index = Index.restored(held_back, self._state.options.redaction, max_bytes=sys.maxsize)
         if held:
             index.add(folded(held, (), get_format(wire_format or recognise(held))))
         return search(index, query, limit)

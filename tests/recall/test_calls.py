@@ -113,6 +113,18 @@ def test_the_next_call_of_a_conversation_is_quoted_to_from_its_record() -> None:
     assert FACT in model.quotes
 
 
+def test_a_trigger_is_window_enough_where_no_refusal_tells_one() -> None:
+    model = Model(window=10_000)
+    completion = compacting(trigger_tokens=WINDOW).wrap(model.completion)
+    completion(messages=house("Go on."))
+    answered = [*house("Go on."), {"role": "assistant", "content": "Gone."}]
+    completion(messages=[*answered, {"role": "user", "content": QUESTION}])
+
+    assert not model.rejected
+    assert FACT in model.quotes
+    assert sum(len(text) for message in model.requests[-1] for text in texts(message)) <= 4 * WINDOW
+
+
 def test_the_steps_of_a_turn_send_the_same_bytes() -> None:
     model = Model()
     ranked: list[str] = []

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compacter import Compacter
 from compacter.messages.parts import Part
 from compacter.recall.index import Index, SearchUnavailableError, Term, terms
 from compacter.recall.quotes import search
@@ -147,6 +148,15 @@ def test_the_oldest_gives_way_where_the_index_is_full() -> None:
     assert index.bytes <= 400_000
     assert search(index, "parcel 2999")[0].text.startswith("Parcel 2999")
     assert not any(passage.text.startswith("Parcel 7 ") for passage in search(index, "parcel 7"))
+
+
+def test_a_search_by_hand_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compacter.recall.index.MAX_BYTES", 200_000)
+    talk = [
+        {"role": "user", "content": f"Parcel {number} went to depot {number * 7} by night."} for number in range(3_000)
+    ]
+
+    assert Compacter().search(talk, "parcel 7 depot 49")[0].index == 7
 
 
 def test_one_text_larger_than_the_bound_is_not_kept() -> None:

@@ -168,6 +168,15 @@ def test_lines_of_a_file_come_with_its_name(budget: int) -> None:
         assert not code or lines.index(f"Tool read: {path}") < code[0]
 
 
+@pytest.mark.parametrize("budget", range(40, 240, 10))
+def test_lines_of_a_file_come_with_its_own_name_also_after_an_earlier_summary(budget: int) -> None:
+    path = "/srv/shop/" + "services/" * 9 + "orders.py"
+    talk = [Part("assistant", "call", json.dumps({"path": path}), "read")]
+    talk += [Part("tool", "result", "k_7 = q_8 + r_9", "read")]
+    lines = timeline(talk, budget, "Artifacts:\nTool read: /srv/stock.py").splitlines()
+    assert ("Tool read: k_7 = q_8 + r_9" in lines) <= (f"Tool read: {path}" in lines)
+
+
 def test_a_short_answer_comes_with_its_question() -> None:
     talk = [assistant("Shall I book the room with the balcony?"), user("Yes, room 417."), *harbour(20)]
     text = timeline(talk, 600)

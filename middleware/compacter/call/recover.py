@@ -165,11 +165,12 @@ class Policy:
         request, calibration = self.request, self.calibration
         if self._recall is None or (request.messages is request.original and not request.archive):
             return 0
-        room = self._recall.room(calibration.window, calibration.chars_per_token)
-        if calibration.window is None:
+        window = calibration.window or self.threshold()
+        room = self._recall.room(window, calibration.chars_per_token)
+        if window is None:
             return room
-        output = min(request.output_tokens or 0, int(calibration.window * _MOST_RESERVED))
-        return min(room, int((calibration.window - output) * MARGIN * calibration.chars_per_token) - request.size)
+        output = min(request.output_tokens or 0, int(window * _MOST_RESERVED))
+        return min(room, int((window - output) * MARGIN * calibration.chars_per_token) - request.size)
 
     def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
         """Raise the provider's own exception, with a note; a refusal that was a reply is returned."""

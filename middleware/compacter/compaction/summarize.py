@@ -260,11 +260,11 @@ def _sizes(task: CompactionTask, known: str, entries: Sequence[Part]) -> tuple[i
 
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
     """
-    whole = sum(map(prompt.size, entries)) + 1
     tokens = summary_tokens(task.options.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
     window = task.summarizer_window or task.window
     if window is None:
         return None, tokens
+    whole = sum(map(prompt.size, entries)) + 1
     frame = prompt.overhead(prior=known, template=task.options.summary_prompt, max_tokens=tokens)
     usable = int(window * _PROMPT_MARGIN)
     left = usable - int((whole + frame) / task.chars_per_token)
@@ -333,11 +333,15 @@ def extracted(task: CompactionTask) -> Summary:
 
 
 def _in_view(task: CompactionTask, rules: Sequence[str]) -> set[str]:
-    """The sentences that need no quoting: of the rules, and of the messages that stay."""
-    from compacter.summary.sentences import read
-
-    stays = [part for at, message in enumerate(task.plan.kept) for part in task.conversation.format.parts(message, at)]
-    return {line.partition(": ")[2] for line in rules} | {one.text for one in read(stays)}
+    """The lines that need no quoting: of the rules, and of the messages that stay."""
+    parts = task.conversation.format.parts
+    stays = (
+        line
+        for at, message in enumerate(task.plan.kept)
+        for part in parts(message, at)
+        for line in part.text.splitlines()
+    )
+    return {line.partition(": ")[2] for line in rules}.union(map(str.strip, stays))
 
 
 def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary, most: int | None = None) -> tuple[str, ...]:

@@ -15,9 +15,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cache
 from heapq import nlargest
 from itertools import count as counter
 from itertools import takewhile
+from sys import getsizeof
 from typing import Any, NamedTuple
 from weakref import finalize
 
@@ -151,10 +153,6 @@ def spaced(text: str) -> str:
     return text if text.isascii() else _RUN.sub(_pairs, text.encode("utf-8", "replace").decode())
 
 
-def _bytes(text: str) -> int:
-    return 60 + len(text) * (1 if text.isascii() else 4)
-
-
 def _pairs(match: re.Match[str]) -> str:
     run = match[0]
     return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
@@ -218,9 +216,8 @@ class Index:
     @classmethod
     def restored(cls, entries: Iterable[Part], redact: Redact | None = None, max_bytes: int = MAX_BYTES) -> Index:
         """An index of what ``entries`` of another one gave."""
-        index = cls(redact=redact, max_bytes=max_bytes)
-        with index._lock:
-            index._insert(entries, None)
+        index = cls(entries, max_bytes=max_bytes)
+        index.redact = redact
         return index
 
     @property
@@ -261,12 +258,12 @@ class Index:
         self._table.execute("COMMIT")
         self._runs.extend(runs)
         self._entries.extend(kept)
-        self._held += sum(_bytes(entry.text) for entry in kept)
+        self._held += sum(getsizeof(entry.text) for entry in kept)
 
     def _forget(self) -> None:
         """Begin again with the newest quarter of what may be held, so that all of it takes linear time."""
         kept, room = len(self._entries), self._max_bytes // 4
-        while kept > 0 and (room := room - _bytes(self._entries[kept - 1].text)) >= 0:
+        while kept > 0 and (room := room - getsizeof(self._entries[kept - 1].text)) >= 0:
             kept -= 1
         newest = self._entries[kept:]
         self._close()
@@ -314,23 +311,19 @@ class Index:
 
 def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:
     """The best of ``count`` runs, of which ``masks`` tells the terms they hold; of two alike, the newer one first."""
-    worth: dict[int, float] = {}
 
-    def weigh(mask: int) -> float:
-        if mask not in worth:
-            worth[mask] = sum(weight for place, weight in enumerate(weights) if mask >> place & 1)
-        return worth[mask]
+    @cache
+    def worth(mask: int) -> float:
+        return sum(weight for place, weight in enumerate(weights) if mask >> place & 1)
 
-    for mask in set(masks.values()):
-        weigh(mask)
-    best = nlargest(limit + _MORE, zip(map(worth.__getitem__, masks.values()), masks, strict=True))
+    best = nlargest(limit + _MORE, zip(map(worth, masks.values()), masks, strict=True))
     hits: list[Hit] = []
     for number in {near + step for _, near in best for step, _ in _AROUND}:
         score, held = 0.0, 0
         for step, share in _AROUND:
             more = masks.get(number + step, 0) & ~held
             if more:
-                score += share * weigh(more)
+                score += share * worth(more)
                 held |= more
         if 0 <= number < count:
             hits.append(Hit(score, number, held))

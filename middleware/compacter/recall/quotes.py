@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -66,24 +67,18 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
     ``turn`` are the entries of that message, ``before`` those of the request up to it. What comes after the message is
     not read, so that the answer is the same through all the steps of its turn.
     """
-    text = "\n".join(entry.text for entry in turn if _is_said_by_user(entry))
-    earlier = [entry.text for entry in before if _is_said_by_user(entry)]
-    usual = [{term.text for term in terms(said)} for said in earlier[-_USUAL:]]
+    text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
+    earlier = [entry.text for entry in before if entry.role == "user" and entry.kind == "text"]
+    usual = Counter(word for said in earlier[-_USUAL:] for word in {term.text for term in terms(said)})
+    last = min(len(earlier), _USUAL)
     # Who does not ask answers what was said right before, and means that where he names it.
     meant = {term.text for entry in before[-1:] for term in terms(entry.text)} if _ASKS.isdisjoint(text) else ()
-    asked = (replace(term, weight=term.weight * _apart(term, usual), known=term.text in meant) for term in terms(text))
+    asked = list(terms(text))
+    for at, term in enumerate(asked):
+        # Of many messages alike, this one's own words tell it apart.
+        apart = max(_LEAST, 1 - usual[term.text] / last) if last > 1 else 1.0
+        asked[at] = replace(term, weight=term.weight * apart, known=term.text in meant)
     return Question(text, tuple(asked))
-
-
-def _is_said_by_user(entry: Part) -> bool:
-    return entry.role == "user" and entry.kind == "text"
-
-
-def _apart(term: Term, usual: Sequence[set[str]]) -> float:
-    """How much a term tells the question apart from the user's last messages: of many alike, its own words count."""
-    if len(usual) < 2:
-        return 1.0
-    return max(_LEAST, 1 - sum(term.text in words for words in usual) / len(usual))
 
 
 def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank | None = None) -> Quotation | None:

@@ -283,7 +283,10 @@ def _in_another_script(text: str, entries: Sequence[Part]) -> bool:
 
 def _letters(text: str) -> Counter[str]:
     """Letters by the first word of their Unicode names, which is their script."""
-    scripts = Counter(name(letter, " ").split(" ")[0] for letter in text[:_SAMPLE] if letter.isalpha())
+    scripts: Counter[str] = Counter()
+    for letter, times in Counter(text[:_SAMPLE]).items():
+        if letter.isalpha():
+            scripts[name(letter, " ").split(" ")[0]] += times
     # Japanese writes Chinese characters too: one family, so that neither is taken for the other.
     for script in ("HIRAGANA", "KATAKANA"):
         scripts["CJK"] += scripts.pop(script, 0)

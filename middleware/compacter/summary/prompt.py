@@ -134,7 +134,8 @@ def line(entry: Part) -> str:
 
 def neutral(text: str) -> str:
     """Return ``text`` so that it cannot end the fence, begin a speaker line or act as a control token."""
-    return _BREAK.sub("\n ", _FORGED.sub(lambda match: match[0] + " ", text))
+    parted = _FORGED.sub(r"\g<0> ", text).splitlines()
+    return "\n ".join(parted)
 
 
 def _content(record: str, prior: str, template: str | None, max_tokens: int, *, short: bool) -> str:

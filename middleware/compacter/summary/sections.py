@@ -12,11 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.summary import rules as standing
-from compacter.summary.sentences import clip, named, reader, runs, sentences, stems, words
+from compacter.summary.sentences import Run, clip, named, reader, runs, sentences, stems, words
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "task": ("Task", "Goal", "Request", "Aufgabe", "Tâche", "Tarea", "Задача", "任务", "タスク"),
@@ -148,7 +149,7 @@ def check(
             elif key == "artifacts" and not known.holds_name(item):
                 dropped.append(f"{key}: {item}")
             else:
-                place, text = _placed(key, item, known.origin(item), before)
+                place, text = _placed(key, item, known, before)
                 checked[place].append(text)
     _restore(checked, before)
     dropped += _closed_stays_closed(checked, before, known)
@@ -168,22 +169,23 @@ def mark(prose: str, entries: Sequence[Part]) -> str:
     known = _Evidence(entries, [sentence for line in lines for sentence in line], {})
 
     def marked(sentence: str) -> str:
-        tool = known.origin(sentence).tool
+        tool = known.tool_of(sentence)
         return f"({tool}) {sentence}" if tool and not sentence.startswith(f"({tool}) ") else sentence
 
     return "\n".join(" ".join(map(marked, line)) for line in lines).strip()
 
 
-def _placed(key: str, item: str, origin: _Origin, before: Sections) -> tuple[str, str]:
+def _placed(key: str, item: str, known: _Evidence, before: Sections) -> tuple[str, str]:
     """Return where an item belongs and how it reads: what only a tool said is a fact of that tool."""
     if item in before.get(key, ()):
         return key, item
     item = _bare(item)
-    if origin.tool:
-        return ("facts" if key in _WANTED else key), f"{origin.tool}: {item}"
-    if key == "task" and not origin.user:
-        return "facts", f"Assistant: {item}" if origin.assistant else item
-    return key, f"Assistant: {item}" if origin.quotes_assistant else item
+    if tool := known.tool_of(item):
+        return ("facts" if key in _WANTED else key), f"{tool}: {item}"
+    if key == "task" and words(item) and known.share(item, "user") < _MOSTLY:
+        return "facts", f"Assistant: {item}" if known.share(item, "assistant") >= _MOSTLY else item
+    theirs = known.quoted(item, "assistant")
+    return key, f"Assistant: {item}" if theirs >= _MOSTLY and theirs > known.quoted(item, "user") else item
 
 
 def _restore(checked: dict[str, list[str]], before: Sections) -> None:
@@ -211,20 +213,6 @@ def _closed_stays_closed(checked: dict[str, list[str]], before: Sections, known:
     return dropped
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """Who said what a line says."""
-
-    user: bool = False
-    """Whether most of its words are the user's."""
-    assistant: bool = False
-    """Whether most of its words are the assistant's."""
-    quotes_assistant: bool = False
-    """Whether it repeats the assistant, and not the user, word for word."""
-    tool: str = ""
-    """``Tool NAME`` where its words are a tool's and nobody else's."""
-
-
 def _bare(item: str) -> str:
     """Return an item of a summary without the speaker and the last word that a check has added."""
     return _LABEL.sub("", item, count=1).partition(_SAID_LAST)[0]
@@ -237,10 +225,6 @@ def _alike(one: str, other: str) -> bool:
     return shared > 0.8 * min(len(ours), len(theirs)) and shared >= 0.5 * max(len(ours), len(theirs))
 
 
-def _is_result(entry: Part) -> bool:
-    return entry.kind == "result" or entry.role == "tool"
-
-
 class _Evidence:
     """A conversation, read once for the items of a summary. Linear in its text."""
 
@@ -248,36 +232,38 @@ class _Evidence:
         """Read ``entries`` with a view to ``items``; ``before`` are the checked sections of the prior summary."""
         asked, kept = [_bare(item) for item in items], [_bare(item) for key in before for item in before[key]]
         self._entries, self._kept = entries, kept
-        self._stems: dict[str, set[str]] = defaultdict(set)
-        self._runs: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-        self._stems_of = stems_of = reader()
-        self._wanted = set().union(*map(stems_of, (*asked, *kept)))
-        wanted_runs = {run for item in asked for run in runs(words(item))}
+        self._wanted = stems(words(" ".join([*asked, *kept])))
+        self._wanted_runs = {run for item in asked for run in runs(words(item))}
+        self._texts: dict[str, list[str]] = defaultdict(list)
+        self._runs: dict[str, set[Run]] = {}
         for name, entry in named(entries):
-            who = f"Tool {name}".strip() if _is_result(entry) else entry.role
-            found = stems_of(entry.text) & self._wanted
-            self._stems[who] |= found
-            if found:
-                self._runs[who] |= wanted_runs.intersection(runs(words(entry.text)))
+            tool = entry.kind == "result" or entry.role == "tool"
+            self._texts[f"Tool {name}".strip() if tool else entry.role].append(entry.text)
+        self._stems: dict[str, set[str]] = defaultdict(set)
+        for who, texts in self._texts.items():
+            distinct = set(chain.from_iterable(map(str.split, texts)))
+            self._stems[who] = stems(words(" ".join(distinct))) & self._wanted
         for key, items_before in before.items():
-            self._stems["user" if key == "task" else "assistant"] |= stems_of(" ".join(map(_bare, items_before)))
+            said = stems(words(" ".join(map(_bare, items_before))))
+            self._stems["user" if key == "task" else "assistant"] |= said & self._wanted
 
     @cached_property
-    def _texts(self) -> list[str]:
+    def _flat(self) -> list[str]:
         return [flat(text) for text in (*self._kept, *(entry.text for entry in self._entries))]
 
     @cached_property
     def _said(self) -> list[tuple[str, str]]:
         """The sentences of people, each with its speaker's role."""
-        people = [one for one in self._entries if one.kind == "text" and one.role != "system" and not _is_result(one)]
+        people = [one for one in self._entries if one.kind == "text" and one.role in ("user", "assistant")]
         return [(entry.role, sentence) for entry in people for sentence in sentences(entry.text)]
 
     @cached_property
     def _bearing(self) -> dict[str, list[int]]:
         """For each word of the items, which of these sentences have it."""
         bearing: dict[str, list[int]] = defaultdict(list)
+        stems_of = reader()
         for place, (_, sentence) in enumerate(self._said):
-            for stem in self._stems_of(sentence) & self._wanted:
+            for stem in stems_of(sentence) & self._wanted:
                 bearing[stem].append(place)
         return bearing
 
@@ -304,35 +290,31 @@ class _Evidence:
     def holds_name(self, item: str) -> bool:
         """Whether the artifact that ``item`` names, and everything else in it that looks like a name, was mentioned."""
         names = [_name(item), *filter(_like_a_name, _bare(item).split())]
-        return all(name and any(name.strip(_PUNCTUATION) in text for text in self._texts) for name in names)
+        return all(name and any(name.strip(_PUNCTUATION) in text for text in self._flat) for name in names)
 
-    def origin(self, item: str) -> _Origin:
-        """Return who said what ``item`` says."""
-        said = words(_bare(item))
-        own, quoted = stems(said), runs(said)
+    def share(self, item: str, *who: str) -> float:
+        """The share of the telling words of ``item`` that these speakers have said."""
+        own = stems(words(_bare(item)))
+        return len(own.intersection(chain.from_iterable(self._stems[one] for one in who))) / len(own) if own else 0.0
+
+    def quoted(self, item: str, who: str) -> float:
+        """The share of ``item`` that ``who`` has said so, by runs of three words."""
+        if who not in self._runs:
+            said = words("\n".join(self._texts[who]))
+            self._runs[who] = self._wanted_runs.intersection(zip(said, said[1:], said[2:], strict=False))
+        wanted = runs(words(_bare(item)))
+        return sum(run in self._runs[who] for run in wanted) / max(1, len(wanted))
+
+    def tool_of(self, item: str) -> str:
+        """``Tool NAME`` where the words of ``item`` are a tool's and nobody else's, else nothing."""
         tools = [who for who in self._stems if who.startswith("Tool")]
-        if not own or not quoted:
-            return _Origin(user=True)
-
-        def words_of(*who: str) -> float:
-            return len(own & set().union(*(self._stems[name] for name in who))) / len(own)
-
-        def quotes(*who: str) -> float:
-            held = set().union(*(self._runs[name] for name in who))
-            return sum(run in held for run in quoted) / len(quoted)
-
-        tool = max(tools, key=lambda name: (quotes(name), words_of(name)), default="")
-        user, assistant = quotes("user"), quotes("assistant")
-        theirs = bool(tool) and (
-            (quotes(tool) >= _MOSTLY and quotes(tool) > max(user, assistant))
-            or (words_of("user", "assistant") < _HARDLY and words_of(*tools) >= _MOSTLY)
-        )
-        return _Origin(
-            user=words_of("user") >= _MOSTLY,
-            assistant=words_of("assistant") >= _MOSTLY,
-            quotes_assistant=assistant >= _MOSTLY and assistant > user,
-            tool=tool if theirs else "",
-        )
+        if self.share(item, *tools) < _MOSTLY:
+            return ""
+        tool = max(tools, key=lambda who: (self.quoted(item, who), self.share(item, who)))
+        quoted = self.quoted(item, tool)
+        if quoted >= _MOSTLY and quoted > max(self.quoted(item, "user"), self.quoted(item, "assistant")):
+            return tool
+        return tool if self.share(item, "user", "assistant") < _HARDLY else ""
 
     def asked_by_user(self, item: str) -> bool:
         """Whether a sentence of the user in this conversation bears on ``item``."""

@@ -14,6 +14,7 @@ from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")  # Vowel signs of Indic scripts are no word characters to ``re``.
+_ASCII_WORD = re.compile("[a-z0-9]+")
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _STEM, _SHORTEST_WORD = 5, 2
 """Letters that inflected forms of one word have in common; letters up to which a word tells little apart."""
@@ -65,6 +66,8 @@ _NAME, _LONGEST_NAME = re.compile(r"[^\w. /-]+"), 60
 
 def words(text: str) -> list[str]:
     """Return the words of ``text`` in lower case; scripts written without spaces give pairs of characters."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
     found: list[str] = []
     for word in _WORD.findall(text.lower()):
         if word.isascii() or not UNSPACED.search(word):
@@ -197,7 +200,7 @@ def reads(text: str) -> bool:
 
 def _plain(text: str, share: int) -> bool:
     """Whether ``text`` is mostly letters, with less than one mark of code in ``share`` characters."""
-    return len(_CODE.findall(text)) * share < len(text) < 2 * len("".join(_LETTERS.findall(text)))
+    return len(_CODE.findall(text)) * share < len(text) < 2 * sum(map(str.isalpha, text))
 
 
 def _clauses(text: str) -> Iterator[str]:

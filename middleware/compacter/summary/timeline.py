@@ -13,7 +13,6 @@ import math
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Container, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, pairwise
 from operator import add
@@ -32,9 +31,9 @@ _FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
 before anything else; and how many these sentences are."""
 _HANDLING = 12
 """Characters added to each cost: a fragment ("Yes.", "Oh no!") reads worse than its size tells."""
-_OLDEST, _TOLD, _NAMED, _ANNOUNCED = 0.8, 1.3, 1.3, 0.5
-"""What a sentence counts for being the oldest, the user's, one that names somebody or a number, or one that says what
-is about to be done. Shares for questions and exclamations were tried, and change nothing that can be measured."""
+_OLDEST, _TOLD, _NAMED = 0.8, 1.3, 1.3
+"""What a sentence counts for being the oldest, the user's, or one that names somebody or a number. Shares for
+questions, exclamations and plans were tried, and change nothing that can be measured."""
 _NUMBER, _IDENTIFIED = 6.0, 30.0
 """What a number and any other identifier count against a rare word: most where nobody could guess it."""
 _RELATED, _CHANGED, _WORDS, _RARE = 0.4, 0.1, 2, 5
@@ -68,19 +67,17 @@ def timeline(
     ``in_view`` are sentences that are read anyway: rules, and those of messages that stay. Time and memory grow
     linearly with the text.
     """
-    told = list(_prior(prior))
-    pool = _Pool([*told, *read(parts, told[-1].part + 1 if told else 0)])
+    pool = _Pool([*_prior(prior), *read(parts)])
     chosen = _choose(pool, budget, in_view)
-    story = quote(pool.sentences, [place for place in chosen if pool.told[place]])
-    artifacts = list(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
-    sections = ["\n".join(story), "\n".join([ARTIFACTS, *artifacts]) if artifacts else ""]
-    return "\n\n".join(section for section in sections if section)
+    story = "\n".join(quote(pool.sentences, [place for place in chosen if pool.told[place]]))
+    artifacts = "\n".join(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
+    return "\n\n".join(filter(None, [story, artifacts and f"{ARTIFACTS}\n{artifacts}"]))
 
 
 def _prior(text: str) -> Iterator[Sentence]:
     """Yield the sentences of an earlier summary; what has no speaker is prose that a model wrote."""
-    artifacts = False
-    for number, row in enumerate(text.splitlines()):
+    artifacts, lines = False, text.splitlines()
+    for number, row in enumerate(lines, -len(lines)):  # The numbers of parts begin with 0.
         line = row.strip()
         if not line or line.startswith("#") or (line.endswith(":") and _LINE.match(line) is None):
             artifacts = line == ARTIFACTS or (artifacts and bool(line))
@@ -95,44 +92,42 @@ def _prior(text: str) -> Iterator[Sentence]:
                 follows = True
 
 
-@dataclass(slots=True)
 class _Pool:
-    """Sentences to choose from, and what each of them tells, as numbers of words and identifiers."""
+    """Sentences to choose from, and what each of them tells, as numbers of words and names."""
 
-    sentences: list[Sentence]
-    told: list[bool] = field(default_factory=list)
-    """Whether a sentence belongs to the story."""
-    words: list[set[int]] = field(default_factory=list)
-    names: list[set[int]] = field(default_factory=list)
-    weights: list[float] = field(default_factory=list)
-    """Of each number."""
-    figures: set[int] = field(default_factory=set)
-    """Words with a digit: what a statement says of its subject, and not the subject."""
-    boosts: list[float] = field(default_factory=list)
-    """What the words of each sentence count for."""
-    most: list[float] = field(default_factory=list)
-    """What each sentence tells for each of its characters at most, whatever has been told already."""
-    later: dict[int, int] = field(default_factory=dict)
-    """For a statement of the user, the last later one about the same."""
-    needs: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """What a sentence must not stand without: a later statement about the same, the question before an answer, a file's
-    name."""
-
-    def __post_init__(self) -> None:
-        self.told = [one.prose and not one.speaker.startswith("Tool ") for one in self.sentences]
+    def __init__(self, sentences: list[Sentence]) -> None:
+        self.sentences = sentences
+        # Whether a sentence belongs to the story, and its words and names.
+        self.told = [one.prose and not one.speaker.startswith("Tool ") for one in sentences]
+        self.words, self.names = list[set[int]](), list[set[int]]()
+        # What each number weighs. Figures are words with a digit: what a statement says of its subject.
+        self.weights, self.figures = list[float](), set[int]()
         self._weigh()
-        self.boosts = list(_boosts(self.sentences))
-        for place, one in enumerate(self.sentences):
-            self.most.append(self.gain(place, set()) / (len(one.text) + 3 + _HANDLING))
+        # What the words of each sentence count for by its place and form.
+        self.boosts = [
+            (_OLDEST + (1 - _OLDEST) * place / len(sentences))
+            * (_TOLD if one.speaker == "User" and one.size <= TYPED else 1)
+            * (_NAMED if one.prose and _NAME.search(one.text) else 1)
+            for place, one in enumerate(sentences)
+        ]
+        # What each sentence tells for each of its characters at most, whatever has been told already.
+        nothing = set[int]()
+        self.most = [self.gain(at, nothing) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(sentences)]
+        # For a statement of the user, the last later one about the same; and all that a sentence must not stand
+        # without: that one, the question before an answer, a file's name.
         self.later = _later(self)
-        for place, later in (*self.later.items(), *_answers(self), *_files(self)):
-            self.needs[place].add(later)
+        self.needs: dict[int, set[int]] = defaultdict(set)
+        for place, other in (*self.later.items(), *_answers(self), *_files(self)):
+            self.needs[place].add(other)
 
     def gain(self, place: int, covered: set[int]) -> float:
         """What a sentence tells beyond what is ``covered``."""
-        told = self.boosts[place] * sum([self.weights[word] for word in self.words[place] - covered])
-        names = sum([self.weights[name] for name in self.names[place] - covered])
-        return told + (names * _NAMES if self.told[place] else names)
+        weight = self.weights.__getitem__
+        told = self.boosts[place] * sum(map(weight, self.words[place] - covered))
+        names = self.names[place]
+        if not names:
+            return told
+        return told + sum(map(weight, names - covered)) * (_NAMES if self.told[place] else 1)
 
     def _weigh(self) -> None:
         """Number words and names. A word is worth more the fewer sentences hold it, a name the more it is used."""
@@ -140,59 +135,40 @@ class _Pool:
         name_of: dict[int, str] = {}
 
         @cache
-        def of_word(word: str) -> list[int]:
-            """The beginning of a word, as its endings do not count; pairs of letters where no spaces part words."""
-            pairs = map(add, word, word[1:]) if len(word) > 1 and UNSPACED.search(word) else [word[:_STEM]]
-            found = [features.setdefault(feature, len(features)) for feature in pairs]
-            if not word.isalpha():
-                self.figures.update(found)
-            return found
+        def numbers(token: str) -> tuple[int, ...]:
+            """Of the words and the names in what stands between two spaces.
 
-        @cache
-        def of_token(token: str) -> list[int]:
-            """The words and the names in what stands between two spaces."""
-            found = [number for word in _WORD.findall(token.casefold()) for number in of_word(word)]
+            A word counts by its beginning, as its endings do not tell; by pairs of letters where no spaces part words.
+            """
+            found: list[int] = []
+            for word in _WORD.findall(token.casefold()):
+                unspaced = len(word) > 1 and not word.isascii() and UNSPACED.search(word)
+                for feature in map(add, word, word[1:]) if unspaced else (word[:_STEM],):
+                    found.append(features.setdefault(feature, len(features)))
+                    if not word.isalpha():
+                        self.figures.add(found[-1])
             for piece in _TOKEN.findall(token) if _IDENTIFIER.search(token) else ():
                 name = piece.lstrip("*#-:!?").rstrip(".:!?*#-") or piece
                 if len(name) <= _LONGEST_NAME and _IDENTIFIER.search(name):
-                    number = features.setdefault(f"\n{name}", len(features))
-                    name_of[number] = name
-                    found.append(number)
-            return found
+                    found.append(features.setdefault(f"\n{name}", len(features)))
+                    name_of[found[-1]] = name
+            return tuple(found)
 
-        used: Counter[int] = Counter()
-        last: dict[int, int] = {}
-        for place, one in enumerate(self.sentences):
-            told = set(chain.from_iterable(map(of_token, one.text.split())))
+        for one in self.sentences:
+            told = set(chain.from_iterable(map(numbers, one.text.split())))
             names = told & name_of.keys()
-            for number in names:
-                last[number] = place
-                used[number] += not one.output
             self.words.append(told - names if names else told)
             self.names.append(names)
+        last = {name: place for place, names in enumerate(self.names) for name in names}
+        used = Counter(
+            name for names, one in zip(self.names, self.sentences, strict=True) if not one.output for name in names
+        )
         counts = Counter(chain.from_iterable(chain(self.words, self.names)))
         total = len(self.sentences) or 1
         self.weights = [math.log1p(total / counts[number]) for number in range(len(features))]
         for number, name in name_of.items():
             use = math.log1p(counts[number]) + math.log1p(used[number]) + 2 * last[number] / total
             self.weights[number] = (_IDENTIFIED if any(map(str.isalpha, name)) else _NUMBER) * (1 + use)
-
-
-def _boosts(sentences: Sequence[Sentence]) -> Iterator[float]:
-    """Yield what the words of each sentence count for by its place and form."""
-    # Before a call of a tool the assistant says what it is about to do, and not what came of it.
-    announced = {
-        one.part
-        for one, after in pairwise(sentences)
-        if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
-    }
-    for place, one in enumerate(sentences):
-        boost = _OLDEST + (1 - _OLDEST) * place / len(sentences)
-        if one.speaker == "User" and one.size <= TYPED:
-            boost *= _TOLD
-        if one.prose and one.part in announced:
-            boost *= _ANNOUNCED
-        yield boost * _NAMED if one.prose and _NAME.search(one.text) else boost
 
 
 def _answers(pool: _Pool) -> Iterator[tuple[int, int]]:
@@ -208,7 +184,7 @@ def _files(pool: _Pool) -> Iterator[tuple[int, int]]:
     asked: deque[int] = deque()
     before = call = -1
     for place, one in enumerate(pool.sentences):
-        if one.speaker.startswith("Tool "):
+        if one.speaker.startswith("Tool ") and one.part >= 0:
             if one.part != before and not one.output:
                 asked.append(place)
             elif one.part != before:
@@ -277,7 +253,7 @@ def _choose(pool: _Pool, room: int, in_view: Collection[str]) -> list[int]:
     story = [place for place in newest if pool.told[place] and place not in stated]
     others = [place for place in newest if not pool.told[place] and place not in stated]
     left = room
-    asked = next((one.part for one in pool.sentences if one.speaker == "User"), -1)
+    asked = next((one.part for one in pool.sentences if one.speaker == "User"), None)
     request = [place for place, one in enumerate(pool.sentences) if one.part == asked][:_REQUEST]
     # What the user said later in other words brings the later words along.
     changed = [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
@@ -302,34 +278,34 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
     Lazy greedy by gain per character: the gain of a sentence only falls while others are chosen, so only the top of
     the heap is looked at again (Minoux 1978). A sentence brings along what it needs, or is not chosen.
     """
-    lines = {(pool.sentences[place].part, pool.told[place]) for place in chosen}
-
-    def together(place: int) -> list[int]:
-        return [place, *(other for other in pool.needs.get(place, ()) if other not in chosen)]
+    sentences, needs, left = pool.sentences, pool.needs, room
+    lines = {(sentences[place].part, pool.told[place]) for place in chosen}
 
     def cost(place: int) -> int:
-        one = pool.sentences[place]
+        one = sentences[place]
         return len(one.text) + (3 if (one.part, pool.told[place]) in lines else len(one.speaker) + 3)
 
-    def ratio(group: Sequence[int]) -> float:
-        return sum(pool.gain(place, covered) for place in group) / (sum(map(cost, group)) + _HANDLING)
-
-    left = room
-    heap = [(-sum(pool.most[one] for one in together(place)), place) for place in places if place not in chosen]
+    heap = [
+        (-pool.most[place] - sum(pool.most[one] for one in needs.get(place, ()) if one not in chosen), place)
+        for place in places
+        if place not in chosen
+    ]
     heapq.heapify(heap)
     while heap and left >= _LEAST:
         _, place = heapq.heappop(heap)
-        group = together(place)
-        price = sum(map(cost, group))
-        now = 0.0 if place in chosen or price > left else ratio(group)
-        if now <= 0:
+        if place in chosen or len(sentences[place].text) + 3 > left:
             continue
-        if heap and -now > heap[0][0] + _EQUAL:
-            heapq.heappush(heap, (-now, place))
+        group = [place, *(one for one in needs.get(place, ()) if one not in chosen)]
+        price = sum(map(cost, group))
+        gain = sum([pool.gain(one, covered) for one in group]) / (price + _HANDLING) if price <= left else 0.0
+        if gain <= 0:
+            continue
+        if heap and -gain > heap[0][0] + _EQUAL:
+            heapq.heappush(heap, (-gain, place))
             continue
         left -= price
         for one in group:
             chosen.add(one)
-            lines.add((pool.sentences[one].part, pool.told[one]))
-            covered |= pool.words[one] | pool.names[one]
+            lines.add((sentences[one].part, pool.told[one]))
+            covered.update(pool.words[one], pool.names[one])
     return room - left
