@@ -116,10 +116,31 @@ async def _request(model: Model, messages: list[ModelMessage], settings: Any, pa
     return await model.request(messages, settings, parameters)
 
 
+class _Events:
+    """The events of a response that is streamed, to be looked into before the response is handed out."""
+
+    def __init__(self, response: Any, stack: AsyncExitStack) -> None:
+        self.response = response
+        self._stack = stack
+        self._events = response._get_event_iterator()  # noqa: SLF001 - what a kind of responses defines
+
+    def __aiter__(self) -> Any:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await anext(self._events)
+
+    async def aclose(self) -> None:
+        await self._stack.aclose()
+
+
 async def _open(
     model: Model, messages: list[ModelMessage], settings: Any, parameters: Any, context: Any, stack: AsyncExitStack
-) -> StreamedResponse:
-    return await stack.enter_async_context(model.request_stream(messages, settings, parameters, context))
+) -> Any:
+    own = await stack.enter_async_context(AsyncExitStack())
+    response: Any = await own.enter_async_context(model.request_stream(messages, settings, parameters, context))
+    # One that is read already is a ``FallbackModel``'s, which looks into its streams as well.
+    return response if response._event_iterator is not None else _Events(response, own)  # noqa: SLF001
 
 
 async def _ask(
@@ -181,8 +202,13 @@ class CompactingModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: Any = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """As the wrapped model's. What says "too long" after the stream was opened is raised."""
+        """As the wrapped model's; its first event is there already."""
         async with AsyncExitStack() as stack:
-            yield await self._opened(
+            opened = await self._opened(
                 self.wrapped, messages, model_settings, model_request_parameters, run_context, stack
             )
+            if isinstance(opened, StreamedResponse):
+                yield opened
+            else:
+                opened.response._get_event_iterator = lambda: opened  # noqa: SLF001 - what its iterator asks, once
+                yield opened.response
