@@ -13,7 +13,7 @@ from agent_framework.exceptions import ChatClientException
 from compacter.call.state import State
 from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back, tool_call
 from compacter.messages.fields import field, json_text
 from compacter.overflow import detect_in_reply
 
@@ -43,14 +43,7 @@ def _whole(message: Any) -> dict[str, Any]:
         found["content"] = [{"type": "text", "text": message.text}, *({"type": "image_url"} for _ in media)]
     calls = [content for content in message.contents if content.type == "function_call"]
     if calls:
-        found["tool_calls"] = [
-            {
-                "type": "function",
-                "id": call.call_id,
-                "function": {"name": call.name, "arguments": _text(call.arguments)},
-            }
-            for call in calls
-        ]
+        found["tool_calls"] = [tool_call(call.call_id, call.name, _text(call.arguments)) for call in calls]
     return found
 
 
@@ -71,15 +64,6 @@ def _made(message: Mapping[str, Any]) -> Any:
 
 def _rebuilt(message: Any, parts: list[Any]) -> Any:
     return message if len(parts) == len(message.contents) else Message(message.role, parts)
-
-
-_ADAPTER = Adapter(
-    methods={},
-    read=_read,
-    write=pieces_back(_made, _rebuilt),
-    answer=lambda response: response,
-    model=lambda client: str(getattr(client, "model", None) or ""),
-)
 
 
 def _refuse(update: Any) -> None:
@@ -115,7 +99,7 @@ def wrap_client(state: State, client: T) -> T:
         accepts=frozenset({"max_tokens"}),
         asks=ask,
         server=lambda: server,
-        adapter=_ADAPTER,
+        adapter=Adapter(methods={}, read=_read, write=pieces_back(_made, _rebuilt), answer=lambda response: response),
     )
     created = wrap_function(state, create, binding)
     opened = wrap_function(state, open_stream, replace(binding, quiet=lambda update: not update.contents))

@@ -27,7 +27,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back, tool_call
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter
@@ -78,14 +78,7 @@ def _response(message: ModelResponse) -> dict[str, Any]:
     found: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts)}
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
     if calls:
-        found["tool_calls"] = [
-            {
-                "type": "function",
-                "id": call.tool_call_id,
-                "function": {"name": call.tool_name, "arguments": call.args_as_json_str()},
-            }
-            for call in calls
-        ]
+        found["tool_calls"] = [tool_call(call.tool_call_id, call.tool_name, call.args_as_json_str()) for call in calls]
     return found
 
 
@@ -154,15 +147,6 @@ async def _ask(
     return completion("\n".join(texts), (response.usage.input_tokens, response.usage.output_tokens))
 
 
-_ADAPTER = Adapter(
-    methods={},
-    read=_read,
-    write=_write,
-    answer=lambda response: response,
-    model=lambda model: model.model_name,
-)
-
-
 class CompactingModel(WrapperModel):
     """A model that compacts the messages of a request that its provider refuses as too long.
 
@@ -179,7 +163,7 @@ class CompactingModel(WrapperModel):
             accepts=frozenset({"max_tokens"}),
             asks=_ask,
             server=lambda: f"{type(self.wrapped).__qualname__} {self.wrapped.base_url}",
-            adapter=_ADAPTER,
+            adapter=Adapter(methods={}, read=_read, write=_write, answer=lambda response: response),
         )
         state = compacter._state  # noqa: SLF001 - of the house
         self._requested = wrap_function(state, _request, binding)

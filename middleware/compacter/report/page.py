@@ -99,8 +99,7 @@ def page(
         cards=_cards(stories, counts),
         overview=_overview(stories) if several else "",
         stories="".join(
-            _story(story, index, with_text=with_text, is_open=index <= _OPEN)
-            for index, story in enumerate(stories, 1)
+            _story(story, index, with_text=with_text, is_open=index <= _OPEN) for index, story in enumerate(stories, 1)
         ),
         foot="".join(f"<p>{note}</p>" for note in told),
     )
