@@ -12,7 +12,7 @@ import pytest
 
 from compacter import models
 from compacter.cli.files import read_transcript
-from compacter.cli.replay import Grid, Score, replay, telling, traced
+from compacter.cli.replay import Score, replay, settings, telling, traced
 from compacter.cli.terminal import MistakeError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def score(strategy: str, write: Write, **options: Any) -> Score:
     write("s.json", session())
     trace = traced(read_transcript("s.json"), window=1_000, cuts=2)
     assert trace
-    (setting,) = Grid.of(strategies=[strategy], ratios=[0.7], recalls=[0], **options).settings
+    (setting,) = settings(strategies=[strategy], ratios=[0.7], recalls=[0], **options)
     made = Score(setting)
     replay(trace, setting, made)
     return made
@@ -240,7 +240,7 @@ def test_a_mistake_gets_one_line(run: Run, write: Write, words: tuple[str, ...],
     assert said in told.err
 
 
-def test_a_grid_knows_its_strategies() -> None:
+def test_the_settings_to_compare_know_their_strategies() -> None:
     with pytest.raises(MistakeError, match="unknown"):
-        Grid.of(strategies=["none"])
-    assert len(Grid.of(model="m").settings) == 16
+        settings(strategies=["none"])
+    assert len(settings(model="m")) == 16

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from compacter import Compacter
-from compacter.cli.watch import Tail, line, picture
+from compacter.cli.events import Tail, line, picture
 from compacter.events import Event
 from compacter.observe import JsonLines
 from compacter.report import read_lines, stories

@@ -1,4 +1,7 @@
-"""The commands and their options. What each one does stands in the file of its name, imported when it is asked for."""
+"""The commands and their options. What each one does stands in the file of its name, imported when it is asked for.
+
+Their functions take the options as arguments, and return the exit code.
+"""
 
 from __future__ import annotations
 
@@ -119,9 +122,9 @@ def report(
     force: Force = False,
 ) -> None:
     """Write one HTML page of what happened. It has sizes, folds, cost and failures of each conversation."""
-    from compacter.cli.report import run
+    from compacter.cli import events as showing
 
-    raise typer.Exit(run(events, output, title=title, with_text=not no_text, force=force))
+    raise typer.Exit(showing.report(events, output, title=title, with_text=not no_text, force=force))
 
 
 @app.command(epilog="Example: compacter watch events.jsonl")
@@ -131,9 +134,9 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Draw what is there, and end.")] = False,
 ) -> None:
     """Draw the context window while events are written, until Ctrl-C."""
-    from compacter.cli.watch import run
+    from compacter.cli import events as showing
 
-    raise typer.Exit(run(events, window=window, once=once))
+    raise typer.Exit(showing.watch(events, window=window, once=once))
 
 
 @app.command("eval", epilog="Example: compacter eval sessions/*.jsonl --window 32000 --fail-under 0.8")
@@ -157,10 +160,10 @@ def evaluate(
 ) -> None:
     """Measure what settings keep of your own conversations. They are replayed through a window."""
     from compacter.cli.evaluate import run
-    from compacter.cli.replay import Grid
+    from compacter.cli.replay import settings
 
-    grid = Grid.of(strategies=strategy, ratios=ratio, recalls=recall, model=model, prompts=prompt)
-    code = run(traces, grid, window=window, cuts=cuts, probes=probes, fail_under=fail_under, as_json=as_json)
+    compared = settings(strategies=strategy, ratios=ratio, recalls=recall, model=model, prompts=prompt)
+    code = run(traces, compared, window=window, cuts=cuts, probes=probes, fail_under=fail_under, as_json=as_json)
     raise typer.Exit(code)
 
 

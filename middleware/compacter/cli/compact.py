@@ -27,17 +27,7 @@ def run(
     force: bool,
     options: dict[str, Any],
 ) -> int:
-    """Compact one conversation and write it. The exit code is 1 where the budget was not reached.
-
-    Args:
-        path: The file.
-        output: The file to write, or ``-``.
-        number: Which conversation, from 1.
-        model: A litellm model that writes the summary; ``None``: sentences are quoted.
-        budget: Characters that the result may have.
-        force: Whether to write over a file.
-        options: Options of ``Compacter``; those that are ``None`` are left out.
-    """
+    """Compact one conversation and write it. The exit code is 1 where the budget was not reached."""
     check_writable(output, force=force)
     file = read_transcript(path, number)
     console = remarks()

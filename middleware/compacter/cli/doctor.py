@@ -79,13 +79,7 @@ KNOWN: dict[str, frozenset[str]] = {
 
 
 def run(asked: Sequence[str], memories: Sequence[str], *, as_json: bool) -> int:
-    """Print what was found; the exit code is 1 where something is wrong.
-
-    Args:
-        asked: Models to look up.
-        memories: SQLite files and Redis addresses to try.
-        as_json: Whether to print JSON.
-    """
+    """Print what was found; the exit code is 1 where something is wrong."""
     found = [*_versions(), *_tables(asked), *_search(), *_memories(memories), *_network(), *_methods()]
     bad = any(finding.state == "bad" for finding in found)
     if as_json:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from compacter.cli.files import Transcript, read_transcripts
-from compacter.cli.replay import Grid, Probe, Score, Trace, replay, traced
+from compacter.cli.replay import Probe, Score, Setting, Trace, replay, traced
 from compacter.cli.terminal import MistakeError, print_json, print_table, read_text, remarks, results
 from compacter.report import plural
 
@@ -20,7 +20,7 @@ _SHOWN = 12
 
 def run(
     paths: Sequence[str],
-    grid: Grid,
+    settings: Sequence[Setting],
     *,
     window: int | None,
     cuts: int,
@@ -28,17 +28,7 @@ def run(
     fail_under: float | None,
     as_json: bool,
 ) -> int:
-    """Print the table, the best setting first. The exit code is 1 where it keeps less than ``fail_under``.
-
-    Args:
-        paths: Files of conversations.
-        grid: The settings.
-        window: In tokens; ``None``: for each conversation its system prompt and a third of the rest.
-        cuts: Calls of each conversation to look at.
-        probes: A file of questions and answers.
-        fail_under: The least that the best setting may keep, from 0 to 1.
-        as_json: Whether to print JSON.
-    """
+    """Print the table, the best setting first. The exit code is 1 where it keeps less than ``fail_under``."""
     files = [file for path in paths for file in read_transcripts(path)]
     asked = _probes(probes) if probes else {}
     traces, short = _traces(files, asked, window, cuts)
@@ -50,7 +40,7 @@ def run(
         raise MistakeError(f"{which} into the window: there is nothing to fold. Pass a smaller --window")
     if short:
         console.print(f"left out, as they fit into the window: {short} of {len(files)}", style="yellow")
-    scores = sorted(_played(console, traces, grid), key=lambda score: score.rank)
+    scores = sorted(_played(console, traces, settings), key=lambda score: score.rank)
     if as_json:
         print_json(_as_data(scores, traces))
     else:
@@ -115,9 +105,9 @@ def _traces(
     return found, len(files) - len(found)
 
 
-def _played(console: Console, traces: Sequence[Trace], grid: Grid) -> list[Score]:
+def _played(console: Console, traces: Sequence[Trace], settings: Sequence[Setting]) -> list[Score]:
     bars = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    scores = [Score(setting) for setting in grid.settings]
+    scores = [Score(setting) for setting in settings]
     with Progress(*bars, console=console, transient=True) as progress:
         task = progress.add_task("replaying", total=len(traces) * len(scores))
         for score in scores:

@@ -90,16 +90,7 @@ def run(
     model: str | None,
     as_json: bool,
 ) -> int:
-    """Print the plan; the exit code is 0.
-
-    Args:
-        path: The file.
-        number: Which conversation of it, from 1.
-        window: Context window in tokens; ``None``: that of ``model``, if it is known.
-        ratio: Share of the size to fold; ``None`` for the default.
-        model: A model's name.
-        as_json: Whether to print JSON.
-    """
+    """Print the plan; the exit code is 0."""
     if model is not None and window is None:
         window = models.window(model)
         if window is None:

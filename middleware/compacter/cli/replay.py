@@ -63,46 +63,36 @@ class Setting:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """The settings that are compared."""
+def settings(
+    *,
+    strategies: Sequence[str] | None = None,
+    ratios: Sequence[float] | None = None,
+    recalls: Sequence[float] | None = None,
+    model: str | None = None,
+    prompts: Sequence[str] | None = None,
+) -> list[Setting]:
+    """Every combination; ``None`` for the usual values.
 
-    settings: tuple[Setting, ...]
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        strategies: Sequence[str] | None = None,
-        ratios: Sequence[float] | None = None,
-        recalls: Sequence[float] | None = None,
-        model: str | None = None,
-        prompts: Sequence[str] | None = None,
-    ) -> Grid:
-        """Every combination; ``None`` for the usual values.
-
-        Raises:
-            MistakeError: A strategy is unknown, or needs a model that is not named.
-        """
-        chosen = list(strategies or ("extractive", "truncate", "clear", *(("model",) if model else ())))
-        for name in chosen:
-            if name not in STRATEGIES:
-                raise MistakeError(f"--strategy {name} is unknown; use one of {', '.join(STRATEGIES)}")
-            if name == "model" and not model:
-                raise MistakeError("--strategy model needs --model")
-        if prompts and "model" not in chosen:
-            raise MistakeError("--prompt needs --model")
-        texts: list[tuple[str, str | None]] = [(Path(path).stem, read_text(path)) for path in prompts or ()]
-        return cls(
-            tuple(
-                Setting(strategy, ratio, recall or None, model, text, name)
-                for strategy in chosen
-                for name, text in (texts if strategy == "model" and texts else [("", None)])
-                for ratio in ratios or (0.5, 0.7)
-                # Nothing was summarised from a list that is only cut, but passages can be quoted from it all the same.
-                for recall in (recalls or (0.0, 0.15))
-            )
-        )
+    Raises:
+        MistakeError: A strategy is unknown, or needs a model that is not named.
+    """
+    chosen = list(strategies or ("extractive", "truncate", "clear", *(("model",) if model else ())))
+    for name in chosen:
+        if name not in STRATEGIES:
+            raise MistakeError(f"--strategy {name} is unknown; use one of {', '.join(STRATEGIES)}")
+        if name == "model" and not model:
+            raise MistakeError("--strategy model needs --model")
+    if prompts and "model" not in chosen:
+        raise MistakeError("--prompt needs --model")
+    texts: list[tuple[str, str | None]] = [(Path(path).stem, read_text(path)) for path in prompts or ()]
+    return [
+        Setting(strategy, ratio, recall or None, model, text, name)
+        for strategy in chosen
+        for name, text in (texts if strategy == "model" and texts else [("", None)])
+        for ratio in ratios or (0.5, 0.7)
+        # Nothing was summarised from a list that is only cut, but passages can be quoted from it all the same.
+        for recall in (recalls or (0.0, 0.15))
+    ]
 
 
 # -- what a conversation went on to use --------------------------------------------------------------------------
@@ -237,7 +227,6 @@ class Score:
     """What came of one setting. Shares are of all cuts of all conversations."""
 
     setting: Setting
-    conversations: int = 0
     refusals: int = 0
     lost: int = 0
     """Calls that were given up."""
@@ -340,7 +329,6 @@ def replay(trace: Trace, setting: Setting, score: Score) -> None:
     def came_through() -> str:
         return "\n".join(part.text for at, message in enumerate(provider.sent) for part in wire.parts(message, at))
 
-    score.conversations += 1
     cuts = {cut.at: cut for cut in trace.cuts}
     for at in trace.calls:
         make(trace.messages[:at])

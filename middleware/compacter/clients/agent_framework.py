@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from agent_framework import Content, Message, ResponseStream
+from agent_framework.exceptions import ChatClientException
 
 from compacter.call.state import State
 from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back
-from compacter.messages.fields import json_text
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back, tool_call
+from compacter.messages.fields import field, json_text
+from compacter.overflow import detect_in_reply
 
 T = TypeVar("T")
 _CARRIED = ("model", "temperature", "top_p", "store", "user")
@@ -41,14 +43,7 @@ def _whole(message: Any) -> dict[str, Any]:
         found["content"] = [{"type": "text", "text": message.text}, *({"type": "image_url"} for _ in media)]
     calls = [content for content in message.contents if content.type == "function_call"]
     if calls:
-        found["tool_calls"] = [
-            {
-                "type": "function",
-                "id": call.call_id,
-                "function": {"name": call.name, "arguments": _text(call.arguments)},
-            }
-            for call in calls
-        ]
+        found["tool_calls"] = [tool_call(call.call_id, call.name, _text(call.arguments)) for call in calls]
     return found
 
 
@@ -71,20 +66,17 @@ def _rebuilt(message: Any, parts: list[Any]) -> Any:
     return message if len(parts) == len(message.contents) else Message(message.role, parts)
 
 
-_ADAPTER = Adapter(
-    methods={},
-    read=_read,
-    write=pieces_back(_made, _rebuilt),
-    answer=lambda response: response,
-    model=lambda client: str(getattr(client, "model", None) or ""),
-)
+def _refuse(update: Any) -> None:
+    """Raise the refusal in an update, of which OpenAI's chat client makes an empty answer."""
+    event = update.raw_representation
+    if field(event, "type") == "response.failed" and detect_in_reply(event) is not None:
+        raise ChatClientException(f"The provider has refused the request: {field(field(event, 'response'), 'error')}")
 
 
 def wrap_client(state: State, client: T) -> T:
     """A copy of a chat client; agents and workflows that get it compact.
 
-    Each request of a function-calling loop is one call. A stream is looked into until its first update: a provider
-    that says "too long" later, as OpenAI's responses can, is answered where its own client is wrapped.
+    Each request of a function-calling loop is one call.
     """
     inner: Any = type(client)._inner_get_response  # type: ignore[attr-defined]  # noqa: SLF001 - what clients define
 
@@ -92,7 +84,7 @@ def wrap_client(state: State, client: T) -> T:
         return await inner(self, messages=messages, stream=False, options=options, **kwargs)
 
     async def open_stream(self: Any, *, messages: Sequence[Any], options: Mapping[str, Any], **kwargs: Any) -> Any:
-        return inner(self, messages=messages, stream=True, options=options, **kwargs)
+        return inner(self, messages=messages, stream=True, options=options, **kwargs).with_transform_hook(_refuse)
 
     async def ask(self: Any, *, messages: Sequence[Any], max_tokens: int, options: Any = None, **_: Any) -> Any:
         kept = {name: options[name] for name in _CARRIED if options and options.get(name) is not None}
@@ -107,9 +99,10 @@ def wrap_client(state: State, client: T) -> T:
         accepts=frozenset({"max_tokens"}),
         asks=ask,
         server=lambda: server,
-        adapter=_ADAPTER,
+        adapter=Adapter(methods={}, read=_read, write=pieces_back(_made, _rebuilt), answer=lambda response: response),
     )
-    created, opened = wrap_function(state, create, binding), wrap_function(state, open_stream, replace(binding))
+    created = wrap_function(state, create, binding)
+    opened = wrap_function(state, open_stream, replace(binding, quiet=lambda update: not update.contents))
 
     def get(self: Any, *, messages: Sequence[Any], stream: bool, options: Mapping[str, Any], **kwargs: Any) -> Any:
         if not stream:

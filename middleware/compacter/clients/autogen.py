@@ -17,7 +17,16 @@ from autogen_core.models import (
 from pydantic import BaseModel
 
 from compacter.call.state import State
-from compacter.clients.own_types import Adapter, Mirror, Piece, completion, pieces_back, saved_options, unwrapped
+from compacter.clients.own_types import (
+    Adapter,
+    Mirror,
+    Piece,
+    completion,
+    pieces_back,
+    saved_options,
+    tool_call,
+    unwrapped,
+)
 from compacter.clients.wrapping import wrap
 from compacter.options import validated
 
@@ -42,10 +51,7 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
 def _assistant(message: AssistantMessage) -> dict[str, Any]:
     if isinstance(message.content, str):
         return {"role": "assistant", "content": message.content}
-    calls = [
-        {"type": "function", "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}
-        for call in message.content
-    ]
+    calls = [tool_call(call.id, call.name, call.arguments) for call in message.content]
     return {"role": "assistant", "content": message.thought, "tool_calls": calls}
 
 
@@ -120,7 +126,7 @@ def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
     return {"_to_config": to_config, "component_provider_override": Compacted.component_provider_override}
 
 
-_ADAPTER = Adapter(
+ADAPTER = Adapter(
     methods={"create": "create", "create_stream": "create"},
     read=_read,
     write=pieces_back(_made, _rebuilt),
@@ -132,8 +138,4 @@ _ADAPTER = Adapter(
     quiet=lambda chunk: chunk == "",
     saving=_saving,
 )
-
-
-def adapter_of(kind: type[Any]) -> Adapter:  # noqa: ARG001 - one for all
-    """The adapter for a client; agents and teams that get it compact."""
-    return _ADAPTER
+"""Agents and teams that get it compact."""

@@ -11,14 +11,7 @@ from haystack.core.errors import DeserializationError
 from haystack.dataclasses import ChatMessage
 
 from compacter.call.state import State
-from compacter.clients.own_types import (
-    Adapter,
-    completion,
-    each,
-    each_back,
-    saved_options,
-    unwrapped,
-)
+from compacter.clients.own_types import Adapter, completion, each, each_back, saved_options, unwrapped
 from compacter.clients.wrapping import wrap
 from compacter.options import validated
 
@@ -41,11 +34,6 @@ def _answer(result: Any) -> Any:
     return completion(reply.text or "", (usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0))
 
 
-def _model(generator: Any) -> str | None:
-    name = getattr(generator, "model", None)
-    return name if isinstance(name, str) else None
-
-
 def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
     def to_dict(self: Any) -> dict[str, Any]:
         inner = kind.to_dict(unwrapped(self, kind))
@@ -56,7 +44,7 @@ def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
 
 
 def adapter_of(kind: type[Any]) -> Adapter:
-    """The adapter for a chat generator, in pipelines and agents."""
+    """For a class of chat generators, in pipelines and agents."""
 
     def silent(generator: Any) -> Any:
         plain = unwrapped(generator, kind)
@@ -68,8 +56,6 @@ def adapter_of(kind: type[Any]) -> Adapter:
         read=each(_read),
         write=each_back(_write),
         answer=_answer,
-        model=_model,
-        server=lambda generator: str(getattr(generator, "api_base_url", "")),
         left_out=frozenset({"streaming_callback", "tools_strict"}),
         output_param=None,
         bare=silent,

@@ -41,30 +41,18 @@ def _quiet(chunk: Any) -> bool:
     return not (message.content or message.tool_call_chunks or message.additional_kwargs)
 
 
-def _model(model: Any) -> str | None:
-    name = getattr(model, "model_name", None) or getattr(model, "model", None)
-    return name if isinstance(name, str) else None
-
-
-def _server(model: Any) -> str:
-    names = ("openai_api_base", "anthropic_api_url", "base_url", "endpoint")
-    return str(next((url for name in names if (url := getattr(model, name, None))), ""))
-
-
 _ADAPTER = Adapter(
     methods={"_generate": "_generate", "_agenerate": "_agenerate", "_stream": "_generate", "_astream": "_agenerate"},
     read=each(_read),
     write=each_back(_write),
     answer=_answer,
-    model=_model,
-    server=_server,
     left_out=frozenset({"run_manager"}),
     quiet=_quiet,
 )
 
 
 def adapter_of(kind: type[Any]) -> Adapter:
-    """The adapter for a class of chat models: their own methods, which those of the base class call."""
+    """For a class of chat models: their own methods, which those of the base class call."""
     from langchain_core.language_models import BaseChatModel
 
     methods = _ADAPTER.methods.items()

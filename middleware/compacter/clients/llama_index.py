@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compacter.call.request import usage_of
-from compacter.clients.own_types import Adapter, completion, each, each_back
+from compacter.clients.own_types import Adapter, completion, each, each_back, tool_call
 from compacter.messages.fields import plain
 
 
@@ -16,11 +16,7 @@ def _read(message: Any) -> Mapping[str, Any]:
     extra = message.additional_kwargs
     found: dict[str, Any] = {"role": message.role.value, "content": message.content or ""}
     calls = [
-        {
-            "type": "function",
-            "id": block.tool_call_id,
-            "function": {"name": block.tool_name, "arguments": _text(block.tool_kwargs)},
-        }
+        tool_call(block.tool_call_id, block.tool_name, _text(block.tool_kwargs))
         for block in message.blocks
         if block.block_type == "tool_call"
     ] or [plain(call) for call in extra.get("tool_calls") or ()]
@@ -54,26 +50,11 @@ def _quiet(response: Any) -> bool:
     return not (response.delta or message.content or message.additional_kwargs or len(message.blocks) > 1)
 
 
-def _model(llm: Any) -> str | None:
-    name = getattr(llm, "model", None)
-    return name if isinstance(name, str) else None
-
-
-def _server(llm: Any) -> str:
-    return str(getattr(llm, "api_base", None) or getattr(llm, "base_url", ""))
-
-
-_ADAPTER = Adapter(
+ADAPTER = Adapter(
     methods={"chat": "chat", "achat": "achat", "stream_chat": "chat", "astream_chat": "achat"},
     read=each(_read),
     write=each_back(_write),
     answer=_answer,
-    model=_model,
-    server=_server,
     quiet=_quiet,
 )
-
-
-def adapter_of(kind: type[Any]) -> Adapter:  # noqa: ARG001 - one for all
-    """The adapter for an LLM; agents, chat engines and query engines that get it compact."""
-    return _ADAPTER
+"""Agents, chat engines and query engines that get it compact."""

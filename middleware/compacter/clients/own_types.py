@@ -14,6 +14,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeVar, overload
 
 from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt
@@ -120,6 +121,11 @@ def pieces_back(
     return own
 
 
+def tool_call(identity: str, name: str, arguments: str) -> dict[str, Any]:
+    """A call of a tool as OpenAI has it."""
+    return {"type": "function", "id": identity, "function": {"name": name, "arguments": arguments}}
+
+
 def completion(text: str, usage: tuple[int, int] = (0, 0), finish: str = "stop") -> dict[str, Any]:
     """An answer as OpenAI has it; ``usage`` is the tokens that were read and written."""
     read, written = usage
@@ -129,8 +135,16 @@ def completion(text: str, usage: tuple[int, int] = (0, 0), finish: str = "stop")
     }
 
 
-def _nothing(_: Any) -> str:
-    return ""
+_NAMES = ("model_name", "model", "model_id")
+_ADDRESSES = ("openai_api_base", "anthropic_api_url", "api_base_url", "api_base", "base_url", "endpoint")
+
+
+def _model(thing: Any) -> str | None:
+    return next((name for key in _NAMES if isinstance(name := getattr(thing, key, None), str)), None)
+
+
+def _server(thing: Any) -> str:
+    return str(next((address for key in _ADDRESSES if (address := getattr(thing, key, None))), ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +159,10 @@ class Adapter:
     """The way back."""
     answer: Callable[[Any], Any]
     """What a method returns, as `completion`, or text."""
-    model: Callable[[Any], str | None]
-    """The name of an object's model."""
-    server: Callable[[Any], str] = _nothing
-    """The address that an object sends to."""
+    model: Callable[[Any], str | None] = _model
+    """The name of an object's model; by itself, in the attributes that frameworks usually have for it."""
+    server: Callable[[Any], str] = _server
+    """The address that an object sends to, likewise."""
     positional: tuple[str, ...] = ("self", "messages")
     """Names of the arguments that are passed by position, in order."""
     messages_param: str = "messages"
@@ -162,10 +176,6 @@ class Adapter:
     """The object that summaries are asked of, where the model itself would show them to somebody."""
     saving: Callable[[type[Any], State], Mapping[str, Any]] | None = None
     """Members by which the framework saves an object so that it is wrapped again when it is loaded."""
-
-
-AdapterOf = Callable[[type[Any]], Adapter]
-"""The adapter for a type of models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,18 +204,20 @@ class OwnTypes(Binding):
         return Binding.summary_call(self, args, kept, wire, prompt, limit)
 
 
-def wrap_model(state: State, model: T, adapter_of: AdapterOf) -> T:
+def wrap_model(state: State, model: T, framework: str) -> T:
     """A copy of a framework's model whose methods compact; of the same type, also after copying and pickling.
 
-    ``adapter_of`` is a function of a module, so that a pickle can name it.
+    ``framework`` names the module of `compacter.clients` with its ``ADAPTER``, or with a function ``adapter_of`` where
+    there is one for each type.
     """
-    return _patched(_Shared(state, adapter_of), copy.copy(model))
+    return _patched(_Shared(state, framework), copy.copy(model))
 
 
 def _patched(shared: _Shared, model: T) -> T:
     """The model itself, with methods that compact."""
     state, kind = shared.state, type(model)
-    adapter = shared.adapter_of(kind)
+    module = import_module(f"compacter.clients.{shared.framework}")
+    adapter: Adapter = module.adapter_of(kind) if hasattr(module, "adapter_of") else module.ADAPTER
     methods: dict[str, Function] = {}
     for name, asks in adapter.methods.items():
         function = getattr(kind, name, None)
@@ -220,7 +232,7 @@ def _patched(shared: _Shared, model: T) -> T:
             output_param=limit or "max_tokens",
             quiet=adapter.quiet if name != asks else None,
             asks=_answering(getattr(kind, asks), adapter),
-            server=functools.partial(_server, adapter, model),
+            server=functools.partial(_place, adapter, model),
             adapter=adapter,
         )
         methods[name] = wrap_function(state, function, binding, asynchronous=is_awaited(function))
@@ -234,7 +246,7 @@ def _patched(shared: _Shared, model: T) -> T:
     return with_special_methods(model, {**methods, **saving, "__reduce_ex__": reduced})
 
 
-def _server(adapter: Adapter, model: Any) -> str:
+def _place(adapter: Adapter, model: Any) -> str:
     return f"{type(model).__module__}.{type(model).__qualname__} {adapter.server(model)}"
 
 
@@ -288,19 +300,19 @@ def _given(state: State) -> dict[str, Any]:
 class _Shared:
     """What the copies of a wrapped model share. A pickle has the options alone: in-process memory begins anew."""
 
-    def __init__(self, state: State, adapter_of: AdapterOf) -> None:
+    def __init__(self, state: State, framework: str) -> None:
         self.state = state
-        self.adapter_of = adapter_of
+        self.framework = framework
 
     def __deepcopy__(self, memo: object) -> _Shared:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (_given(self.state), self.adapter_of)
+        return _unpickled, (_given(self.state), self.framework)
 
 
-def _unpickled(options: dict[str, Any], adapter_of: AdapterOf) -> _Shared:
-    return _Shared(State(validated(options)), adapter_of)
+def _unpickled(options: dict[str, Any], framework: str) -> _Shared:
+    return _Shared(State(validated(options)), framework)
 
 
 def _again(shared: _Shared, made: Function, args: tuple[Any, ...]) -> Any:

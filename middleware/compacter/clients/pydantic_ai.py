@@ -27,7 +27,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back, tool_call
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter
@@ -78,14 +78,7 @@ def _response(message: ModelResponse) -> dict[str, Any]:
     found: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts)}
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
     if calls:
-        found["tool_calls"] = [
-            {
-                "type": "function",
-                "id": call.tool_call_id,
-                "function": {"name": call.tool_name, "arguments": call.args_as_json_str()},
-            }
-            for call in calls
-        ]
+        found["tool_calls"] = [tool_call(call.tool_call_id, call.tool_name, call.args_as_json_str()) for call in calls]
     return found
 
 
@@ -116,10 +109,31 @@ async def _request(model: Model, messages: list[ModelMessage], settings: Any, pa
     return await model.request(messages, settings, parameters)
 
 
+class _Events:
+    """The events of a response that is streamed, to be looked into before the response is handed out."""
+
+    def __init__(self, response: Any, stack: AsyncExitStack) -> None:
+        self.response = response
+        self._stack = stack
+        self._events = response._get_event_iterator()  # noqa: SLF001 - what a kind of responses defines
+
+    def __aiter__(self) -> Any:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await anext(self._events)
+
+    async def aclose(self) -> None:
+        await self._stack.aclose()
+
+
 async def _open(
     model: Model, messages: list[ModelMessage], settings: Any, parameters: Any, context: Any, stack: AsyncExitStack
-) -> StreamedResponse:
-    return await stack.enter_async_context(model.request_stream(messages, settings, parameters, context))
+) -> Any:
+    own = await stack.enter_async_context(AsyncExitStack())
+    response: Any = await own.enter_async_context(model.request_stream(messages, settings, parameters, context))
+    # One that is read already is a ``FallbackModel``'s, which looks into its streams as well.
+    return response if response._event_iterator is not None else _Events(response, own)  # noqa: SLF001
 
 
 async def _ask(
@@ -131,15 +145,6 @@ async def _ask(
     response = await model.request(messages, limited, ModelRequestParameters())
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
     return completion("\n".join(texts), (response.usage.input_tokens, response.usage.output_tokens))
-
-
-_ADAPTER = Adapter(
-    methods={},
-    read=_read,
-    write=_write,
-    answer=lambda response: response,
-    model=lambda model: model.model_name,
-)
 
 
 class CompactingModel(WrapperModel):
@@ -158,7 +163,7 @@ class CompactingModel(WrapperModel):
             accepts=frozenset({"max_tokens"}),
             asks=_ask,
             server=lambda: f"{type(self.wrapped).__qualname__} {self.wrapped.base_url}",
-            adapter=_ADAPTER,
+            adapter=Adapter(methods={}, read=_read, write=_write, answer=lambda response: response),
         )
         state = compacter._state  # noqa: SLF001 - of the house
         self._requested = wrap_function(state, _request, binding)
@@ -181,8 +186,13 @@ class CompactingModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: Any = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """As the wrapped model's. What says "too long" after the stream was opened is raised."""
+        """As the wrapped model's; its first event is there already."""
         async with AsyncExitStack() as stack:
-            yield await self._opened(
+            opened = await self._opened(
                 self.wrapped, messages, model_settings, model_request_parameters, run_context, stack
             )
+            if isinstance(opened, StreamedResponse):
+                yield opened
+            else:
+                opened.response._get_event_iterator = lambda: opened  # noqa: SLF001 - what its iterator asks, once
+                yield opened.response

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compacter.clients.own_types import Adapter, Mirror, completion, each_back
+from compacter.clients.own_types import Adapter, Mirror, completion, each_back, tool_call
 from compacter.messages.fields import field
 
 
@@ -20,11 +20,7 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
         read: dict[str, Any] = {"role": role, "content": content}
         if role == "tool-call":
             call = f"call_{number}"
-            function = {"name": "tool", "arguments": _text(content)}
-            read = {
-                "role": "assistant", "content": None,
-                "tool_calls": [{"type": "function", "id": call, "function": function}],
-            }  # fmt: skip
+            read = {"role": "assistant", "content": None, "tool_calls": [tool_call(call, "tool", _text(content))]}
         elif role == "tool-response" and call:
             read, call = {"role": "tool", "tool_call_id": call, "content": content}, ""
         elif role == "tool-response":
@@ -75,12 +71,11 @@ def _answer(message: Any) -> Any:
     return completion(text or "", (usage.input_tokens, usage.output_tokens) if usage else (0, 0))
 
 
-_ADAPTER = Adapter(
+ADAPTER = Adapter(
     methods={"generate": "generate", "generate_stream": "generate"},
     read=_read,
     write=_write,
     answer=_answer,
-    model=lambda model: model.model_id,
     server=lambda model: str(
         getattr(model, "api_base", None) or (getattr(model, "client_kwargs", None) or {}).get("base_url", "")
     ),
@@ -88,8 +83,4 @@ _ADAPTER = Adapter(
     left_out=frozenset({"tools_to_call_from"}),
     quiet=lambda delta: not (delta.content or delta.tool_calls),
 )
-
-
-def adapter_of(kind: type[Any]) -> Adapter:  # noqa: ARG001 - one for all
-    """The adapter for a model; agents that get it compact."""
-    return _ADAPTER
+"""Agents that get it compact."""

@@ -111,7 +111,7 @@ def _adapted(state: State, target: Any) -> Any:
         return adapter.wrap_client(state, target)
     from compacter.clients.own_types import wrap_model
 
-    return wrap_model(state, target, adapter.adapter_of)
+    return wrap_model(state, target, name)
 
 
 def _adapted_method(state: State, target: MethodType) -> Any:

@@ -52,7 +52,7 @@ _ABOUT_PAYING = (
 )
 
 _OPEN = 3
-"""Conversations that are shown open from the start, where there are no more than this."""
+"""Conversations that are shown open from the start."""
 _SHOWN = 100
 """Folds of one conversation that are shown at once, the newest."""
 
@@ -99,8 +99,7 @@ def page(
         cards=_cards(stories, counts),
         overview=_overview(stories) if several else "",
         stories="".join(
-            _story(story, index, with_text=with_text, is_open=len(stories) <= _OPEN)
-            for index, story in enumerate(stories, 1)
+            _story(story, index, with_text=with_text, is_open=index <= _OPEN) for index, story in enumerate(stories, 1)
         ),
         foot="".join(f"<p>{note}</p>" for note in told),
     )
@@ -214,7 +213,7 @@ def _overview(stories: Sequence[Story]) -> str:
     ]
     rows = (
         f'<tr><th scope="row" class="l"><a href="#c{index}">{escape(_name(story, index))}</a></th>'
-        f'<td class="l">{escape(story.model) or "–"}</td>'
+        f'<td class="l name">{escape(story.model) or "–"}</td>'
         + _cell(f"{len(story.folds):,}", len(story.folds))
         + _cell(f"{story.largest:,}", story.largest)
         + _cell(f"{story.window:,}" if story.window else "–", story.window or 0)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import getopt
+import argparse
 import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from compacter.errors import CompacterError, ConfigurationError
 from compacter.memory import Memory
@@ -17,28 +17,8 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-N = TypeVar("N", int, float)
 PORT = 8484
 RATIO = 0.7
-
-USAGE = f"""usage: compacter serve --upstream URL [options]
-
-A pass-through for the OpenAI (chat completions, responses) and Anthropic (messages) protocols. Where the upstream says
-that a request is too long, the oldest part of its history is folded into a summary, and it is sent again.
-
-  --upstream URL      where requests go, such as https://api.openai.com/v1; several, each NAME=URL, are reached
-                      under /NAME
-  --host ADDRESS      where to listen (127.0.0.1)
-  --port NUMBER       the port ({PORT}); 0 takes a free one
-  --summarizer MODEL  a model of the same upstream that writes summaries, or "extractive" for no model
-                      (the model that is called)
-  --ratio SHARE       share of the history that is folded ({RATIO})
-  --memory PLACE      sqlite:PATH or redis://HOST:PORT/DB, where compactions outlive the server (this process)
-  --dry-run           change nothing, only tell what would be folded
-  --show-text         show the text of summaries on the page at /compacter
-
-Example: compacter serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db
-"""
 
 
 def run(
@@ -121,51 +101,55 @@ def server(app: ASGIApp) -> uvicorn.Server:
     )
 
 
+def parser() -> argparse.ArgumentParser:
+    """What the command line may say; its names are those of ``run``."""
+    made = argparse.ArgumentParser(
+        "compacter serve",
+        allow_abbrev=False,
+        description="A pass-through for the OpenAI (chat completions, responses) and Anthropic (messages) protocols. "
+        "Where the upstream says that a request is too long, the oldest part of its history is folded into a summary, "
+        "and it is sent again.",
+        epilog="Example: compacter serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db",
+    )
+
+    def option(name: str, metavar: str, told: str, **how: Any) -> None:
+        made.add_argument(name, metavar=metavar, help=told, **how)
+
+    option(
+        "--upstream", "URL", "where requests go, such as https://api.openai.com/v1; several, each NAME=URL, are "
+        "reached under /NAME", action="append", required=True,
+    )  # fmt: skip
+    option("--host", "ADDRESS", "where to listen (%(default)s)", default="127.0.0.1")
+    option("--port", "NUMBER", "the port (%(default)s); 0 takes a free one", type=int, default=PORT)
+    option(
+        "--summarizer", "MODEL", 'a model of the same upstream that writes summaries, or "extractive" for no model '
+        "(the model that is called)",
+    )  # fmt: skip
+    option("--ratio", "SHARE", "share of the history that is folded (%(default)s)", type=float, default=RATIO)
+    option(
+        "--memory", "PLACE", "sqlite:PATH or redis://HOST:PORT/DB, where compactions outlive the server (this process)"
+    )
+    made.add_argument("--dry-run", action="store_true", help="change nothing, only tell what would be folded")
+    made.add_argument("--show-text", action="store_true", help="show the text of summaries on the page at /compacter")
+    return made
+
+
 def main(argv: Sequence[str]) -> int:
     """Start the server with the arguments of a command line; 0 when it was ended, 2 for a mistake in them."""
     try:
-        found, rest = getopt.getopt(list(argv), "h", [*_TEXTS, *_NUMBERS, "dry-run", "show-text", "help"])
-        if rest:
-            raise ConfigurationError(f"{rest[0]!r} is no option")
-        names = [name.removeprefix("--") for name, _ in found]
-        if {"h", "-h", "help"} & set(names):
-            sys.stdout.write(USAGE)
-            return 0
-        upstreams = [value for name, value in found if name == "--upstream"]
-        if not upstreams:
-            raise ConfigurationError("--upstream is missing; it takes a URL such as https://api.openai.com/v1")
-        given = {name.removeprefix("--").rstrip("="): value for name, value in found if name != "--upstream"}
-        run(
-            upstream=upstreams,
-            host=given.get("host", "127.0.0.1"),
-            port=_number("port", given.get("port", str(PORT)), int),
-            summarizer=given.get("summarizer"),
-            ratio=_number("ratio", given.get("ratio", str(RATIO)), float),
-            memory=given.get("memory"),
-            dry_run="dry-run" in given,
-            show_text="show-text" in given,
-        )
+        run(**vars(parser().parse_args(argv)))
+    except SystemExit as left:  # Help was asked for, or argparse has told a mistake.
+        return int(left.code or 0)
     except ImportError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    except (getopt.GetoptError, CompacterError) as error:
+    except CompacterError as error:
         told = str(error).replace("compact_ratio", "--ratio")  # As the option is called here.
         sys.stderr.write(f"compacter serve: {told}\nTry --help.\n")
         return 2
     except KeyboardInterrupt:
         pass
     return 0
-
-
-_TEXTS = ("upstream=", "host=", "summarizer=", "memory=")
-_NUMBERS = ("port=", "ratio=")
-
-
-def _number(name: str, text: str, kind: Callable[[str], N]) -> N:
-    try:
-        return kind(text)
-    except ValueError:
-        raise ConfigurationError(f"--{name} takes a number, not {text!r}") from None
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -30,9 +30,9 @@ from compacter.testing.replies import (
     Replies,
     Reply,
     ReplyType,
-    Script,
     ScriptedStream,
     read_reply,
+    script,
     shaped,
 )
 from compacter.testing.rules import CharacterCount, ChatRules, Check, Count, is_list
@@ -146,7 +146,7 @@ class ScriptedModel:
         self.check: Check | None = None
         if strict:
             self.check = check or ChatRules(alternate_roles, user_first, refuse_blank)
-        self._script = Script(replies)
+        self._next = script(replies)
         self._reply_type: ReplyType = reply_type
         self._counts_output = counts_output
         self._truncates = truncates
@@ -182,7 +182,7 @@ class ScriptedModel:
         request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
         if refusal is not None:
             return self._refused(refusal, request, frame, ScriptedStream)
-        reply = self._script.next(request.messages)
+        reply = self._next(request.messages)
         if inspect.isawaitable(reply):
             if inspect.iscoroutine(reply):
                 reply.close()
@@ -197,7 +197,7 @@ class ScriptedModel:
         await asyncio.sleep(0)
         if refusal is not None:
             return self._refused(refusal, request, frame, AsyncScriptedStream)
-        reply = self._script.next(request.messages)
+        reply = self._next(request.messages)
         if inspect.isawaitable(reply):
             reply = await reply
         return self._answered(reply, request, frame, AsyncScriptedStream)

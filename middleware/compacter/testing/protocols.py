@@ -4,14 +4,14 @@ A protocol reads a request as messages of chat completions, which is what the mo
 what the model says, whole or in chunks, as its own JSON or server-sent events.
 """
 
-# ruff: noqa: ARG002, D102 - what each method is for stands in ScriptedProtocol
+# ruff: noqa: ARG002, D102 - what each method is for stands in ChatCompletions
 
 from __future__ import annotations
 
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 Body: TypeAlias = dict[str, Any]
 Event: TypeAlias = tuple[str | None, Body]
@@ -21,50 +21,31 @@ _numbers = itertools.count(1)
 """Of answers: programs take two with the same id for one."""
 
 
-class ScriptedProtocol(Protocol):
-    """What the server needs of one protocol."""
+class ChatCompletions:
+    """OpenAI's: https://platform.openai.com/docs/api-reference/chat. The other protocols differ from it."""
 
     def read(self, body: Body) -> Body:
         """The arguments of ``ScriptedModel.completion`` that a request comes to."""
-        ...
-
-    def whole(self, body: Body, completion: Body) -> Body:
-        """The answer to a request that wants no stream."""
-        ...
-
-    def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
-        """The answer as a stream."""
-        ...
-
-    def error(self, message: str, kind: str | None, code: object) -> Body:
-        """A refusal, as an HTTP status carries it."""
-        ...
-
-    def failed(self, body: Body, error: Body) -> Iterator[Event]:
-        """A refusal inside a stream that has begun with HTTP 200."""
-        ...
-
-
-class ChatCompletions:
-    """OpenAI's: https://platform.openai.com/docs/api-reference/chat."""
-
-    def read(self, body: Body) -> Body:
         return body
 
     def whole(self, body: Body, completion: Body) -> Body:
+        """The answer to a request that wants no stream."""
         return completion
 
     def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
+        """The answer as a stream."""
         return ((None, chunk) for chunk in chunks)
 
     def error(self, message: str, kind: str | None, code: object) -> Body:
+        """A refusal, as an HTTP status carries it."""
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
     def failed(self, body: Body, error: Body) -> Iterator[Event]:
+        """A refusal inside a stream that has begun with HTTP 200."""
         yield None, error
 
 
-class Messages:
+class Messages(ChatCompletions):
     """Anthropic's: https://docs.anthropic.com/en/api/messages."""
 
     _REASONS: Mapping[str, str] = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
@@ -164,7 +145,7 @@ class Messages:
         yield "error", error
 
 
-class Responses:
+class Responses(ChatCompletions):
     """OpenAI's newer ones: https://platform.openai.com/docs/api-reference/responses."""
 
     def read(self, body: Body) -> Body:
@@ -281,8 +262,6 @@ class Responses:
 
     def _place(self, index: int, item: Body) -> Body:
         return {"item_id": item["id"], "output_index": index}
-
-    error = ChatCompletions.error
 
     def failed(self, body: Body, error: Body) -> Iterator[Event]:
         start = self._start(body)

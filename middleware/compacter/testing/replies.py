@@ -54,34 +54,29 @@ class ScriptExhaustedError(AssertionError):
     """The model was called more often than its script has replies."""
 
 
-class Script:
-    """The replies to come: a fixed one, a sequence that is used up, or a function of the messages."""
+def script(replies: Replies) -> ReplyFunction:
+    """The reply to each request: a fixed one, the next of a sequence, or what a function makes of the messages.
 
-    def __init__(self, replies: Replies) -> None:
-        """Take the script. Raises `TypeError` for what is none."""
-        self._fixed: Reply | None = None
-        self._function: ReplyFunction | None = None
-        self._left: Iterator[Reply] = iter(())
-        self._given = 0
-        if callable(replies):
-            self._function = replies
-        elif isinstance(replies, (str, Mapping, BaseException, Interrupted)):
-            self._fixed = cast("Reply", replies)
-        elif isinstance(replies, Iterable):
-            self._left = iter(replies)
-        else:
-            raise TypeError(f"replies must be a reply, an iterable of them or a callable, got {replies!r}")
+    Raises `TypeError` for what is none of these; the function raises `ScriptExhaustedError` behind the last one.
+    """
+    if callable(replies):
+        return replies
+    if isinstance(replies, (str, Mapping, BaseException, Interrupted)):
+        fixed = cast("Reply", replies)
+        return lambda _: fixed
+    if not isinstance(replies, Iterable):
+        raise TypeError(f"replies must be a reply, an iterable of them or a callable, got {replies!r}")
+    left, given = enumerate(replies, 1), 0
 
-    def next(self, messages: tuple[Message, ...]) -> Reply | Awaitable[Reply]:
-        """Return the next reply. Raises `ScriptExhaustedError` behind the last one."""
-        if self._fixed is not None:
-            return self._fixed
-        if self._function is not None:
-            return self._function(messages)
-        for reply in self._left:
-            self._given += 1
-            return reply
-        raise ScriptExhaustedError(f"the script holds {self._given} replies, and one more was asked for")
+    def following(_: tuple[Message, ...]) -> Reply:
+        nonlocal given
+        try:
+            given, reply = next(left)
+        except StopIteration:
+            raise ScriptExhaustedError(f"the script holds {given} replies, and one more was asked for") from None
+        return reply
+
+    return following
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from compacter.testing.errors import ProviderError
 from compacter.testing.model import ScriptedModel
-from compacter.testing.protocols import Body, ChatCompletions, Event, Messages, Responses, ScriptedProtocol
+from compacter.testing.protocols import Body, ChatCompletions, Event, Messages, Responses
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="OpenAI | Anthropic")
 
-_PROTOCOLS: Mapping[str, ScriptedProtocol] = {
+_PROTOCOLS: Mapping[str, ChatCompletions] = {
     "/chat/completions": ChatCompletions(),
     "/responses": Responses(),
     "/messages": Messages(),
@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, protocol: ScriptedProtocol, body: Body, chunks: Iterator[Body]) -> None:
+    def _stream(self, protocol: ChatCompletions, body: Body, chunks: Iterator[Body]) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -173,10 +173,10 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(ConnectionError):  # The client has heard enough.
             for event in self._events(protocol, body, chunks):
                 self._event(*event)
-            if isinstance(protocol, ChatCompletions):
+            if protocol is _PROTOCOLS["/chat/completions"]:
                 self.wfile.write(b"data: [DONE]\n\n")
 
-    def _events(self, protocol: ScriptedProtocol, body: Body, chunks: Iterator[Body]) -> Iterator[Event]:
+    def _events(self, protocol: ChatCompletions, body: Body, chunks: Iterator[Body]) -> Iterator[Event]:
         try:
             yield from protocol.events(body, chunks)
         except ProviderError as error:

@@ -6,8 +6,7 @@ In the proxy's config file::
       callbacks: compacter.clients.litellm_proxy.compacter
 
 ``docs/gateway.md`` says what is covered. The chapters: `settings` reads the config; `plugin` has the hooks by which the
-proxy asks what to send; `calls` is a request over all its attempts, `fallbacks` what makes the router try again;
-`refusals` looks into streams, `summaries` asks for summaries, `metrics` counts.
+proxy asks what to send; `calls` is a request over all its attempts; `summaries` asks for summaries, `metrics` counts.
 """
 
 from __future__ import annotations

@@ -1,14 +1,19 @@
-"""A client's request over all its attempts, and how it is read."""
+"""A client's request over all its attempts: how it is read, what makes the router try again, what a stream says of it.
+
+Of fallbacks: https://docs.litellm.ai/docs/proxy/reliability.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from compacter.call.arguments import Binding
 from compacter.call.attempts import SteppedCall
-from compacter.overflow import TokenLimit
+from compacter.call.streams import has_content
+from compacter.overflow import TokenLimit, detect_in_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +156,108 @@ def text_of(auth: Any, name: str) -> str | None:
     """A member of ``UserAPIKeyAuth``, where it is a text."""
     found = getattr(auth, name, None)
     return found if isinstance(found, str) else None
+
+
+# -- fallbacks, by which the router makes a call again -----------------------------------------------------------------
+
+ROUND = "compacter_round"
+"""Argument that tells an attempt of ours from the router's other ones; taken out before anything is sent."""
+
+
+def targets(group: str, rounds: int) -> list[dict[str, Any]]:
+    """Fallbacks to the group itself; the router takes each once, and passes by a bare name that it has tried."""
+    return [{"model": group, ROUND: number} for number in range(1, rounds + 1)]
+
+
+def is_plain(fallbacks: list[Any]) -> bool:
+    """Whether a client has named targets for whatever model it calls, and not lists of them by model group."""
+    return any(isinstance(entry, str) or (isinstance(entry, Mapping) and "model" in entry) for entry in fallbacks)
+
+
+def of_group(fallbacks: list[Any], group: str) -> list[Any]:
+    """The targets for a group: its own ones, else those that stand for every group."""
+    for name in (group, "*"):
+        for entry in fallbacks:
+            if isinstance(entry, Mapping) and name in entry:
+                return list(entry[name] or ())
+    return []
+
+
+def with_own(theirs: list[Any], group: str, others: list[Any], rounds: int) -> list[Any]:
+    """Fallbacks for "too long": those that the config names, a larger model perhaps; then folding."""
+    groups = [group]
+    for target in (*of_group(theirs, group), *of_group(others, group)):
+        name = target.get("model") if isinstance(target, Mapping) else target
+        if isinstance(name, str) and name not in groups:
+            groups.append(name)
+    own = [{name: [*of_group(theirs, name), *targets(name, rounds)]} for name in groups]
+    return [*own, *(entry for entry in theirs if not (isinstance(entry, Mapping) and set(entry) & set(groups)))]
+
+
+def setting(data: Mapping[str, Any], name: str) -> list[Any]:
+    """A list of fallbacks as it would be without the plug-in: of the request, of the key or team, of the router."""
+    from litellm.proxy import proxy_server
+
+    router: Any = proxy_server.llm_router
+    override = data.get("router_settings_override")
+    for found in (data.get(name), override.get(name) if isinstance(override, Mapping) else None):
+        if isinstance(found, list):
+            return list(found)
+    settings = router.settings() if callable(getattr(router, "settings", None)) else router
+    return list(getattr(settings, name, None) or ())
+
+
+# -- streams that were opened with HTTP 200, and then say "too long" before anything else ------------------------------
+
+_END: Any = object()
+_MOST_HELD = 64
+"""Chunks without content after which a stream is passed on unread."""
+
+
+async def refused_before_content(
+    stream: Any, detect: Callable[[BaseException], TokenLimit | None]
+) -> tuple[list[Any], Exception | None, TokenLimit | None]:
+    """Read a stream up to its first content: what was read, what it raised, and the token limit in it.
+
+    Args:
+        stream: Chunks, as objects or as server-sent events in bytes.
+        detect: The detector for what the stream raises.
+    """
+    held: list[Any] = []
+    text = b""
+    iterator = aiter(stream)
+    while len(held) < _MOST_HELD:
+        try:
+            chunk = await anext(iterator, _END)
+        except Exception as error:  # noqa: BLE001 - handed back: the reader raises it, or calls again
+            return held, error, detect(error)
+        if chunk is _END:
+            break
+        held.append(chunk)
+        if isinstance(chunk, (str, bytes)):
+            text += chunk.encode() if isinstance(chunk, str) else chunk
+            events, text = _events(text)
+        else:
+            events = [chunk]
+        for event in events:
+            found = detect_in_reply(event)
+            if found is not None:
+                return held, None, found
+            if has_content(event):
+                return held, None, None
+    return held, None, None
+
+
+def _events(text: bytes) -> tuple[list[Any], bytes]:
+    """The data of complete server-sent events, and what is left over."""
+    *blocks, rest = text.replace(b"\r\n", b"\n").split(b"\n\n")
+    events: list[Any] = []
+    for block in blocks:
+        data = b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
+        if not data:
+            continue
+        try:
+            events.append(json.loads(data))
+        except ValueError:
+            events.append(data)  # ``[DONE]``, or nothing that is known: it counts as content.
+    return events, rest

@@ -25,18 +25,23 @@ from compacter.call.state import State
 from compacter.call.streams import close
 from compacter.clients.litellm_proxy.calls import (
     PROTOCOLS,
+    ROUND,
     TOKEN,
     ProxyBinding,
     ProxyCall,
     group_of,
+    is_plain,
     last_failure,
     metadata_of,
     name_of,
+    of_group,
+    refused_before_content,
+    setting,
+    targets,
     text_of,
+    with_own,
 )
-from compacter.clients.litellm_proxy.fallbacks import ROUND, is_plain, of_group, setting, targets, with_own
 from compacter.clients.litellm_proxy.metrics import Metrics
-from compacter.clients.litellm_proxy.refusals import refused_before_content
 from compacter.clients.litellm_proxy.settings import Settings
 from compacter.clients.litellm_proxy.summaries import CALLER, Caller, RouterSummarizer
 from compacter.errors import ConfigurationError

@@ -1,4 +1,4 @@
-"""``compacter watch``: the context window of each conversation, drawn while events are written."""
+"""Events as JSON lines: ``compacter report`` makes a page of them, ``compacter watch`` draws them as they come."""
 
 from __future__ import annotations
 
@@ -13,15 +13,52 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from compacter.cli.report import read_events
-from compacter.cli.terminal import STDIN, MistakeError, bar, harmless, remarks, results
-from compacter.report import Record, Story, plural, read_lines, stories
+from compacter.cli.terminal import (
+    STDIN,
+    MistakeError,
+    bar,
+    check_writable,
+    harmless,
+    read_text,
+    remarks,
+    results,
+    write_text,
+)
+from compacter.report import Record, Story, page, plural, read_lines, stories
 
 STEPS = "▁▂▃▄▅▆▇█"
 _EVERY = 0.25
 """Seconds between two looks at the file."""
 _MOST = 4
 """Conversations that are drawn, the ones with the newest events."""
+
+
+def report(path: str, output: str, *, title: str, with_text: bool, force: bool) -> int:
+    """Write the page; the exit code is 0."""
+    check_writable(output, force=force)
+    records, strange = read_events(path)
+    found = stories(records)
+    text = page(found, title=title, with_text=with_text, unread=strange)
+    write_text(output, text, force=force)
+    lines = f", {plural(strange, 'line')} left out" if strange else ""
+    remarks().print(f"{plural(len(records), 'event')} of {plural(len(found), 'conversation')}{lines}", markup=False)
+    return 0
+
+
+def read_events(path: str) -> tuple[list[Record], int]:
+    """The events in a file, and how many lines could not be read.
+
+    Raises:
+        MistakeError: It cannot be read, or holds none.
+    """
+    records, strange = read_lines(read_text(path).split("\n"))
+    if not records:
+        name = "standard input" if path == STDIN else path
+        raise MistakeError(
+            f"{name} holds no events; write them with compacter.observe.JsonLines, or with a hook that appends "
+            "event.model_dump_json() and a line break"
+        )
+    return records, strange
 
 
 class Tail:
@@ -49,14 +86,8 @@ class Tail:
         return [line.decode("utf-8", "replace") for line in whole]
 
 
-def run(path: str, *, window: int | None, once: bool) -> int:
-    """Draw until Ctrl-C, or once. Where there is no terminal, each event is a line.
-
-    Args:
-        path: The events.
-        window: The context window in tokens, where no event and no table tells it.
-        once: Whether to draw what is there, and end.
-    """
+def watch(path: str, *, window: int | None, once: bool) -> int:
+    """Draw until Ctrl-C, or once. Where there is no terminal, each event is a line."""
     console = results()
     if once or path == STDIN:
         records, _ = read_events(path)
