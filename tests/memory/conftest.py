@@ -94,7 +94,9 @@ def namespace(request: pytest.FixtureRequest) -> str:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine is no memory in trouble: tests of that say their own ``deadline``."""
     for kind in SQLiteMemory, RedisMemory:
-        monkeypatch.setitem(kind.__init__.__kwdefaults__, "deadline", 60.0)
+        defaults = kind.__init__.__kwdefaults__
+        assert defaults is not None
+        monkeypatch.setitem(defaults, "deadline", 60.0)
 
 
 @pytest.fixture

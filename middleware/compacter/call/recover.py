@@ -8,7 +8,7 @@ what is read of the provider's numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
@@ -26,7 +26,6 @@ from compacter.events import (
     MessageShortened,
     RetriesExhausted,
     SilentTruncation,
-    Trigger,
 )
 from compacter.messages.format import Message
 from compacter.options import Options
@@ -56,43 +55,32 @@ _MOST_CHARACTERS = 7.0
 """Characters per token that hardly any text has: what is still more was not read. English has 4 to 5."""
 
 
+@dataclass(eq=False)
 class Policy:
-    """One wrapped call. ``request`` is what is sent next; what was done to make it smaller is in ``tried``.
+    """One wrapped call."""
 
-    Args:
-        options: The options of the Compacter.
-        request: The call as the caller made it.
-        calibration: What was learnt of the model; more is learnt here.
-        state: What the trigger knows of the conversation.
-        detect: What tells whether an error is a token limit; ``None``: the option.
-        watched: Whether the usage of every reply is read: there are hooks for events, or a trigger.
-    """
-
-    def __init__(
-        self,
-        options: Options,
-        request: Request,
-        calibration: Calibration,
-        state: ConversationState | None = None,
-        *,
-        detect: Callable[[BaseException], TokenLimit | None] | None = None,
-        watched: bool = True,
-    ) -> None:
-        self.options = options
-        self._detect = detect or options.detect
-        self.request = request
-        self.calibration = calibration
-        self.tried: list[str] = []
-        self._state = state or ConversationState()
-        self._watched = watched
-        self._recall = options.recall
-        """``None`` too once a request with quotes was refused."""
+    options: Options
+    """The options of the Compacter."""
+    request: Request
+    """What is sent next; at first the call as the caller made it."""
+    calibration: Calibration
+    """What was learnt of the model; more is learnt here."""
+    state: ConversationState = field(default_factory=ConversationState)
+    """What the trigger knows of the conversation."""
+    detect: Callable[[BaseException], TokenLimit | None] | None = None
+    """What tells whether an error is a token limit; ``None``: the option."""
+    watched: bool = True
+    """Whether the usage of every reply is read: there are hooks for events, or a trigger."""
+    quotes: bool = True
+    """Whether quotes are sent with a request: not once one with quotes was refused."""
+    tried: list[str] = field(default_factory=list)
+    """What was done to make the request smaller, in words."""
 
     # -- one call ------------------------------------------------------------------------------------------------------
 
     def complete(self) -> Flow[object]:
         """The reply to the call; raises what the call raises, and what ``recover`` does."""
-        state, original = self._state, self.request.original
+        state, original = self.state, self.request.original
         state.calls += 1
         if self.options.memory is not None:
             view = yield from Remembered(original)
@@ -119,14 +107,14 @@ class Policy:
         stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
         rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
         while refused.token_limit is not None:
-            self.calibrate(refused.token_limit)
+            found = self.calibrate(refused.token_limit)
             error = refused.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
                 return (yield from self._give_up(refused, "no rounds are left" if self.tried else "max_retries=0"))
             rounds.prepare_for_next_attempt()
             try:
-                done = yield from self._make_smaller(refused.token_limit)
+                done = yield from self._make_smaller(found)
             except CompactionError as failure:
                 # Without a cause of its own: what the provider said is why a summary was wanted at all.
                 raise failure from failure.__cause__ or refused.error
@@ -150,7 +138,7 @@ class Policy:
         try:
             reply = yield from Call(request.sent, request.options)
         except Exception as error:
-            found = self._detect(error)
+            found = (self.detect or self.options.detect)(error)
             if found is None:
                 raise
             return Reply(token_limit=found, error=error)
@@ -163,10 +151,11 @@ class Policy:
     def _room_for_quotes(self) -> int:
         """Characters that quotes may take; 0 where nothing was folded, or quotes are not wanted."""
         request, calibration = self.request, self.calibration
-        if self._recall is None or (request.messages is request.original and not request.archive):
+        recall = self.options.recall
+        if recall is None or not self.quotes or (request.messages is request.original and not request.archive):
             return 0
         window = calibration.window or self.threshold()
-        room = self._recall.room(window, calibration.chars_per_token)
+        room = recall.room(window, calibration.chars_per_token)
         if window is None:
             return room
         output = min(request.output_tokens or 0, int(window * _MOST_RESERVED))
@@ -190,10 +179,10 @@ class Policy:
 
     def _make_smaller(self, found: TokenLimit) -> Flow[str]:
         """Make the request smaller. What was done, in words; empty where nothing helps."""
+        target = self.target(found)
         if self.request.quotes:
-            self._recall = None
+            self.quotes = False
             self.request = replace(self.request, quotes="")
-            target = self._target(found)
             if target is not None and target >= self.request.conversation.size:
                 return "quotes left out"
         request = self.request
@@ -211,19 +200,14 @@ class Policy:
         if self.options.retrieved is not None:
             from compacter.call.unfoldable import with_less_retrieved
 
-            shorter = with_less_retrieved(request, self.options.retrieved, self._target(found))
+            shorter = with_less_retrieved(request, self.options.retrieved, target)
             if shorter is not None:
                 self.request = shorter
-                yield from Tell(self._shortened(shorter, found))
+                size = shorter.conversation.sizes[shorter.conversation.last_user or 0]
+                facts = {"limit": found.limit, "attempt": len(self.tried) + 1, **shorter.named}
+                yield from Tell(MessageShortened(before=size, after=size - shorter.saved, **facts))
                 return f"the last user message shortened by {shorter.saved:,} characters"
-        return (yield from self._fold(self.job(found)))
-
-    def _shortened(self, shorter: Request, found: TokenLimit) -> MessageShortened:
-        read = shorter.conversation
-        size = read.sizes[read.last_user or 0]
-        return MessageShortened(
-            before=size, after=size - shorter.saved, limit=found.limit, attempt=len(self.tried) + 1, **shorter.named
-        )
+        return (yield from self._fold(self.job(target, found)))
 
     def _fold(self, job: Job) -> Flow[str]:
         """Fold what the job says, or use what another call has just made of it. What was done; empty: nothing.
@@ -248,14 +232,10 @@ class Policy:
         before, after = made.event.original_data_size, made.event.compacted_data_size
         return f"{before:,} to {after:,} characters ({made.event.strategy})"
 
-    def job(
-        self, found: TokenLimit | None = None, *, trigger: Trigger = "token_limit", target: int | None = None
-    ) -> Job:
-        """The compaction that the request needs."""
-        request, recall, calibration = self.request, self._recall, self.calibration
-        conversation, refused = request.conversation, trigger == "token_limit"
-        if target is None:
-            target = self._target(found)
+    def job(self, target: int | None, found: TokenLimit | None = None) -> Job:
+        """The compaction that brings the messages to a size in characters; ``found`` is why, or the trigger is."""
+        request, recall, calibration = self.request, self.options.recall, self.calibration
+        conversation, refused = request.conversation, found is not None
         if target is not None:
             target += request.saved
         if target is not None and target >= conversation.size:
@@ -264,13 +244,13 @@ class Policy:
         # In the middle of an agent's work nothing new is asked: its steps are worth more than quotes (issue 10).
         asked = refused and conversation.last_user == len(conversation.messages) - 1
         quotes = 0
-        if recall is not None and asked and target is not None:
+        if recall is not None and self.quotes and asked and target is not None:
             room = max(0, target - conversation.size + conversation.free)
             quotes = recall.room(calibration.tokens(room), calibration.chars_per_token)
         return Job(
             conversation=conversation,
             reserved=quotes if quotes >= _FEWEST_QUOTED else 0,
-            trigger=trigger,
+            trigger="token_limit" if refused else "threshold",
             calibration=calibration,
             model=request.model,
             attempt=len(self.tried) + 1,
@@ -285,7 +265,7 @@ class Policy:
         before = self.request.output_tokens
         if not self.options.adjust_max_tokens or not found.limit or not before:
             return None
-        used = self._input_stated(found)
+        used = found.input_tokens
         left = found.limit - (used or 0) - _OUTPUT_MARGIN
         return left if used and used > 0 and _LEAST_OUTPUT <= left < before else None
 
@@ -300,7 +280,7 @@ class Policy:
 
     def _fold_ahead(self) -> Flow[None]:
         """Compact before calling, when the request has grown to the threshold."""
-        state, request, threshold = self._state, self.request, self.threshold()
+        state, request, threshold = self.state, self.request, self.threshold()
         if threshold is None:
             if not self.calibration.warned:
                 self.calibration.warned = True
@@ -322,10 +302,10 @@ class Policy:
 
     def _folded_to(self, target: int) -> Flow[bool]:
         """Compact the messages to this size before a call; whether that succeeded. What fails is told, not raised."""
-        state = self._state
+        state = self.state
         state.tried = state.calls
         try:
-            done = yield from self._fold(self.job(trigger="threshold", target=target))
+            done = yield from self._fold(self.job(target))
         except CompactionError as error:
             yield from self._failed("no summary could be had", error.__cause__)
             return False
@@ -350,7 +330,7 @@ class Policy:
 
         By the user's own counter; else what the last usage stated, and what was added since.
         """
-        request, state, tokens = self.request, self._state, self.calibration.tokens
+        request, state, tokens = self.request, self.state, self.calibration.tokens
         if self.options.token_counter is not None:
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
@@ -372,7 +352,7 @@ class Policy:
 
     def _checked(self, reply: Reply) -> Flow[object]:
         """Take in the reply's usage; with a trigger, a prompt that was cut is compacted and sent once more."""
-        tokens = 0 if self.calibration.learnt and not self._watched else tokens_read(reply.raw)
+        tokens = 0 if self.calibration.learnt and not self.watched else tokens_read(reply.raw)
         if not tokens:
             return reply.raw
         if not (yield from self.cut_silently(tokens)):
@@ -415,7 +395,7 @@ class Policy:
         return expected_tokens(words, tokens, self.calibration)
 
     def _learn(self, tokens: int) -> None:
-        size, quotes, state = self.request.size, len(self.request.quotes), self._state
+        size, quotes, state = self.request.size, len(self.request.quotes), self.state
         self.calibration.learn(size, tokens)
         # The next request may bring other quotes, or none.
         state.tokens, state.characters = tokens - self.calibration.tokens(quotes), size - quotes
@@ -437,12 +417,14 @@ class Policy:
             return written <= 1
         return (found.input_tokens or 0) + written >= window * _FULL
 
-    def calibrate(self, found: TokenLimit) -> None:
-        """Learn the window and the characters per token from what the error states."""
-        calibration, used = self.calibration, self._input_stated(found)
+    def calibrate(self, found: TokenLimit) -> TokenLimit:
+        """Learn the window and the characters per token from what the error states; the same with its input tokens."""
+        calibration, used = self.calibration, found.input_tokens
+        if used is None and found.requested:
+            used = found.requested - (self.request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
         calibration.window = found.limit or calibration.window
         if not used:
-            return
+            return found
         size = self.request.size
         believed = size >= used * _DENSE
         if not believed:
@@ -451,26 +433,20 @@ class Policy:
             believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
         if believed:
             calibration.learn(size, used)
+        return replace(found, input_tokens=used)
 
-    def _input_stated(self, found: TokenLimit) -> int | None:
-        """Input tokens of the request as the error states them."""
-        if found.input_tokens is not None or not found.requested:
-            return found.input_tokens
-        return found.requested - (self.request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
-
-    def _target(self, found: TokenLimit | None) -> int | None:
+    def target(self, found: TokenLimit) -> int | None:
         """What the messages may weigh, in characters; ``None`` where no limit is known."""
         overhead, output_tokens = self.request.overhead, self.request.output_tokens
         return target_characters(found, self.calibration, overhead=overhead, output_tokens=output_tokens)
 
     def _in_proportion(self, found: TokenLimit | None) -> int | None:
         """The target by which the request shrinks as its stated tokens must; ``None`` where that tells nothing."""
-        used = self._input_stated(found) if found else None
-        if not found or not found.limit or not used:
+        if not found or not found.limit or not found.input_tokens:
             return None
         request, size = self.request, self.request.conversation.size
         limit = found.limit - (request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
-        target = int((size + request.overhead) * limit / used * MARGIN) - request.overhead
+        target = int((size + request.overhead) * limit / found.input_tokens * MARGIN) - request.overhead
         return target if 0 < target < size else None
 
 
