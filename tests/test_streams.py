@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter
+from compacter import Compacter, History
 from compacter.call.streams import has_content
 from compacter.testing import (
     AsyncScriptedStream,
@@ -378,8 +378,10 @@ class TestGenerators:
 
         assert text(list(compacter().wrap(chat)(messages=talk()))) == ANSWER
 
-    async def test_a_plain_function_may_return_an_async_generator(self) -> None:
+    @pytest.mark.parametrize("busy", [None, "a trigger", "a history"])
+    async def test_a_plain_function_may_return_an_async_generator(self, busy: str | None) -> None:
         model = ScriptedModel(window=900, replies=ANSWER, overflow_at="after_role")
+        middle = compacter(trigger_tokens=100_000 if busy == "a trigger" else None)
 
         def chat(messages: Sequence[Chat]) -> AsyncIterator[Any]:
             async def chunks() -> AsyncIterator[Any]:
@@ -388,7 +390,20 @@ class TestGenerators:
 
             return chunks()
 
-        assert text(await read(compacter().wrap(chat)(messages=talk()))) == ANSWER
+        messages: Any = History(talk()) if busy == "a history" else talk()
+        assert text(await read(middle.wrap(chat)(messages=messages))) == ANSWER
+        assert middle.totals.rounds == 1
+
+    async def test_a_stream_can_be_read_in_the_one_way_that_it_has(self) -> None:
+        async def words() -> AsyncIterator[str]:
+            yield "word"
+
+        def chat(messages: Sequence[Chat], kind: str) -> Any:
+            return iter(["word"]) if kind == "sync" else words()
+
+        wrapped = compacter().wrap(chat)
+        assert not hasattr(type(wrapped(talk(), "sync")), "__anext__")
+        assert not hasattr(type(wrapped(talk(), "async")), "__next__")
 
     def test_what_a_generator_returns_at_its_end_is_kept(self) -> None:
         def chat(messages: Sequence[Chat]) -> Any:

@@ -305,6 +305,15 @@ class TestWhatStays:
         with pytest.raises(TokenLimitError):
             client(talk())
 
+    def test_a_callable_object_keeps_its_signature_and_its_kind(self) -> None:
+        class Awaited:
+            async def __call__(self, messages: Sequence[Chat], *, depth: int = 0) -> None: ...
+
+        wrapped = compacter().wrap(Awaited())
+
+        assert inspect.signature(wrapped) == inspect.signature(Awaited())
+        assert inspect.iscoroutinefunction(type(wrapped).__call__)
+
     def test_the_original_is_untouched(self) -> None:
         client = Client(ScriptedModel(window=900))
         compacter().wrap(client.chat)

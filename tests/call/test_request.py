@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.conversations import history
+from tests.conversations import history, talk
 
-from compacter import Compacter
+from compacter import Compacter, CompactionEvent
 from compacter.call.recover import Policy
 from compacter.call.request import Request, is_large, read_reply, usage_of
 from compacter.call.state import State
@@ -15,7 +15,7 @@ from compacter.compaction.plan import MARGIN, Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.overflow import NO_ROOM, TokenLimit
-from compacter.testing import ScriptedModel, ScriptedSummarizer
+from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 if TYPE_CHECKING:
     from compacter.compaction.task import CompactionTask
@@ -223,3 +223,22 @@ class TestLargeHistories:
         message: dict[str, Any] = {"role": "user", "content": []}
         message["content"].append(message)
         assert not is_large([message])
+
+
+@pytest.mark.parametrize("option", ["tools", "response_format"])
+def test_a_schema_that_is_nested_hundreds_of_levels_deep_stops_no_compaction(option: str) -> None:
+    schema: Any = {}
+    for _ in range(400):
+        schema = {"inner": schema}
+    events: list[CompactionEvent] = []
+    answers: Any = iter([token_limit_error(limit=900, input_tokens=9_000), {"choices": []}])
+
+    @Compacter(summarizer="extractive", on_compaction=events.append)
+    def chat(messages: Any, **options: Any) -> Any:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert chat(messages=talk(), **{option: schema}) == {"choices": []}
+    assert len(events) == 1

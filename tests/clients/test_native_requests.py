@@ -154,7 +154,10 @@ def test_anthropic(
     blocks: Any,
     tight: Any,
 ) -> None:
-    tools: Any = [{"name": "look_up", "input_schema": {"type": "object", "properties": {}}}]
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    for _ in range(300):  # Deeper than Python's stack allows to follow it.
+        schema = {"type": "object", "properties": {"inner": schema}}
+    tools: Any = [{"name": "look_up", "input_schema": schema}]
     thinking: Any = {"type": "enabled", "budget_tokens": 1024}
 
     native.wrap(anthropic_client).messages.create(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from compacter.errors import ConfigurationError
-from compacter.messages.fields import characters, plain
+from compacter.messages.fields import characters
 from compacter.messages.fields import field as member
 from compacter.messages.format import Message, MessageFormat
 
@@ -321,7 +321,7 @@ def characters_sent(value: object) -> int:
     if isinstance(value, type):
         schema = getattr(value, "model_json_schema", None)
         return characters(schema()) if callable(schema) else 0
-    return characters(value if isinstance(value, str) else plain(value))
+    return characters(value)
 
 
 def parsed(options: Options) -> Options:

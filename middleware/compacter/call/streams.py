@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
@@ -197,7 +197,8 @@ def replay(stream: Any, opening: Opening) -> Any:
             opening.on_end = earlier.on_end
         stream.__dict__[_OPENING] = opening
     except (TypeError, AttributeError):
-        return Replayed(stream, opening)
+        standing = {name: method for name, method in _STANDING.items() if hasattr(type(stream), name)}
+        return with_special_methods(Replayed(stream, opening), standing)
     return stream
 
 
@@ -261,7 +262,7 @@ def with_special_methods(thing: T, methods: Mapping[str, Callable[..., Any]]) ->
 
 
 class Replayed:
-    """Stands before a stream object whose class cannot be changed; everything but iteration is the object's own."""
+    """Stands before a stream object whose class cannot be changed, with the special methods that this one has."""
 
     def __init__(self, stream: Any, opening: Opening) -> None:
         self._stream = stream
@@ -270,31 +271,37 @@ class Replayed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
-    def __next__(self) -> Any:
-        return self.opening.next(partial(next, self._stream))
+def _standing_next(self: Replayed) -> Any:
+    return self.opening.next(partial(next, self._stream))
 
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return self
 
-    async def __anext__(self) -> Any:
-        return await self.opening.anext(partial(anext, self._stream))
+async def _standing_anext(self: Replayed) -> Any:
+    return await self.opening.anext(partial(anext, self._stream))
 
-    def __enter__(self) -> Any:
-        self._stream.__enter__()
-        return self
 
-    def __exit__(self, *exc: object) -> Any:
-        return self._stream.__exit__(*exc)
+def _enter(self: Replayed) -> Replayed:
+    self._stream.__enter__()
+    return self
 
-    async def __aenter__(self) -> Any:
-        await self._stream.__aenter__()
-        return self
 
-    async def __aexit__(self, *exc: object) -> Any:
-        return await self._stream.__aexit__(*exc)
+async def _aenter(self: Replayed) -> Replayed:
+    await self._stream.__aenter__()
+    return self
+
+
+def _exit(self: Replayed, *exc: object) -> Any:
+    return self._stream.__exit__(*exc)
+
+
+def _aexit(self: Replayed, *exc: object) -> Any:
+    return self._stream.__aexit__(*exc)
+
+
+_STANDING: Mapping[str, Callable[..., Any]] = {
+    "__next__": _standing_next, "__iter__": _itself, "__anext__": _standing_anext, "__aiter__": _itself,
+    "__enter__": _enter, "__exit__": _exit, "__aenter__": _aenter, "__aexit__": _aexit,
+}  # fmt: skip
 
 
 async def close(io: IO, stream: Any) -> None:

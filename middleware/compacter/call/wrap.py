@@ -230,8 +230,9 @@ class WrappedFunction:
         except Exception as error:  # noqa: BLE001 - sorted out below, where no exception is being handled
             failure = error
         else:
-            if not io.asynchronous and streams.shape(type(raw)) == "awaitable":
-                return self._shaped("awaitable", raw, None, args, kwargs)
+            shape = None if io.asynchronous else streams.shape(type(raw))
+            if shape in ("awaitable", "async stream"):
+                return self._shaped(shape, raw, None, args, kwargs)
             return raw if call.history is None else self._installed(call, call.history, raw)
         finally:
             performer.close()

@@ -21,12 +21,14 @@ from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
 from compacter.clients.copying import diverted
 from compacter.clients.openai import Function, Method, wrap_call
-from compacter.messages.fields import field, plain
+from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
 
 T = TypeVar("T")
 _MOST_MARKS = 4
 """``cache_control`` marks that one request may have."""
+_DEEPEST_MARK = 6
+"""Levels down to the deepest: messages, message, blocks, tool result, its blocks, one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,11 @@ class Messages(Binding):
         return args, changed
 
 
-def _marks(value: object) -> int:
+def _marks(value: object, depth: int = _DEEPEST_MARK) -> int:
     """How many ``cache_control`` marks there are in messages, blocks or tools."""
-    data = plain(value)
-    if isinstance(data, dict):
-        return bool(data.get("cache_control")) + sum(map(_marks, data.values()))
-    return sum(map(_marks, data)) if isinstance(data, list) else 0
+    data = value if isinstance(value, (Mapping, list, tuple)) else getattr(value, "__dict__", {})
+    inner = data.values() if isinstance(data, Mapping) else data
+    return bool(field(data, "cache_control")) + (sum(_marks(one, depth - 1) for one in inner) if depth else 0)
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ import contextlib
 import copy
 import functools
 import inspect
+from dataclasses import replace
 from importlib import import_module
-from types import MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 from compacter.call.arguments import bind
@@ -85,9 +86,15 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
                 'wrap(function, messages_param="...") or @compacted(messages_param="...")'
             )
         raise TypeError(f"{_described(target)} {where}. compacter wraps {SUPPORTED}")
+    own = None if inspect.isroutine(candidate) else type(candidate).__call__
+    if isinstance(own, FunctionType):
+        calls = wrap_function(state, own, replace(binding, positional=("self", *binding.positional)))
+        # A class that cannot be changed leaves a function in its place.
+        with contextlib.suppress(TypeError, AttributeError):
+            return with_special_methods(copy.copy(target), {"__call__": calls})
     function: Any = wrap_function(state, candidate, binding)
     wrapped: T = function
-    return wrapped if inspect.isroutine(target) else _same_type(target, function)
+    return wrapped
 
 
 def _adapted(state: State, target: Any) -> Any:
@@ -191,19 +198,6 @@ def _wrap_instructor(state: State, instructor: T) -> T:
     made.hooks = given.hooks
     wrapped: T = made
     return wrapped
-
-
-def _same_type(target: T, wrapped: Any) -> T:
-    """A copy of a callable object whose call is the wrapped one: its attributes and its type stay."""
-
-    def call(_: Any, *args: Any, **kwargs: Any) -> Any:
-        return wrapped(*args, **kwargs)
-
-    try:
-        return with_special_methods(copy.copy(target), {"__call__": call})
-    except (TypeError, AttributeError):
-        function: T = wrapped
-        return function
 
 
 def _described(target: object) -> str:
