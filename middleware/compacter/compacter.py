@@ -445,8 +445,8 @@ class Compacter:
         summary: object,
         strict: bool,
     ) -> CompactionResult:
-        from compacter.call.perform import Performer, adrive
-        from compacter.compaction.run import compact
+        from compacter.call.perform import Performer
+        from compacter.compaction.run import Compaction, compact
 
         large = io.asynchronous and is_large(messages)
         read = partial(self._job, messages, model, wire_format, budget)
@@ -466,11 +466,8 @@ class Compacter:
                     'Compacter(summarizer=...); summarizer="extractive" needs no model'
                 )
             models.check_installed(f"model={model!r}")
-        performer = Performer(self._state, io, model=model, large=large)
-        try:
-            made = await adrive(compact(self._state.options, job), performer)
-        finally:
-            performer.close()
+        performer = Performer(state=self._state, io=io, model=model, large=large)
+        made: Compaction | None = await performer.run(compact(self._state.options, job))
         if made is not None:
             return CompactionResult(made.messages, made.discarded, made.event, made.fits)
         fits = budget is None or job.conversation.size <= budget

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter.call.io import ASYNC, SYNC, run
-from compacter.call.perform import adrive
+from compacter.call.perform import Performer
+from compacter.call.state import State
 from compacter.effects import Effect
+from compacter.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -24,12 +26,11 @@ class Sleep(Effect[None]):
     seconds: float
 
 
-class Performs:
-    """What the driver needs of a performer."""
+class Performs(Performer):
+    """Carries effects out by a function."""
 
     def __init__(self, perform: Callable[[Effect[Any]], Any], *, io: Any = SYNC, large: bool = False) -> None:
-        self.io = io
-        self.large = large
+        super().__init__(state=State(Options()), io=io, large=large)
         self._perform = perform
 
     async def perform(self, effect: Effect[Any]) -> Any:
@@ -39,7 +40,7 @@ class Performs:
 
 def drive(flow: Flow[Any], performer: Performs) -> Any:
     """Run a flow in a sync program."""
-    return run(adrive(flow, performer))  # type: ignore[arg-type]
+    return run(performer.run(flow))
 
 
 def sum_of_two(closed: list[str]) -> Generator[Effect[Any], Any, float]:
@@ -74,13 +75,13 @@ def test_outcomes_are_sent_and_errors_thrown() -> None:
 
 async def test_an_async_program_gets_the_same() -> None:
     closed: list[str] = []
-    assert await adrive(sum_of_two(closed), Performs(later, io=ASYNC)) == 24.0  # type: ignore[arg-type]
+    assert await Performs(later, io=ASYNC).run(sum_of_two(closed)) == 24.0
     assert closed == ["MainThread"]
 
 
 async def test_with_a_large_history_the_flow_runs_in_a_thread() -> None:
     closed: list[str] = []
-    assert await adrive(sum_of_two(closed), Performs(later, io=ASYNC, large=True)) == 24.0  # type: ignore[arg-type]
+    assert await Performs(later, io=ASYNC, large=True).run(sum_of_two(closed)) == 24.0
     assert closed == ["compacter"]
 
 
@@ -124,7 +125,7 @@ async def test_a_cancelled_driver_closes_its_flow() -> None:
         await asyncio.Event().wait()
         return 0.0
 
-    task = asyncio.create_task(adrive(sum_of_two(closed), Performs(stuck, io=ASYNC)))  # type: ignore[arg-type]
+    task = asyncio.create_task(Performs(stuck, io=ASYNC).run(sum_of_two(closed)))
     await waiting.wait()
     task.cancel()
 
@@ -144,7 +145,7 @@ async def test_a_driver_cancelled_while_its_flow_is_in_a_thread_ends_at_once_and
         finally:
             closed.set()
 
-    task = asyncio.create_task(adrive(busy(), Performs(later, io=ASYNC, large=True)))  # type: ignore[arg-type]
+    task = asyncio.create_task(Performs(later, io=ASYNC, large=True).run(busy()))
     await asyncio.to_thread(entered.wait, 10)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

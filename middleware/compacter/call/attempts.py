@@ -10,7 +10,7 @@ from typing import Any
 
 from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC
-from compacter.call.perform import Performer, WrappedCall, carried_on
+from compacter.call.perform import WrappedCall
 from compacter.call.request import weight
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
@@ -42,7 +42,6 @@ class SteppedCall(WrappedFunction):
         """Characters of what was sent last."""
         self._given_up: Exception | None = None
         self._flow: Flow[object] | None = None
-        self._performer: Performer | None = None
         self._call: WrappedCall | None = None
         self._effect: Call | None = None
 
@@ -126,8 +125,8 @@ class SteppedCall(WrappedFunction):
         flow, self._flow = self._flow, None
         if flow is not None:
             flow.close()
-        if self._performer is not None:
-            self._performer.close()
+        if self._call is not None:
+            self._call.close()
 
     def _surely_fits(self, kwargs: dict[str, Any]) -> bool:
         """Whether the whole history is far below the known window: then no record is looked for, whatever it is.
@@ -155,7 +154,7 @@ class SteppedCall(WrappedFunction):
         if isinstance(call, str):
             return None
         self.close()
-        self._call, self._performer = call, Performer(self.state, ASYNC, call)
+        self._call = call
         return call
 
     async def _sent(self, kwargs: dict[str, Any], outcome: Reply | None) -> dict[str, Any]:
@@ -172,11 +171,11 @@ class SteppedCall(WrappedFunction):
 
     async def _advanced(self, outcome: Reply | None) -> Call | None:
         """Carry out what the flow asks for, up to its next call; ``None`` where it has come to its end."""
-        flow, performer = self._flow, self._performer
-        assert flow is not None and performer is not None  # noqa: S101, PT018 - made together
+        flow, call = self._flow, self._call
+        assert flow is not None and call is not None  # noqa: S101, PT018 - made together
         refused = outcome.error if outcome is not None else None
         try:
-            ended, found = await carried_on(flow, performer, outcome, until=Call)
+            found = await call.run(flow, outcome, until=Call)
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self._flow = None
             if error is not refused:
@@ -187,9 +186,8 @@ class SteppedCall(WrappedFunction):
             return None
         finally:
             # The right to fold this head is given back as soon as the record is kept: the attempt itself may last.
-            performer.close(for_good=False)
-        call: Call | None = None if ended else found
-        return call
+            call.close(for_good=False)
+        return found if isinstance(found, Call) else None
 
     def _replaced(self, kwargs: dict[str, Any], effect: Call) -> dict[str, Any]:
         return self.binding.replace((), kwargs, list(effect.messages), effect.options)[1]

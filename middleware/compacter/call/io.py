@@ -30,6 +30,8 @@ class SyncIO:
     """For sync programs: everything blocks, and nothing suspends."""
 
     asynchronous = False
+    awaits = False
+    """Whether what needs asyncio can be awaited here: litellm, a client of Redis."""
     iterates = "__next__"
     """The method that gives the next chunk of a stream which can be read here: an async one cannot."""
     step = staticmethod(next)
@@ -74,6 +76,11 @@ class AsyncIO:
     asynchronous = True
     iterates = "__anext__"
     step = staticmethod(anext)
+
+    @property
+    def awaits(self) -> bool:
+        """As above: not under trio."""
+        return _trio() is None
 
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """What the function returns, awaited where that can be."""
@@ -125,7 +132,7 @@ class AsyncIO:
 
     def beside(self, action: Callable[[], object]) -> None:
         """Do something short that raises nothing, without waiting for its end: a coroutine function as a task."""
-        if not inspect.iscoroutinefunction(action) or on_trio():
+        if not inspect.iscoroutinefunction(action) or not self.awaits:
             _begun(lambda: resolved(action))
             return
         import asyncio
@@ -183,12 +190,8 @@ async def _awaited(reply: Any) -> Any:
     return [chunk async for chunk in reply] if hasattr(type(reply), "__anext__") else reply
 
 
-def on_trio() -> bool:
-    """Whether this code runs under trio."""
-    return _trio() is not None
-
-
 def _trio() -> Any:
+    """The library trio, where this code runs under it."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
 

@@ -8,7 +8,7 @@ what is read of the provider's numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
@@ -56,43 +56,32 @@ _MOST_CHARACTERS = 7.0
 """Characters per token that hardly any text has: what is still more was not read. English has 4 to 5."""
 
 
+@dataclass(eq=False)
 class Policy:
-    """One wrapped call. ``request`` is what is sent next; what was done to make it smaller is in ``tried``.
+    """One wrapped call."""
 
-    Args:
-        options: The options of the Compacter.
-        request: The call as the caller made it.
-        calibration: What was learnt of the model; more is learnt here.
-        state: What the trigger knows of the conversation.
-        detect: What tells whether an error is a token limit; ``None``: the option.
-        watched: Whether the usage of every reply is read: there are hooks for events, or a trigger.
-    """
-
-    def __init__(
-        self,
-        options: Options,
-        request: Request,
-        calibration: Calibration,
-        state: ConversationState | None = None,
-        *,
-        detect: Callable[[BaseException], TokenLimit | None] | None = None,
-        watched: bool = True,
-    ) -> None:
-        self.options = options
-        self._detect = detect or options.detect
-        self.request = request
-        self.calibration = calibration
-        self.tried: list[str] = []
-        self._state = state or ConversationState()
-        self._watched = watched
-        self._recall = options.recall
-        """``None`` too once a request with quotes was refused."""
+    options: Options
+    """The options of the Compacter."""
+    request: Request
+    """What is sent next; at first the call as the caller made it."""
+    calibration: Calibration
+    """What was learnt of the model; more is learnt here."""
+    state: ConversationState = field(default_factory=ConversationState)
+    """What the trigger knows of the conversation."""
+    detect: Callable[[BaseException], TokenLimit | None] | None = None
+    """What tells whether an error is a token limit; ``None``: the option."""
+    watched: bool = True
+    """Whether the usage of every reply is read: there are hooks for events, or a trigger."""
+    quotes: bool = True
+    """Whether quotes are sent with a request: not once one with quotes was refused."""
+    tried: list[str] = field(default_factory=list)
+    """What was done to make the request smaller, in words."""
 
     # -- one call ------------------------------------------------------------------------------------------------------
 
     def complete(self) -> Flow[object]:
         """The reply to the call; raises what the call raises, and what ``recover`` does."""
-        state, original = self._state, self.request.original
+        state, original = self.state, self.request.original
         state.calls += 1
         if self.options.memory is not None:
             view = yield from Remembered(original)
@@ -150,7 +139,7 @@ class Policy:
         try:
             reply = yield from Call(request.sent, request.options)
         except Exception as error:
-            found = self._detect(error)
+            found = (self.detect or self.options.detect)(error)
             if found is None:
                 raise
             return Reply(token_limit=found, error=error)
@@ -163,10 +152,11 @@ class Policy:
     def _room_for_quotes(self) -> int:
         """Characters that quotes may take; 0 where nothing was folded, or quotes are not wanted."""
         request, calibration = self.request, self.calibration
-        if self._recall is None or (request.messages is request.original and not request.archive):
+        recall = self.options.recall
+        if recall is None or not self.quotes or (request.messages is request.original and not request.archive):
             return 0
         window = calibration.window or self.threshold()
-        room = self._recall.room(window, calibration.chars_per_token)
+        room = recall.room(window, calibration.chars_per_token)
         if window is None:
             return room
         output = min(request.output_tokens or 0, int(window * _MOST_RESERVED))
@@ -191,7 +181,7 @@ class Policy:
     def _make_smaller(self, found: TokenLimit) -> Flow[str]:
         """Make the request smaller. What was done, in words; empty where nothing helps."""
         if self.request.quotes:
-            self._recall = None
+            self.quotes = False
             self.request = replace(self.request, quotes="")
             target = self._target(found)
             if target is not None and target >= self.request.conversation.size:
@@ -252,7 +242,7 @@ class Policy:
         self, found: TokenLimit | None = None, *, trigger: Trigger = "token_limit", target: int | None = None
     ) -> Job:
         """The compaction that the request needs."""
-        request, recall, calibration = self.request, self._recall, self.calibration
+        request, recall, calibration = self.request, self.options.recall, self.calibration
         conversation, refused = request.conversation, trigger == "token_limit"
         if target is None:
             target = self._target(found)
@@ -264,7 +254,7 @@ class Policy:
         # In the middle of an agent's work nothing new is asked: its steps are worth more than quotes (issue 10).
         asked = refused and conversation.last_user == len(conversation.messages) - 1
         quotes = 0
-        if recall is not None and asked and target is not None:
+        if recall is not None and self.quotes and asked and target is not None:
             room = max(0, target - conversation.size + conversation.free)
             quotes = recall.room(calibration.tokens(room), calibration.chars_per_token)
         return Job(
@@ -300,7 +290,7 @@ class Policy:
 
     def _fold_ahead(self) -> Flow[None]:
         """Compact before calling, when the request has grown to the threshold."""
-        state, request, threshold = self._state, self.request, self.threshold()
+        state, request, threshold = self.state, self.request, self.threshold()
         if threshold is None:
             if not self.calibration.warned:
                 self.calibration.warned = True
@@ -322,7 +312,7 @@ class Policy:
 
     def _folded_to(self, target: int) -> Flow[bool]:
         """Compact the messages to this size before a call; whether that succeeded. What fails is told, not raised."""
-        state = self._state
+        state = self.state
         state.tried = state.calls
         try:
             done = yield from self._fold(self.job(trigger="threshold", target=target))
@@ -350,7 +340,7 @@ class Policy:
 
         By the user's own counter; else what the last usage stated, and what was added since.
         """
-        request, state, tokens = self.request, self._state, self.calibration.tokens
+        request, state, tokens = self.request, self.state, self.calibration.tokens
         if self.options.token_counter is not None:
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
@@ -372,7 +362,7 @@ class Policy:
 
     def _checked(self, reply: Reply) -> Flow[object]:
         """Take in the reply's usage; with a trigger, a prompt that was cut is compacted and sent once more."""
-        tokens = 0 if self.calibration.learnt and not self._watched else tokens_read(reply.raw)
+        tokens = 0 if self.calibration.learnt and not self.watched else tokens_read(reply.raw)
         if not tokens:
             return reply.raw
         if not (yield from self.cut_silently(tokens)):
@@ -415,7 +405,7 @@ class Policy:
         return expected_tokens(words, tokens, self.calibration)
 
     def _learn(self, tokens: int) -> None:
-        size, quotes, state = self.request.size, len(self.request.quotes), self._state
+        size, quotes, state = self.request.size, len(self.request.quotes), self.state
         self.calibration.learn(size, tokens)
         # The next request may bring other quotes, or none.
         state.tokens, state.characters = tokens - self.calibration.tokens(quotes), size - quotes

@@ -139,8 +139,10 @@ def pinned(
     return tuple(found)
 
 
-def is_large(messages: Sequence[Message]) -> bool:
+def is_large(messages: object) -> bool:
     """Whether an event loop should not wait for what is worked out about these messages. A quick estimate."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str):
+        return False
     return weight(list(messages), _LARGE) >= _LARGE
 
 

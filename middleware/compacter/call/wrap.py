@@ -10,14 +10,14 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.io import ASYNC, IO, SYNC, is_kind, run
-from compacter.call.perform import GiveUps, Performer, WrappedCall, adrive, gave_up_since, mark_given_up
+from compacter.call.perform import GiveUps, WrappedCall, gave_up_since, mark_given_up
 from compacter.call.recover import Policy, expected_tokens
-from compacter.call.request import Request, is_large, tokens_read
+from compacter.call.request import ConversationState, Request, is_large, tokens_read
 from compacter.call.state import State
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
@@ -214,17 +214,11 @@ class WrappedFunction:
         call = await self.read(io, args, kwargs)
         if isinstance(call, str):
             return await self._unchanged(io, args, kwargs, refused, call)
-        performer = Performer(self.state, io, call)
-        if refused is None:
-            flow = call.policy.complete()
-        else:
-            performer.refused = refused.raw
-            if refused.error is not None:
-                performer.failed(refused.error)
-            flow = call.policy.recover(refused)
+        if refused is not None:
+            call.last, call.trace = refused, refused.error.__traceback__ if refused.error is not None else None
         failure: Exception
         try:
-            raw = await adrive(flow, performer)
+            raw = await call.run(call.policy.complete() if refused is None else call.policy.recover(refused))
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - sorted out below, where no exception is being handled
@@ -235,27 +229,25 @@ class WrappedFunction:
                 return self._shaped(shape, raw, None, args, kwargs)
             return raw if call.history is None else self._installed(call, call.history, raw)
         finally:
-            performer.close()
-        answered = self._after_failure(performer, failure)
-        if answered is not None:
-            return answered.raw
-        return await self._unchanged(io, args, kwargs, refused, f"it raised {type(failure).__name__}")
+            call.close()
+        last = call.last
+        if last is not None and last.error is not None:
+            self._raise(last.error, call, failure)
+        self.state.log.failed("compaction", failure)
+        if last is not None:
+            return last.raw
+        return await self._unchanged(io, args, kwargs, None, f"it raised {type(failure).__name__}")
 
-    def _after_failure(self, performer: Performer, failure: Exception) -> Reply | None:
-        """The reply that had already come when something of compacter's failed; ``None`` where none had come.
-
-        Raises the wrapped function's exception, if that is what is left.
-        """
-        if performer.raised is None:
-            self.state.log.failed("compaction", failure)
-            return performer.answered
-        theirs, trace = performer.raised
+    def _raise(self, theirs: Exception, call: WrappedCall, failure: Exception) -> NoReturn:
+        """Raise the wrapped function's exception, without frames of compacter between the caller's line and its own."""
         if failure is not theirs:
             self.state.log.failed("compaction", failure)
             theirs.add_note(f"compacter could not compact: it raised {type(failure).__name__}")
-        elif performer.gave_up:
+        elif call.gave_up:
             mark_given_up(theirs)
-        # Without the frames of compacter between the caller's line and the wrapped function's.
+        trace = call.trace
+        while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
+            trace = trace.tb_next
         raise theirs.with_traceback(trace)
 
     def _installed(self, call: WrappedCall, history: History, raw: Any) -> Any:
@@ -290,39 +282,43 @@ class WrappedFunction:
         tokens = tokens_read(raw)
         call = await self.read(io, args, kwargs) if tokens else ""
         if not isinstance(call, str):
-            await adrive(call.policy.cut_silently(tokens), Performer(self.state, io, call))
+            await call.run(call.policy.cut_silently(tokens))
 
     # -- reading a call ------------------------------------------------------------------------------------------------
 
     async def read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrappedCall | str:
         """This call, read; why, in words, when it holds nothing that could be compacted."""
-        state = self.state
-        large = bool(io.asynchronous and state.safely("reading", lambda: self._is_large(args, kwargs)))
-        read = partial(state.safely, "reading", lambda: self._read(args, kwargs, large=large))
+        state, given = self.state, self.binding.messages
+        large = bool(io.asynchronous and state.safely("reading", lambda: is_large(given(args, kwargs))))
+        read = partial(state.safely, "reading", lambda: self._read(io, args, kwargs, large=large))
         found: WrappedCall | str | None = await io.thread(read) if large else read()
         return "its messages could not be read" if found is None else found
 
-    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> WrappedCall | str:
-        binding, state = self.binding, self.state
+    def _read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> WrappedCall | str:
+        binding, state, options = self.binding, self.state, self.state.options
         elsewhere = binding.held_elsewhere(kwargs)
         if elsewhere:
             return elsewhere
-        history, messages = as_messages(binding.messages(args, kwargs))
+        given, messages = binding.messages(args, kwargs), list[Message]()
+        history = given if hasattr(given, "pinned_ids") else None
+        if isinstance(given, str):
+            messages = [{"role": "user", "content": given}] if given else []
+        elif history is not None or (isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray))):
+            messages = list(given)
         if not messages:
             return f"the call has no messages in its argument {binding.messages_param!r}"
         try:
-            name = binding.wire_format or recognise(messages, param=binding.messages_param)
+            form = get_format(binding.wire_format or recognise(messages, param=binding.messages_param))
         except UnknownFormatError as error:
             return str(error)
-        form = get_format(name)
         from compacter.recall.quotes import strip
 
         messages = strip(messages, form) or messages
         model = binding.model(args, kwargs)
-        called = model or _name(self.function)
+        called = model or getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
         option, limit = binding.output_limit(kwargs)
-        rules = () if history is None else history.rules
-        named = state.options.conversation or ("" if history is None else history.conversation)
+        rules = getattr(history, "rules", ())
+        named = options.conversation or getattr(history, "conversation", "")
         request = Request(
             format=form,
             original=messages,
@@ -332,34 +328,35 @@ class WrappedFunction:
             output_option=option,
             model=model,
             digest=named or conversation_digest(form, messages),
-            pin=state.options.pin,
+            pin=options.pin,
             pinned_by_history=frozenset() if history is None else history.pinned_ids(),
-            rules=(*state.options.rules, *rules),
-            archive=None if history is None else history.archive,
-            alternate=state.options.alternate_roles,
+            rules=(*options.rules, *rules),
+            archive=getattr(history, "archive", None),
+            alternate=options.alternate_roles,
         )
         calibration = state.calibration(called)
         if state.last_reply[0] and not state.proactive:
             self._learn_from_last(request, calibration)
-        # For the trigger, a conversation that has just begun is to be known by its second call.
-        known = state.conversation(named or conversation_digest(form, messages, 1)) if state.proactive else None
+        known = ConversationState()
+        if state.proactive:
+            # A conversation that has just begun is to be known by its second call.
+            known = state.conversation(named or conversation_digest(form, messages, 1))
         watched = state.proactive or bool(state.event_hooks)
+        scope = (called, form.name, binding.endpoint(kwargs), state.scope, *([repr(rules)] if rules else []))
         return WrappedCall(
-            self.function,
-            binding,
-            args,
-            kwargs,
-            Policy(state.options, request, calibration, known, detect=state.detect, watched=watched),
-            "\0".join((called, form.name, binding.endpoint(kwargs), state.scope, *([repr(rules)] if rules else []))),
-            called,
-            history,
-            0 if history is None else history.version,
-            large,
+            state=state,
+            io=io,
+            model=called,
+            large=large,
+            function=self.function,
+            binding=binding,
+            args=args,
+            kwargs=kwargs,
+            policy=Policy(options, request, calibration, known, detect=state.detect, watched=watched),
+            scope="\0".join(scope),
+            history=history,
+            version=getattr(history, "version", 0),
         )
-
-    def _is_large(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        given = self.binding.messages(args, kwargs)
-        return not isinstance(given, str) and isinstance(given, Sequence) and is_large(given)
 
     # -- what the next call may learn from a quiet one -----------------------------------------------------------------
 
@@ -370,11 +367,9 @@ class WrappedFunction:
                 tokens = raw["usage"]["prompt_tokens"] if type(raw) is dict else raw.usage.prompt_tokens
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                 tokens = None
-            # Without a closure on the common path: making its cells costs as much as the rest.
-            self.state.last_reply = tokens if type(tokens) is int else self._tokens_read(raw), len(given), id(given[-1])
-
-    def _tokens_read(self, raw: Any) -> int:
-        return self.state.safely("reading", lambda: tokens_read(raw)) or 0
+            if type(tokens) is not int:  # A closure here would cost all calls as much as the rest.
+                tokens = self.state.safely("reading", partial(tokens_read, raw)) or 0
+            self.state.last_reply = tokens, len(given), id(given[-1])
 
     def _learn_from_last(self, request: Request, calibration: Calibration) -> None:
         """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
@@ -385,21 +380,6 @@ class WrappedFunction:
         # A prompt that the server has cut says nothing about its characters.
         if expected_tokens(size, tokens, calibration) is None:
             calibration.learn(size, tokens)
-
-
-def as_messages(given: Any) -> tuple[Any, list[Message]]:
-    """The History that was passed, if one was, and the messages of it, or those passed, as a list of our own."""
-    if hasattr(given, "pinned_ids"):
-        return given, list(given)
-    if isinstance(given, str):
-        return None, [{"role": "user", "content": given}] if given else []
-    if isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray)):
-        return None, list(given)
-    return None, []
-
-
-def _name(function: Function) -> str:
-    return getattr(function, "__qualname__", None) or type(function).__qualname__
 
 
 def wrap_function(state: State, function: Function, binding: Binding, *, asynchronous: bool | None = None) -> Function:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from compacter.call import streams
 from compacter.call.arguments import Binding, Options, bind, parsed
 from compacter.call.io import IO
-from compacter.call.perform import tell
+from compacter.call.perform import Performer
 from compacter.call.request import usage_of
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
@@ -218,7 +218,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
             compacted = await io.call(compact, resource, **_request(kwargs, compact))
         except Exception as error:  # noqa: BLE001 - the server's first answer is the one to raise
             return _given_up(first, f"asked the server to compact its history, and {_NAME} failed: {_type(error)}")
-        await tell(state, io, _event(state, kwargs, compacted))
+        await Performer(state=state, io=io).told(_event(state, kwargs, compacted))
         had = f"had the server compact its history ({_NAME}), and the request"
         try:
             waiting = _waiting(kwargs, compacted)
