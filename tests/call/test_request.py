@@ -88,7 +88,8 @@ class TestNumbers:
     @pytest.mark.parametrize("overhead", [0, 800])
     def test_a_request_that_seems_to_fit_shrinks_in_proportion_with_a_margin(self, overhead: int) -> None:
         asked = policy(overhead=overhead)
-        job = asked.job(TokenLimit(limit=10_000, requested=12_500, kind="input"))
+        found = TokenLimit(limit=10_000, input_tokens=12_500, kind="input")
+        job = asked.job(asked.target(found), found)
         assert job.target is not None
         assert job.target + overhead == pytest.approx(asked.request.size * 0.8 * MARGIN, abs=1)
 
@@ -100,7 +101,8 @@ class TestNumbers:
         self, allowed: int, requested: int, lowered: int | None
     ) -> None:
         found = TokenLimit(limit=1_000, requested=requested, kind="input_plus_output")
-        assert policy(output_tokens=allowed).lowered_output(found) == lowered
+        asked = policy(output_tokens=allowed)
+        assert asked.lowered_output(asked.calibrate(found)) == lowered
 
 
 class TestTheProactiveTarget:

@@ -120,13 +120,9 @@ class Binding:
 
     def messages(self, args: Args, kwargs: Options) -> Any:
         """The messages argument as it was passed, or ``None``."""
-        return self._given(self.messages_param, args, kwargs)
-
-    def _given(self, name: str, args: Args, kwargs: Options) -> Any:
-        """An argument by its parameter's name, however it was passed; ``None`` where it was not."""
-        found = kwargs.get(name)
-        if found is None and name in self.positional[: len(args)]:
-            found = args[self.positional.index(name)]
+        found = kwargs.get(self.messages_param)
+        if found is None and self.messages_param in self.positional[: len(args)]:
+            found = args[self.positional.index(self.messages_param)]
         return found
 
     def held_elsewhere(self, kwargs: Options) -> str | None:  # noqa: ARG002 - some bindings can tell
@@ -147,7 +143,8 @@ class Binding:
 
     def model(self, args: Args, kwargs: Options) -> str | None:
         """The model's name, where the call says it."""
-        found = kwargs.get("model", kwargs.get("model_id", kwargs.get("modelId"))) or self._given("model", args, kwargs)
+        given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
+        found = next(filter(None, map(given.get, ("model", "model_id", "modelId"))), None)
         return found if isinstance(found, str) else None
 
     def endpoint(self, kwargs: Options) -> str:

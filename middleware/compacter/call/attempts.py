@@ -117,8 +117,8 @@ class SteppedCall(WrappedFunction):
         call = await self._begun(kwargs)
         if call is None:
             return None
-        call.policy.calibrate(found)
-        return plan(self.state.options, call.policy.job(found))
+        found = call.policy.calibrate(found)
+        return plan(self.state.options, call.policy.job(call.policy.target(found), found))
 
     def close(self) -> None:
         """End the flow, and release what others may wait for."""

@@ -94,10 +94,19 @@ class Log:
             _write(logger, level, name, said, facts)
 
     def _logger(self, level: Level) -> Any:
-        """Who takes an entry of this level; ``None``: nobody."""
-        logger = self._options.logger
+        """Who takes an entry of this level; ``None``: nobody.
+
+        The option ``logger``; else the program's structlog where it has configured one, else the standard library's
+        logger ``compacter``. The program's structlog gets nothing below the level of that standard logger, if it was
+        given one, nor below info, if it has no level itself and prints all that it gets.
+        """
+        logger, structlog = self._options.logger, sys.modules.get("structlog")
         if logger is None:
-            logger = default_logger(level)
+            logger = logging.getLogger("compacter")
+            if structlog is not None and structlog.is_configured():
+                unfiltered = structlog.get_config()["wrapper_class"] is structlog.make_filtering_bound_logger(0)
+                least = logger.level or (min(logging.INFO, logger.getEffectiveLevel()) if unfiltered else 0)
+                return structlog.get_logger("compacter") if _LEVELS[level] >= least else None
         return logger if not isinstance(logger, _STANDARD) or logger.isEnabledFor(_LEVELS[level]) else None
 
     def _is_first(self, event: CompactionFailed | SilentTruncation) -> bool:
@@ -146,20 +155,6 @@ def _write(logger: Any, level: Level, name: str, said: str, facts: dict[str, obj
             logger.log(_LEVELS[level], "compacter: %s", said, extra=facts)
         else:
             getattr(logger, level)(name, **facts)
-
-
-def default_logger(level: Level = "warning") -> Any:
-    """The program's structlog where it has configured one, else the standard library's logger ``compacter``.
-
-    ``None`` where such an entry is not wanted: below the level of that standard logger, if it was given one; below
-    info, if the program's structlog has no level and prints all that it gets.
-    """
-    plain, structlog = logging.getLogger("compacter"), sys.modules.get("structlog")
-    if structlog is None or not structlog.is_configured():
-        return plain
-    unfiltered = structlog.get_config()["wrapper_class"] is structlog.make_filtering_bound_logger(logging.NOTSET)
-    least = plain.level or (min(logging.INFO, plain.getEffectiveLevel()) if unfiltered else logging.NOTSET)
-    return structlog.get_logger("compacter") if _LEVELS[level] >= least else None
 
 
 def _circumstances(error: BaseException | None) -> str:

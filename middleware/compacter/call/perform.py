@@ -227,7 +227,9 @@ class WrappedCall(Performer):
             await streams.close(self.io, last.raw)
         try:
             args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
-            raw = await self.io.call(self.function, *args, **kwargs)
+            raw = self.function(*args, **kwargs)
+            if self.io.asynchronous and inspect.isawaitable(raw):
+                raw = await raw
             if hasattr(type(raw), self.io.iterates):
                 reply = await streams.opened(self.io, raw, self.state.detect, self.binding.quiet)
             else:

@@ -26,7 +26,6 @@ from compacter.events import (
     MessageShortened,
     RetriesExhausted,
     SilentTruncation,
-    Trigger,
 )
 from compacter.messages.format import Message
 from compacter.options import Options
@@ -108,14 +107,14 @@ class Policy:
         stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
         rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
         while refused.token_limit is not None:
-            self.calibrate(refused.token_limit)
+            found = self.calibrate(refused.token_limit)
             error = refused.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
                 return (yield from self._give_up(refused, "no rounds are left" if self.tried else "max_retries=0"))
             rounds.prepare_for_next_attempt()
             try:
-                done = yield from self._make_smaller(refused.token_limit)
+                done = yield from self._make_smaller(found)
             except CompactionError as failure:
                 # Without a cause of its own: what the provider said is why a summary was wanted at all.
                 raise failure from failure.__cause__ or refused.error
@@ -180,10 +179,10 @@ class Policy:
 
     def _make_smaller(self, found: TokenLimit) -> Flow[str]:
         """Make the request smaller. What was done, in words; empty where nothing helps."""
+        target = self.target(found)
         if self.request.quotes:
             self.quotes = False
             self.request = replace(self.request, quotes="")
-            target = self._target(found)
             if target is not None and target >= self.request.conversation.size:
                 return "quotes left out"
         request = self.request
@@ -201,19 +200,14 @@ class Policy:
         if self.options.retrieved is not None:
             from compacter.call.unfoldable import with_less_retrieved
 
-            shorter = with_less_retrieved(request, self.options.retrieved, self._target(found))
+            shorter = with_less_retrieved(request, self.options.retrieved, target)
             if shorter is not None:
                 self.request = shorter
-                yield from Tell(self._shortened(shorter, found))
+                size = shorter.conversation.sizes[shorter.conversation.last_user or 0]
+                facts = {"limit": found.limit, "attempt": len(self.tried) + 1, **shorter.named}
+                yield from Tell(MessageShortened(before=size, after=size - shorter.saved, **facts))
                 return f"the last user message shortened by {shorter.saved:,} characters"
-        return (yield from self._fold(self.job(found)))
-
-    def _shortened(self, shorter: Request, found: TokenLimit) -> MessageShortened:
-        read = shorter.conversation
-        size = read.sizes[read.last_user or 0]
-        return MessageShortened(
-            before=size, after=size - shorter.saved, limit=found.limit, attempt=len(self.tried) + 1, **shorter.named
-        )
+        return (yield from self._fold(self.job(target, found)))
 
     def _fold(self, job: Job) -> Flow[str]:
         """Fold what the job says, or use what another call has just made of it. What was done; empty: nothing.
@@ -238,14 +232,10 @@ class Policy:
         before, after = made.event.original_data_size, made.event.compacted_data_size
         return f"{before:,} to {after:,} characters ({made.event.strategy})"
 
-    def job(
-        self, found: TokenLimit | None = None, *, trigger: Trigger = "token_limit", target: int | None = None
-    ) -> Job:
-        """The compaction that the request needs."""
+    def job(self, target: int | None, found: TokenLimit | None = None) -> Job:
+        """The compaction that brings the messages to a size in characters; ``found`` is why, or the trigger is."""
         request, recall, calibration = self.request, self.options.recall, self.calibration
-        conversation, refused = request.conversation, trigger == "token_limit"
-        if target is None:
-            target = self._target(found)
+        conversation, refused = request.conversation, found is not None
         if target is not None:
             target += request.saved
         if target is not None and target >= conversation.size:
@@ -260,7 +250,7 @@ class Policy:
         return Job(
             conversation=conversation,
             reserved=quotes if quotes >= _FEWEST_QUOTED else 0,
-            trigger=trigger,
+            trigger="token_limit" if refused else "threshold",
             calibration=calibration,
             model=request.model,
             attempt=len(self.tried) + 1,
@@ -275,7 +265,7 @@ class Policy:
         before = self.request.output_tokens
         if not self.options.adjust_max_tokens or not found.limit or not before:
             return None
-        used = self._input_stated(found)
+        used = found.input_tokens
         left = found.limit - (used or 0) - _OUTPUT_MARGIN
         return left if used and used > 0 and _LEAST_OUTPUT <= left < before else None
 
@@ -315,7 +305,7 @@ class Policy:
         state = self.state
         state.tried = state.calls
         try:
-            done = yield from self._fold(self.job(trigger="threshold", target=target))
+            done = yield from self._fold(self.job(target))
         except CompactionError as error:
             yield from self._failed("no summary could be had", error.__cause__)
             return False
@@ -427,12 +417,14 @@ class Policy:
             return written <= 1
         return (found.input_tokens or 0) + written >= window * _FULL
 
-    def calibrate(self, found: TokenLimit) -> None:
-        """Learn the window and the characters per token from what the error states."""
-        calibration, used = self.calibration, self._input_stated(found)
+    def calibrate(self, found: TokenLimit) -> TokenLimit:
+        """Learn the window and the characters per token from what the error states; the same with its input tokens."""
+        calibration, used = self.calibration, found.input_tokens
+        if used is None and found.requested:
+            used = found.requested - (self.request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
         calibration.window = found.limit or calibration.window
         if not used:
-            return
+            return found
         size = self.request.size
         believed = size >= used * _DENSE
         if not believed:
@@ -441,26 +433,20 @@ class Policy:
             believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
         if believed:
             calibration.learn(size, used)
+        return replace(found, input_tokens=used)
 
-    def _input_stated(self, found: TokenLimit) -> int | None:
-        """Input tokens of the request as the error states them."""
-        if found.input_tokens is not None or not found.requested:
-            return found.input_tokens
-        return found.requested - (self.request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
-
-    def _target(self, found: TokenLimit | None) -> int | None:
+    def target(self, found: TokenLimit) -> int | None:
         """What the messages may weigh, in characters; ``None`` where no limit is known."""
         overhead, output_tokens = self.request.overhead, self.request.output_tokens
         return target_characters(found, self.calibration, overhead=overhead, output_tokens=output_tokens)
 
     def _in_proportion(self, found: TokenLimit | None) -> int | None:
         """The target by which the request shrinks as its stated tokens must; ``None`` where that tells nothing."""
-        used = self._input_stated(found) if found else None
-        if not found or not found.limit or not used:
+        if not found or not found.limit or not found.input_tokens:
             return None
         request, size = self.request, self.request.conversation.size
         limit = found.limit - (request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
-        target = int((size + request.overhead) * limit / used * MARGIN) - request.overhead
+        target = int((size + request.overhead) * limit / found.input_tokens * MARGIN) - request.overhead
         return target if 0 < target < size else None
 
 

@@ -186,7 +186,7 @@ class OwnTypes(Binding):
 
     def messages(self, args: Args, kwargs: Options) -> Any:
         """The messages, to be read as OpenAI has them."""
-        own = self._given(self.messages_param, args, kwargs)
+        own = Binding.messages(self, args, kwargs)
         return Mirrors(own, self.adapter.read) if isinstance(own, Sequence) and not isinstance(own, str) else own
 
     def model(self, args: Args, kwargs: Options) -> str | None:
