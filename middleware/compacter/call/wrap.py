@@ -124,7 +124,7 @@ class WrappedFunction:
             return self._awaited(raw, given, args, kwargs)
         if shape == "stream":
             return run(self._opened(SYNC, raw, args, kwargs))
-        return self._later(raw, args, kwargs)
+        return _iterated(self._opened)(ASYNC, raw, args, kwargs)
 
     def generator(self) -> Function:
         """What takes the place of a generator function: nothing is called before its first chunk is asked for."""
@@ -146,17 +146,7 @@ class WrappedFunction:
         async def begin(*args: Any, **kwargs: Any) -> Any:
             return self.function(*args, **kwargs)
 
-        opened = WrappedFunction(self.state, begin, self.binding).asynchronous()
-
-        async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            chunks = await opened(*args, **kwargs)
-            try:
-                async for chunk in chunks:
-                    yield chunk
-            finally:
-                await streams.close(ASYNC, chunks)
-
-        return call
+        return _iterated(WrappedFunction(self.state, begin, self.binding).asynchronous())
 
     # -- what happens when something happens, once for sync and async --------------------------------------------------
 
@@ -193,15 +183,6 @@ class WrappedFunction:
         if reply.error is not None and gave_up_since(before, reply.error):
             raise reply.error
         return await self._handle(io, args, kwargs, reply)
-
-    async def _later(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
-        """An async stream that a plain function returned. It is read up to its content when it is first iterated."""
-        chunks = await self._opened(ASYNC, stream, args, kwargs)
-        try:
-            async for chunk in chunks:
-                yield chunk
-        finally:
-            await streams.close(ASYNC, chunks)
 
     async def _handle(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None = None) -> Any:
         """A call that is not quiet: a memory to look into, a trigger, a ``History``, or a refusal to recover from.
@@ -380,6 +361,20 @@ class WrappedFunction:
         # A prompt that the server has cut says nothing about its characters.
         if expected_tokens(size, tokens, calibration) is None:
             calibration.learn(size, tokens)
+
+
+def _iterated(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
+    """An async generator function of the chunks of a stream, which is opened when the first one is asked for."""
+
+    async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        chunks = await opened(*args, **kwargs)
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            await streams.close(ASYNC, chunks)
+
+    return call
 
 
 def wrap_function(state: State, function: Function, binding: Binding, *, asynchronous: bool | None = None) -> Function:
