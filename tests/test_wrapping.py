@@ -10,6 +10,7 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 from tests.conversations import Chat, talk
@@ -314,6 +315,52 @@ class TestWhatStays:
         assert inspect.signature(wrapped) == inspect.signature(Awaited())
         assert inspect.iscoroutinefunction(type(wrapped).__call__)
 
+    @pytest.mark.parametrize("kind", ["a mock", "a proxy", "a static method as its call"])
+    def test_a_function_stands_for_an_object_that_cannot_be_copied_or_changed(self, kind: str) -> None:
+        class Proxy:
+            def __init__(self, function: Any) -> None:
+                self.function = function
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(vars(self)["function"], name)  # A copy has no function yet.
+
+            def __call__(self, messages: Sequence[Chat]) -> Any:
+                return self.function("m", messages)
+
+        model = ScriptedModel(window=900)
+
+        class Static:
+            __call__ = staticmethod(lambda messages: model.completion("m", messages))
+
+        kinds: dict[str, Any] = {
+            "a mock": Mock(side_effect=lambda messages: model.completion("m", messages)),
+            "a proxy": Proxy(model.completion),
+            "a static method as its call": Static(),
+        }
+        assert answered(compacter().wrap(kinds[kind])(messages=talk())) == "ok"
+
+    @pytest.mark.parametrize("kind", ["sync", "async"])
+    def test_what_a_callable_object_keeps_on_itself_is_seen_on_the_original(self, kind: str) -> None:
+        class Counted:
+            calls = 0
+
+            def __call__(self, messages: Sequence[Chat]) -> str:
+                self.calls += 1
+                return "Done."
+
+        class Awaited:
+            calls = 0
+
+            async def __call__(self, messages: Sequence[Chat]) -> str:
+                self.calls += 1
+                return "Done."
+
+        counted: Any = Counted() if kind == "sync" else Awaited()
+        reply = compacter().wrap(counted)(talk())
+
+        assert (asyncio.run(reply) if kind == "async" else reply) == "Done."
+        assert counted.calls == 1
+
     def test_the_original_is_untouched(self) -> None:
         client = Client(ScriptedModel(window=900))
         compacter().wrap(client.chat)
@@ -373,6 +420,20 @@ class TestDecorators:
             return await model.acompletion("m", messages)
 
         assert answered(await chat(talk())) == "ok"
+
+    @pytest.mark.parametrize("kind", [staticmethod, classmethod])
+    def test_a_static_or_class_method_can_be_decorated_before_or_after(self, kind: Any) -> None:
+        model = ScriptedModel(window=900)
+
+        def chat(*owner: Any, messages: Sequence[Chat]) -> Any:
+            return model.completion("m", messages)
+
+        class Program:
+            before = kind(compacter()(chat))
+            after = compacter()(kind(chat))
+
+        assert answered(Program.before(messages=talk())) == "ok"
+        assert answered(Program().after(messages=talk())) == "ok"
 
     def test_a_method_can_be_decorated_in_its_class(self) -> None:
         class Agent:

@@ -255,9 +255,13 @@ def with_special_methods(thing: T, methods: Mapping[str, Callable[..., Any]]) ->
     members = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__, **methods}
     for subclass in type.__subclasses__(kind):  # Python keeps these weakly, so an unused one goes by itself.
         if all(vars(subclass).get(name) is method for name, method in methods.items()):
-            thing.__class__ = subclass
-            return thing
-    thing.__class__ = types.new_class(kind.__name__, (kind,), exec_body=lambda space: space.update(members))
+            break
+    else:
+        subclass = types.new_class(kind.__name__, (kind,), exec_body=lambda space: space.update(members))
+    changed: Any = thing  # Whose class, for type checkers, cannot be set.
+    changed.__class__ = subclass
+    if type(thing) is not subclass:
+        raise TypeError(f"{kind.__qualname__} keeps its class")  # As mocks do.
     return thing
 
 

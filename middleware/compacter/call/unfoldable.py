@@ -49,8 +49,11 @@ def shortened(form: MessageFormat, message: Message, how: Retrieved, excess: int
         return text
 
     form.rewrite(message, collect)
-    room = _room([len(text) for text in texts] if callable(how) else [b - a for t in texts for a, b in _spans(t, how)])
-    share = room(excess)
+    sizes = [len(text) for text in texts] if callable(how) else [b - a for t in texts for a, b in _spans(t, how)]
+    total = sum(sizes)
+
+    def share(size: int) -> int:
+        return max(_LEAST, size * max(0, total - excess) // total) if total else size
 
     def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
         if kind != "text":
@@ -59,12 +62,6 @@ def shortened(form: MessageFormat, message: Message, how: Retrieved, excess: int
         return short if len(short) < len(text) else text
 
     return form.rewrite(message, edit)
-
-
-def _room(sizes: list[int]) -> Callable[[int], Callable[[int], int]]:
-    """For an excess: what a text of a size may have, when each gives its share."""
-    total = sum(sizes)
-    return lambda excess: lambda size: max(_LEAST, size * max(0, total - excess) // total) if total else size
 
 
 def _by_function(text: str, size: int, function: Callable[[str, int], str]) -> str:

@@ -12,7 +12,7 @@ import inspect
 from dataclasses import replace
 from importlib import import_module
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from compacter.call.arguments import bind
 from compacter.call.state import State
@@ -69,6 +69,11 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
         bound: Any = functools.partial(inner, *target.args, **target.keywords)
         rebound: T = bound
         return rebound
+    if isinstance(target, (staticmethod, classmethod)):
+        described: Any = type(target)(
+            wrap(state, target.__func__, messages_param=messages_param, wire_format=wire_format)
+        )
+        return cast("T", described)
     if (messages_param is None and wire_format is None) or not callable(target):
         adapted: T | None = _adapted(state, target)
         if adapted is not None:
@@ -86,11 +91,16 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
                 'wrap(function, messages_param="...") or @compacted(messages_param="...")'
             )
         raise TypeError(f"{_described(target)} {where}. compacter wraps {SUPPORTED}")
-    own = None if inspect.isroutine(candidate) else type(candidate).__call__
+    own = None if inspect.isroutine(candidate) else inspect.getattr_static(type(candidate), "__call__")
     if isinstance(own, FunctionType):
-        calls = wrap_function(state, own, replace(binding, positional=("self", *binding.positional)))
-        # A class that cannot be changed leaves a function in its place.
-        with contextlib.suppress(TypeError, AttributeError):
+        calls = wrap_function(
+            state,
+            _called_on(target, own),
+            replace(binding, positional=("self", *binding.positional)),
+            asynchronous=inspect.iscoroutinefunction(own),
+        )
+        # An object that cannot be copied, or whose class cannot be changed, leaves a function in its place.
+        with contextlib.suppress(Exception):
             return with_special_methods(copy.copy(target), {"__call__": calls})
     function: Any = wrap_function(state, candidate, binding)
     wrapped: T = function
@@ -198,6 +208,16 @@ def _wrap_instructor(state: State, instructor: T) -> T:
     made.hooks = given.hooks
     wrapped: T = made
     return wrapped
+
+
+def _called_on(target: object, method: FunctionType) -> Any:
+    """The method, called on the original, so that what it keeps on itself (a counter) is seen there too."""
+
+    @functools.wraps(method)
+    def call(_: object, *args: Any, **kwargs: Any) -> Any:
+        return method(target, *args, **kwargs)
+
+    return call
 
 
 def _described(target: object) -> str:

@@ -1,0 +1,111 @@
+"""Carrying effects out: waiting for another process's summary, and what a memory must not keep."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from tests.conversations import Chat, talk
+
+from compacter import Compacter, InProcessMemory
+from compacter.call import perform
+from compacter.testing import ScriptedModel, ScriptedSummarizer
+
+if TYPE_CHECKING:
+    from compacter.compaction.task import CompactionTask
+
+
+class HeldElsewhere(InProcessMemory):
+    """A memory in which another process makes the same summary at first; other claims are granted."""
+
+    blocking = True
+
+    def __init__(self, *, asked_in_vain: int) -> None:
+        super().__init__()
+        self.asked_in_vain = asked_in_vain
+        self.first = ""
+        self.asked = self.released = 0
+
+    def claim(self, key: str, seconds: float) -> Any:
+        self.first = self.first or key
+        self.asked += key == self.first
+        return None if key == self.first and self.asked <= self.asked_in_vain else SimpleNamespace(release=self.release)
+
+    def release(self) -> None:
+        self.released += 1
+
+
+@pytest.mark.parametrize("program", ["sync", "asyncio", "trio"])
+def test_a_summary_that_another_process_makes_is_waited_for(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+    memory = HeldElsewhere(asked_in_vain=3)
+    asked_before_the_summary: list[int] = []
+
+    def summarizer(messages: list[Chat]) -> str:
+        asked_before_the_summary.append(memory.asked)
+        return "They asked."
+
+    model = ScriptedModel(window=900)
+
+    async def acompletion(model_name: str, messages: list[Chat]) -> Any:
+        return model.completion(model_name, messages)
+
+    middle = Compacter(summarizer=summarizer, memory=memory)
+    if program == "sync":
+        middle.wrap(model.completion)("m", talk())
+    elif program == "asyncio":
+        asyncio.run(middle.wrap(acompletion)("m", talk()))
+    else:
+        trio.run(middle.wrap(acompletion), "m", talk())
+
+    assert asked_before_the_summary[0] == 4
+    assert memory.released >= 1
+
+
+def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
+    memory = HeldElsewhere(asked_in_vain=10**9)
+    middle = Compacter(summarizer=ScriptedSummarizer(), memory=memory, timeout=0.01)
+
+    middle.wrap(ScriptedModel(window=900).completion)("m", talk())
+
+    assert middle.totals.rounds == 1
+
+
+class Halves:
+    """A strategy that keeps half of each message."""
+
+    name = "halves"
+    edits = True
+
+    def compact(self, task: CompactionTask) -> list[Chat]:
+        cut = task.plan.cut
+        short = [
+            {**message, "content": message["content"][: len(message["content"]) // 2]} for message in task.messages
+        ]
+        return [task.messages[0], *short[1:cut], *task.messages[cut:]]
+
+
+def fails(text: str) -> str:
+    raise ValueError("cannot be redacted")
+
+
+@pytest.mark.parametrize(
+    ("redact", "kept"),
+    [
+        (None, True),
+        (lambda text: text.replace("a word that nobody said", "[gone]"), True),
+        (lambda text: text.replace("Question", "[gone]"), False),
+        (fails, False),
+    ],
+)
+def test_an_edited_message_is_remembered_only_where_it_holds_nothing_to_redact(redact: Any, kept: bool) -> None:
+    memory = InProcessMemory()
+    middle = Compacter(strategy=Halves(), compact_ratio=1.0, redact=redact, memory=memory, recall=None)
+
+    middle.wrap(ScriptedModel(window=900).completion)("m", talk())
+
+    assert middle.totals.rounds == 1
+    assert memory.empty() is not kept
