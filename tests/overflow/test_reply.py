@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import timeit
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -110,17 +107,3 @@ def test_every_format_tells_of_a_reply_without_room(reply: object) -> None:
 
     assert found is not None
     assert (found.input_tokens, found.output_tokens, found.source) == (9000, 2, NO_ROOM)
-
-
-@pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer distorts the ratio")
-def test_a_reply_without_an_error_costs_next_to_nothing() -> None:
-    message = SimpleNamespace(content="hello", tool_calls=None)
-    reply = SimpleNamespace(id="x", choices=[SimpleNamespace(finish_reason="stop", message=message)])
-
-    def empty() -> Any:
-        return None
-
-    call = min(timeit.repeat(lambda: detect_in_reply(reply), number=2_000, repeat=7))
-    bare = min(timeit.repeat(lambda: empty(), number=2_000, repeat=7))  # noqa: PLW0108 - the same frame
-
-    assert call < 60 * bare

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.effort import grows_linearly, repeated
 
 from compacter.messages.parts import Part
 from compacter.redaction import decode_escapes, redact_secrets
@@ -347,30 +347,15 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-SMALL = 1_000
-
-
 @pytest.mark.parametrize("name", READERS)
 def test_ten_times_the_text_is_about_ten_times_the_work(name: str) -> None:
-    """Patterns that backtrack would make it a hundred times. Less than two milliseconds are noise."""
+    """Patterns that backtrack would make it a hundred times."""
     for shape in HOSTILE:
-        small, large = (shape * (size // len(shape)) for size in (SMALL, 10 * SMALL))
-        assert work(READERS[name], large) < 30 * max(work(READERS[name], small), 0.002), repr(shape)
+        assert grows_linearly(READERS[name], repeated(shape), 1_000), repr(shape)
 
 
 def test_a_bracket_before_a_long_run_of_spaces_is_read_at_once() -> None:
-    text = "<" + " " * 16_000
-    assert work(prompt.neutral, text * 10) < 30 * max(work(prompt.neutral, text), 0.002)
-
-
-def work(reader: Callable[[str], object], text: str) -> float:
-    """Processor seconds; the lesser of two, as other programs only add to it."""
-    least = float("inf")
-    for _ in range(2):
-        started = time.process_time()
-        reader(text)
-        least = min(least, time.process_time() - started)
-    return least
+    assert grows_linearly(prompt.neutral, repeated("<" + " " * 16_000), 16_001)
 
 
 TALE = (

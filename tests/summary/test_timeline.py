@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import grows_linearly, repeated
 
 from compacter import Compacter
 from compacter.messages.parts import Part
@@ -256,22 +256,23 @@ def test_what_is_done_or_withdrawn_does_not_read_as_open(asked: str, who: str, c
 
 
 HOSTILE = {
-    "letters": "a" * 400_000,
-    "dots": "." * 400_000,
-    "spaces": "a. " + " " * 400_000 + "b",
-    "breaks": "\n" * 400_000,
-    "brackets": "[" * 400_000,
-    "escapes": "\x1b[" * 200_000,
-    "unclosed": "\x1b[1;" + "1" * 400_000,
-    "orders": "never " * 70_000,
-    "conditions": "If you " * 60_000,
-    "marks": "**a" * 130_000,
-    "sentences": "不要说。" * 20_000,
+    "letters": "a",
+    "dots": ".",
+    "spaces": " ",
+    "breaks": "\n",
+    "brackets": "[",
+    "escapes": "\x1b[",
+    "digits": "1",
+    "orders": "never ",
+    "conditions": "If you ",
+    "marks": "**a",
+    "sentences": "不要说。",
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_takes_linear_time(name: str) -> None:
-    started = time.process_time()
-    timeline([user(HOSTILE[name]), Part("tool", "result", HOSTILE[name], "f")], 5_000)
-    assert time.process_time() - started < 10
+    def told(text: str) -> object:
+        return timeline([user(f"a. \x1b[1;{text}b"), Part("tool", "result", f"a. {text}b", "f")], 5_000)
+
+    assert grows_linearly(told, repeated(HOSTILE[name]), 20_000)

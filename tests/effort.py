@@ -1,0 +1,31 @@
+"""Whether work grows no faster than what it reads."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+FLOOR = 0.002
+"""Seconds below which a time is noise."""
+
+
+def grows_linearly(work: Callable[[T], object], make: Callable[[int], T], size: int) -> bool:
+    """Whether ten times the size is at most thirty times the work; a measurement that was disturbed is repeated."""
+    shorter, longer = make(size), make(10 * size)
+    return any(seconds(work, longer) <= 30 * max(seconds(work, shorter), FLOOR) for _ in range(5))
+
+
+def seconds(work: Callable[[T], object], given: T) -> float:
+    """What this thread spends on the processor: other threads and programs do not count."""
+    started = time.thread_time()
+    work(given)
+    return time.thread_time() - started
+
+
+def repeated(shape: str) -> Callable[[int], str]:
+    """Makes texts that consist of this shape."""
+    return lambda size: shape * (size // len(shape))
