@@ -19,7 +19,7 @@
 #   make docs        the manual as a site, in build/site: links and anchors are checked, each page is there as Markdown too
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
-# PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests.
+# PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests, SEED=2 shuffles them anew.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -31,6 +31,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 WORKERS ?= 2
+SEED ?= 1
 PYTEST_ARGS ?=
 NEWEST := $(addprefix tests/clients/test_,openai.py anthropic.py raw_responses.py responses_server.py threads.py)
 
@@ -51,7 +52,7 @@ demo: $(VENV)/.demo
 	@PYTHONPATH=examples $(BIN)/python -m demo
 
 pytest: $(VENV)/.dev redis chromium
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --randomly-seed=$(SEED) $(PYTEST_ARGS)
 
 # A version counts as present where it runs: a shim on the path may name one that does not.
 test-all: test
@@ -80,7 +81,7 @@ bench: $(VENV)/.dev
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program; done
 
 coverage: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term-missing $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --randomly-seed=$(SEED) --cov --cov-report=term-missing $(PYTEST_ARGS)
 
 # Small faults put into the code, a sample of each room: what share of them do the tests notice?
 ROOMS ?= messages compaction call overflow

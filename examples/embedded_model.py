@@ -150,6 +150,7 @@ def _serve(window: int) -> None:
     params.ctx_shift = False  # Else an overflow is not refused: the window slides.
     params.fit_params = False  # Else the window is changed to what the memory allows.
     params.cache_ram_mib = 256  # A prompt read before, by whatever call in between, is not read again.
+    params.warmup = False  # The first answer would wait for one that nobody asked for.
     params.sampling.seed = 7
     params.sampling.penalty_repeat = 1.15  # A model this small says the same sentence for ever otherwise.
     params.sampling.penalty_last_n = 256

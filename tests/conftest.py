@@ -26,8 +26,10 @@ ROOT = Path(__file__).parent.parent
 # closes, and any later test could be blamed for it.
 asyncio.set_event_loop(None)
 
-# A busy machine is no bug: hypothesis counts examples here, never seconds.
-settings.register_profile("compacter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine is no bug: hypothesis counts examples here, never seconds. They are the same ones each time, so that a
+# run tells of the change that was made; --hypothesis-profile=explore looks for others.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("compacter", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("compacter")
 
 

@@ -16,7 +16,7 @@ import structlog
 
 from compacter import Compacter, CompactionEvent
 from compacter.events import CompactionFailed, CompactionStarted
-from embedded_model import EmbeddedModel, embedded_model, why_unavailable
+from embedded_model import WINDOW, EmbeddedModel, embedded_model, why_unavailable
 
 from .conversation import SYSTEM, TURNS, Turn
 from .picture import Picture
@@ -114,7 +114,9 @@ def main() -> int:
     """Run the demo; the exit status."""
     options = argparse.ArgumentParser(prog="demo", description=__doc__)
     options.add_argument("--turns", type=int, default=len(TURNS), help="how many turns of the conversation")
-    turns = TURNS[: options.parse_args().turns]
+    options.add_argument("--window", type=int, default=WINDOW, help="tokens of the model's window")
+    chosen = options.parse_args()
+    turns = TURNS[: chosen.turns]
     if reason := why_unavailable():
         print(f"the demo cannot run: {reason}", file=sys.stderr)
         return 2
@@ -122,9 +124,9 @@ def main() -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     started = time.monotonic()
-    with Picture(window=2048, turns=len(turns)) as picture:
+    with Picture(window=chosen.window, turns=len(turns)) as picture:
         picture.doing("starting the model server")
-        with embedded_model() as model:
+        with embedded_model(chosen.window) as model:
             picture.context.window = model.window
             picture.doing("loading litellm")
             demo = Demo(model, picture, turns)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-WINDOW = 1024
-"""Tokens: half of what the model takes, because the prompts that it has to read take the time."""
+WINDOW = 512
+"""Tokens: a quarter of what the model takes, because the prompts that it has to read take the time."""
 
 
 @pytest.fixture(scope="session")

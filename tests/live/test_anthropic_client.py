@@ -20,7 +20,7 @@ TOOLS: list[Any] = [{"name": "look_up", "description": "What grows in a bed.", "
 
 def history() -> list[Any]:
     found: list[Any] = []
-    for number in range(25):
+    for number in range(13):
         found.append({"role": "user", "content": f"Bed {number}: what grows there in the summer months?"})
         if number % 8 == 0:
             use = {"type": "tool_use", "id": f"toolu_{number}", "name": "look_up", "input": {"bed": number}}

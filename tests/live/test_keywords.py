@@ -25,7 +25,7 @@ def long_history() -> list[dict[str, Any]]:
     history: list[dict[str, Any]] = []
     for said in SAID:
         history += [{"role": "user", "content": said}, {"role": "assistant", "content": "Thank you, I see."}]
-    for number in range(28):
+    for number in range(12):
         topic = TOPICS[number % len(TOPICS)]
         history.append({"role": "user", "content": f"Part {number}: what can you tell me about {topic}?"})
         history.append({"role": "assistant", "content": f"In year {1800 + number} {topic} was painted blue."})
@@ -34,7 +34,7 @@ def long_history() -> list[dict[str, Any]]:
 
 def test_planted_keywords_and_rules_are_in_the_summary_message(model: EmbeddedModel) -> None:
     events: list[CompactionEvent] = []
-    compacter = Compacter(max_summary_tokens=320, on_compaction=events.append)
+    compacter = Compacter(max_summary_tokens=160, on_compaction=events.append)
     with openai.OpenAI(base_url=model.api_base, api_key="none", timeout=600, max_retries=0) as client:
         reply = compacter.wrap(client).chat.completions.create(
             model=model.name,

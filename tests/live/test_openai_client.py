@@ -19,7 +19,7 @@ LIMITS: dict[str, Any] = {"temperature": 0.2}
 
 def chat() -> list[Any]:
     history: list[Any] = [{"role": "system", "content": "You answer questions about a garden."}]
-    for number in range(25):
+    for number in range(13):
         history.append({"role": "user", "content": f"Bed {number}: what grows there in the summer months?"})
         if number % 8 == 0:
             function = {"name": "look_up", "arguments": f'{{"bed": {number}}}'}

@@ -31,9 +31,9 @@ OPTIONS: dict[str, Any] = {"max_tokens": 16, "temperature": 0.2, "timeout": 600}
 
 
 def long_history() -> list[dict[str, Any]]:
-    """More than the window: a system prompt, 23 turns with a tool call here and there, a question."""
+    """More than the window: a system prompt, 12 turns with a tool call here and there, a question."""
     history: list[dict[str, Any]] = [{"role": "system", "content": "You answer questions about a small town."}]
-    for number in range(23):
+    for number in range(12):
         topic = TOPICS[number % len(TOPICS)]
         history.append({"role": "user", "content": f"Part {number}: what can you tell me about {topic}?"})
         if number % 5 == 0:
