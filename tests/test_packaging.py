@@ -31,10 +31,10 @@ PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
 
 PURE_ENOUGH = {
     "call/request.py": {"compacter.fork.kept"},
-    "recall/index.py": {"sqlite3", "compacter.fork.Lock"},
+    "recall/index.py": {"sqlite3", "sys.getsizeof", "compacter.fork.Lock"},
     "recall/archive.py": {"compacter.fork.Lock"},
 }
-"""A database in memory, which reaches no disk, and the lock that guards it."""
+"""A database in memory, which reaches no disk, the bytes of a text, and the lock that guards them."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})
 """Third-party packages without I/O of their own (of tenacity, its step that decides)."""
