@@ -93,7 +93,7 @@ class TestInterruptions:
         found: list[Any] = []
         thread = threading.Thread(target=lambda: found.append(completion(messages=talk())), daemon=True)
         thread.start()
-        thread.join(20)
+        thread.join(300)
 
         assert [answered(reply) for reply in found] == ["ok"]
 
@@ -104,7 +104,7 @@ class TestInterruptions:
 
         with pytest.raises(asyncio.CancelledError):
             await completion(messages=talk())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             reply = await asyncio.create_task(completion(messages=talk()))
 
         assert answered(reply) == "ok"
@@ -131,7 +131,7 @@ class TestInterruptions:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(300):
                 assert answered(await completion("m", talk())) == "ok"
         assert ended
 
@@ -156,7 +156,7 @@ class TestInterruptions:
         first.cancel()
         go_on.set()
 
-        assert answered(await asyncio.wait_for(second, 20)) == "ok"
+        assert answered(await asyncio.wait_for(second, 300)) == "ok"
         with pytest.raises(asyncio.CancelledError):
             await first
 
@@ -212,19 +212,19 @@ def test_the_timeout_bounds_the_wait_for_another_calls_summary_too() -> None:
 
     def summarize(messages: Sequence[Chat], **_: Any) -> str:
         begun.set()
-        assert go_on.wait(60)
+        assert go_on.wait(300)
         return "They talked about questions."
 
     completion = Compacter(summarizer=summarize, timeout=0.2).wrap(ScriptedModel(window=900).completion)
     # Its own time-out makes the first call go on as well, but not before the second one has begun to wait for it.
     first = threading.Thread(target=completion, args=("m", talk()))
     first.start()
-    assert begun.wait(60)
+    assert begun.wait(300)
     try:
         assert answered(completion("m", talk())) == "ok"
     finally:
         go_on.set()
-        first.join(60)
+        first.join(300)
     assert not first.is_alive()
 
 
@@ -232,7 +232,7 @@ def test_a_summarizer_that_hangs_keeps_neither_the_call_nor_the_end_of_its_loop_
     let_go, ended = threading.Event(), threading.Event()
 
     def hang(messages: Sequence[Chat], **_: Any) -> str:
-        let_go.wait(20)
+        let_go.wait(300)
         ended.set()
         return f"{len(messages)} message, much too late"
 
@@ -244,7 +244,7 @@ def test_a_summarizer_that_hangs_keeps_neither_the_call_nor_the_end_of_its_loop_
     assert asyncio.run(ask())
     assert not ended.is_set()
     let_go.set()
-    assert ended.wait(10)
+    assert ended.wait(300)
 
 
 async def test_a_summarizer_beside_the_loop_may_raise_what_no_coroutine_can() -> None:
@@ -253,5 +253,5 @@ async def test_a_summarizer_beside_the_loop_may_raise_what_no_coroutine_can() ->
 
     compacter = Compacter(summarizer=run_out)
     call = compacter.wrap(ScriptedModel(window=900).acompletion)
-    assert answered(await asyncio.wait_for(call("m", talk()), 10))
+    assert answered(await asyncio.wait_for(call("m", talk()), 300))
     assert compacter.totals.failures

@@ -218,7 +218,7 @@ class TestLimits:
     def test_timeout_bounds_a_summarizer_that_hangs(self) -> None:
         stuck = threading.Event()
         model = ScriptedModel(window=900)
-        compacter = Compacter(summarizer=lambda messages: stuck.wait(60), timeout=0.05)
+        compacter = Compacter(summarizer=lambda messages: stuck.wait(300), timeout=0.05)
         reply: Any = compacter.wrap(model.completion)("m", talk(20))
         stuck.set()
         assert reply["choices"][0]["message"]["content"] == "ok"

@@ -39,7 +39,7 @@ def asked(peer: str, *asks: dict[str, Any]) -> list[dict[str, Any]]:
         input=lines,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines()[1:]]

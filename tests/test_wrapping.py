@@ -256,7 +256,7 @@ class TestAsyncCallables:
             try:
                 return model.completion("m", messages)
             except TokenLimitError:
-                barrier.wait(20)
+                barrier.wait(300)
                 raise
 
         completion = middle.wrap(first_together)

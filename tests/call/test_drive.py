@@ -140,13 +140,13 @@ async def test_a_driver_cancelled_while_its_flow_is_in_a_thread_ends_at_once_and
     def busy() -> Generator[Effect[Any], Any, None]:
         try:
             entered.set()
-            assert leave.wait(10)
+            assert leave.wait(300)
             yield Sleep(0)
         finally:
             closed.set()
 
     task = asyncio.create_task(Performs(later, io=ASYNC, large=True).run(busy()))
-    await asyncio.to_thread(entered.wait, 10)
+    await asyncio.to_thread(entered.wait, 300)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -154,7 +154,7 @@ async def test_a_driver_cancelled_while_its_flow_is_in_a_thread_ends_at_once_and
 
     leave.set()
     del task
-    assert await asyncio.to_thread(closed.wait, 10)
+    assert await asyncio.to_thread(closed.wait, 300)
 
 
 def test_a_sync_program_is_told_when_something_waits_for_an_event_loop() -> None:

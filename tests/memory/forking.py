@@ -40,7 +40,7 @@ def talk(about: object) -> list[Any]:
 
 def find(memory: Memory) -> None:
     """Use the memory itself, whose errors a call passes over: a file may be busy for a moment while others close it."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 100
     while True:
         try:
             list(memory.find(["k"]))
@@ -82,7 +82,7 @@ def main(kind: str, place: str, namespace: str, children: int) -> int:
         child = os.fork()
         if child == 0:
             # A child that waits for what only its parent has tells where.
-            faulthandler.dump_traceback_later(60, exit=True)
+            faulthandler.dump_traceback_later(300, exit=True)
             try:
                 for about in ("1 2", f"child {number}", "2 3"):
                     call("model", talk(about))

@@ -106,7 +106,7 @@ async def test_a_claim_is_renewed_while_it_is_held_and_not_after(
     claim = await memory.aclaim("k", 60)
     assert claim is not None
     monkeypatch.setattr(memory, "_arun", watched)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         await renewed.wait()
     assert await memory.aclaim("k", 60) is None
     await claim.release()
@@ -128,7 +128,7 @@ async def test_the_claim_of_a_cancelled_call_ends_soon(redis_url: str, namespace
     first = Compacter(memory=memory, recall=None, summarizer=slow).wrap(model.acompletion)
     task = asyncio.ensure_future(first("m", history()))
     await asked.wait()
-    async with redis.asyncio.Redis.from_url(redis_url) as client, asyncio.timeout(30):
+    async with redis.asyncio.Redis.from_url(redis_url) as client, asyncio.timeout(300):
 
         async def held() -> list[bytes]:
             return [name async for name in client.scan_iter(f"{namespace}:claims:*")]

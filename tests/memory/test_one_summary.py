@@ -43,7 +43,7 @@ class Together:
         try:
             return self.model.completion(model, messages)
         except TokenLimitError:
-            self._all.wait(30)
+            self._all.wait(300)
             raise
 
     async def acompletion(self, model: str, messages: list[Any]) -> Any:
@@ -62,7 +62,7 @@ def test_threads_make_one_summary(memory: Memory, history: list[Any]) -> None:
     completion = compacter.wrap(together.completion)
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(completion, "model", list(history)) for _ in range(4)]
-        replies = [call.result(60) for call in calls]
+        replies = [call.result(300) for call in calls]
     assert len(replies) == 4
     assert compacter.totals.rounds == 1
     sent = [request.messages for request in together.model.requests if not request.refused]
@@ -105,7 +105,7 @@ def test_processes_make_one_summary(
         for worker in workers:
             assert worker.stdout is not None
             assert worker.stdout.readline() == "refused\n"
-        told = [json.loads(worker.communicate("go\n", timeout=60)[0]) for worker in workers]
+        told = [json.loads(worker.communicate("go\n", timeout=600)[0]) for worker in workers]
     assert sum(one["compactions"] for one in told) == 1
     assert sum(one["reused"] for one in told) == 1
     assert told[0]["sent"] == told[1]["sent"]
@@ -123,7 +123,7 @@ def test_a_call_that_is_refused_after_another_made_the_summary_uses_it(memory: M
         except TokenLimitError:
             if next(asked, False):
                 with ThreadPoolExecutor(1) as pool:
-                    pool.submit(other, "model", list(history)).result(60)
+                    pool.submit(other, "model", list(history)).result(300)
             raise
 
     compacter.wrap(slow)("model", history)
@@ -176,7 +176,7 @@ def test_who_waits_for_a_call_that_fails_makes_the_summary(memory: Memory, histo
     completion = compacter.wrap(together.completion)
     with ThreadPoolExecutor(2) as pool:
         calls = [pool.submit(completion, "model", list(history)) for _ in range(2)]
-        errors = [call.exception(60) for call in calls]
+        errors = [call.exception(300) for call in calls]
     assert [type(error) for error in errors if error is not None] == [CompactionError]
     assert compacter.totals.rounds == 1
     assert len(compacter._state.flights) == 0
@@ -193,7 +193,7 @@ class _SlowToClaim(InProcessMemory):
 
     def claim(self, key: str, seconds: float) -> Any:
         self.asked.set()
-        self.go_on.wait(30)
+        self.go_on.wait(300)
         return SimpleNamespace(release=self.released.set)
 
 
@@ -202,11 +202,11 @@ async def test_a_claim_that_is_granted_after_the_cancellation_is_given_back(hist
     model = ScriptedModel(window=2_000)
     compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer().acall)
     call = asyncio.create_task(compacter.wrap(model.acompletion)("model", history))
-    await asyncio.to_thread(memory.asked.wait, 30)
+    await asyncio.to_thread(memory.asked.wait, 300)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     assert len(compacter._state.flights) == 0
     assert not memory.released.is_set()
     memory.go_on.set()
-    assert await asyncio.to_thread(memory.released.wait, 30)
+    assert await asyncio.to_thread(memory.released.wait, 300)

@@ -237,7 +237,7 @@ if child == 0:
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 memory.save(replace(record, key="from the parent"))
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=environment)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=600, env=environment)
     found = {found.key for found in memory.find(["from the child", "from the parent"])}
     assert found == {"from the child", "from the parent"}
 

@@ -30,7 +30,7 @@ class Serving:
 
     def send(self, head: str, body: bytes = b"") -> socket.socket:
         """A connection over which these bytes were sent; ``HOST`` stands for the header that is right."""
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=300)
         head = head.replace("\nHOST\n", f"\nHost: 127.0.0.1:{self.port}\n").replace("\n", "\r\n")
         connection.sendall(head.encode() + body)
         return connection

@@ -21,7 +21,7 @@ def test_nodes_sdk_is_answered(serve: Callable[..., Any], openai_server: Any, wo
     openai_server.refuse = refusing
     serving = serve(f"{openai_server.url}/v1")
     told = subprocess.run(
-        [node, str(FOLDER / "talk.mjs"), f"{serving.url}/v1"], capture_output=True, text=True, check=True, timeout=120
+        [node, str(FOLDER / "talk.mjs"), f"{serving.url}/v1"], capture_output=True, text=True, check=True, timeout=600
     )
     found = json.loads(told.stdout)
     assert found["answers"] == [words] * 4

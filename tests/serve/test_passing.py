@@ -113,7 +113,7 @@ def test_each_piece_of_a_stream_is_passed_on_when_it_comes(serve: Serve, upstrea
         write(wire.STREAM)
         for number in range(3):
             write(wire.chunk(event(f"piece {number}")))
-            assert seen.acquire(timeout=30)  # Goes on when the caller has it.
+            assert seen.acquire(timeout=300)  # Goes on when the caller has it.
         write(wire.chunk(b""))
 
     serving = serve(upstream(answer).url)
@@ -159,17 +159,17 @@ def test_a_caller_that_goes_away_is_seen_upstream(
         if begun:
             write(wire.STREAM + wire.chunk(event("begin")))
         reached.set()
-        server.closed.wait(30)
+        server.closed.wait(300)
 
     server = upstream(answer)
     with serve(server.url).send(*post(path, json.dumps(CHAT).encode())) as connection:
-        assert reached.wait(30)
+        assert reached.wait(300)
         if begun:
             got = b""
             while b"begin" not in got:
                 got += connection.recv(65_536)
         connection.shutdown(socket.SHUT_RDWR)
-    assert server.closed.wait(30)
+    assert server.closed.wait(300)
 
 
 def test_a_caller_that_goes_away_ends_the_summary(serve: Serve, upstream: Any, wire: Any) -> None:
@@ -181,15 +181,15 @@ def test_a_caller_that_goes_away_ends_the_summary(serve: Serve, upstream: Any, w
         else:
             server.closed.clear()
             reached.set()
-            server.closed.wait(30)
+            server.closed.wait(300)
 
     server = upstream(answer)
     words = [{"role": "user", "content": f"Question {number}. " * 40} for number in range(9)]
     body = json.dumps({"model": "m", "messages": words}).encode()
     with serve(server.url).send(*post("/v1/chat/completions", body)) as connection:
-        assert reached.wait(30)
+        assert reached.wait(300)
         connection.shutdown(socket.SHUT_RDWR)
-    assert server.closed.wait(30)
+    assert server.closed.wait(300)
     assert len(server.asked) == 2
 
 

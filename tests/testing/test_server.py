@@ -191,7 +191,7 @@ class TestOtherAnswers:
     )
     def test_what_cannot_be_read_is_refused(self, server: ScriptedServer, path: str, body: bytes, status: int) -> None:
         with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(urllib.request.Request(server.url + path, body), timeout=30)
+            urllib.request.urlopen(urllib.request.Request(server.url + path, body), timeout=300)
         with caught.value as answer:
             assert answer.code == status
             assert json.load(answer)["error"]["message"]
@@ -201,7 +201,7 @@ class TestOtherAnswers:
         server.close()
         server.close()
         with pytest.raises(urllib.error.URLError):
-            urllib.request.urlopen(server.url, timeout=30)
+            urllib.request.urlopen(server.url, timeout=300)
 
     def test_a_model_and_options_are_too_much(self) -> None:
         with pytest.raises(TypeError, match="either a model or options"):
