@@ -309,8 +309,6 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row("input after: in the messages", (r"(?:(?:in|for|from|of|as) (?:the |your )?(?:text )?)?`?'?(?:requests?\b"
         r"|messages?\b|prompts?\b|inputs?\b|conversation|text\b)"),
      "The context window is exceeded, as there are 9000 in the prompt"),
-    Row("input after: European", (r"(?:im|in der|dans|en el|em|nel) (?:le )?(?:prompt|eingabe)"),
-     "Fenêtre de contexte dépassée: 9000 dans le prompt"),
     Row("output before: max_tokens", (r"\bmax(?:imum)?_?tokens\b|\bmax[_ ]?(?:new|completion|output)[_ ]?tokens\b"
         r"|\bcompletion\b|\boutput(?: tokens?)?\b|\breserved\b|\bgeneration\b"),
      "The context window of 8192 is exceeded: messages 8000, max_tokens 1000"),

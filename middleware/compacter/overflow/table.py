@@ -48,10 +48,9 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|tokens?|limit)_?\w{0,6}_?exceeded|context_?(?:window_?|length_?)?overflow\w{0,10}"
         r"|exceeds?_(?:max_)?context\w{0,20})\b|\b(?:context|prompt|input)_?(?:window|length|size)?_?(?:limit"
         r"|error)\b(?! ?[=:(])"), "request failed: context_length_exceeded"),
-    Row("code: prompt_too_long", (r"\b(?:context|prompt|input|history|conversation|messages)_(?:is_)?too_(?:long"
-        r"|large)\b"), "request failed: prompt_too_long"),
-    Row("code: tokens_limit_reached", (r"\b(?:(?:max_)?tokens?_limit_(?:reached|exceeded)|(?:model_)?max_(?:prompt_"
-        r"|input_|context_)?\w{0,12}_exceeded)\b"), "code: tokens_limit_reached"),
+    Row("code: prompt_too_long", (r"\b(?:(?:context|prompt|input|history|conversation|messages)_(?:is_)?too_(?:long"
+        r"|large)|(?:max_)?tokens?_limit_(?:reached|exceeded)|(?:model_)?max_(?:prompt_|input_"
+        r"|context_)?\w{0,12}_exceeded)\b"), "request failed: prompt_too_long"),
     # A class that claims it.
     Row("type: ContextWindowExceededError", (r"context(?:window|length|size|limit)(?:limit|size)?(?:exceed|overflow"
         r"|error)|exceed(?:s|ed|ing)?(?:max|model)?(?:context|token)|contextoverflow|(?:prompt|input|context"
@@ -79,8 +78,8 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|chei|pien)|контекстн\w{1,4} окн\w{0,3}|(?:окн|длин|размер|лимит)\w{0,3} контекста"
         r"|контекст\w{0,2} (?:модели )?(?:переполн|заполн|исчерпан)"), "上下文长度超限"),
     # What fills the window.
-    Row("subject: prompt", (r"\b(?:(?:n_)?(?:input|prompt)_tokens|prompts?|inputs?|context|sequence|conversation|chat"
-        r"|history|messages|dialog(?:ue)?|transcript|thread)\b"), "The prompt is too long"),
+    Row("subject: prompt", (r"\b(?:(?:n_)?(?:input|prompt)_(?:tokens|ids|token_ids)|prompts?|inputs?|context|sequence"
+        r"|conversation|chat|history|messages|dialog(?:ue)?|transcript|thread)\b"), "The prompt is too long"),
     Row("subject: other languages", (r"\b(?:nachrichten|unterhaltung|entree|invite|contexte|historique|entrada|contexto"
         r"|mensajes|conversacion|historial|mensagens|conversa|historico|contesto|messaggi|conversazione|cronologia)\b"
         r"|\b(?:eingabe|kontext|verlauf|gesprach|konversation|ввод)|输入|提示词?|上下文|对话|消息|历史|会话|輸入|訊息"

@@ -12,7 +12,7 @@ from compacter.overflow.table import Row
 # fmt: off
 VETOES: Final[tuple[Row, ...]] = (
     # The room asked for the answer.
-    Row("output: max_tokens", (r"\b(?:max(?:imum)?_?tokens?(?:_to_sample)?|max[_ ]?(?:new|completion|output"
+    Row("output: max_tokens", (r"\b(?:max(?:imum)?[_-]?tokens?(?:_to_sample)?|max[_ ]?(?:new|completion|output"
         r"|generated)[_ ]?tokens?|n(?:um)?_predict|budget_tokens|thinking[_. ]budget)\b"
         r"|\bmax(?:imum)? tokens? (?:that )?(?:you |were |was )?(?:requested|value|param|setting|must|should)"),
      "max_tokens exceeds the token limit"),
