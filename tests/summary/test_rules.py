@@ -82,6 +82,7 @@ NOTHING = [
     "You must be joking.",
     "Everything should work by now.",
     "The reindexing should be running.",
+    "For the other one it should be a new key.",
     "I don't want to be late.",
     "My neighbour said we must never park there.",
     "You should never have sold it, said my aunt.",

@@ -92,7 +92,7 @@ _ORDERS = re.compile(
     r"no (?:emojis?|markdown|jargon|bullet points|small talk|apologies|abbreviations|unit tests|new dependencies)\b|"
     # Replies should be short. (That should be fine.)
     r"(?!(?:i|you|we|it|that|this|these|he|she|they|there|what|how|who|why|where|everything|nobody|but|and|so|if|"
-    r"when)\b)[a-z][^.,;:()\n]{2,50} should (?:always |never |not |only )?"
+    r"when)\b)[a-z][^.,;:()\n]{2,50}(?<! it)(?<! that)(?<! this) should (?:always |never |not |only )?"
     r"(?:be(?! \w+ing\b)|have|use|show|start|end|support|fit|stay)\b|"
     # Ne modifie jamais ce fichier. No borres nada.
     r"(?:por favor,? |s'il te plaît,? )?(?:ne |n'|no (?:me llames|uses|hagas|digas|menciones|incluyas|"
