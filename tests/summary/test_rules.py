@@ -84,6 +84,8 @@ NOTHING = [
     "The reindexing should be running.",
     "For the other one it should be a new key.",
     "I don't want to be late.",
+    "The bus should be here any minute.",
+    "My aunt should have written by then.",
     "My neighbour said we must never park there.",
     "You should never have sold it, said my aunt.",
     "The cap is 40 seats, I think.",

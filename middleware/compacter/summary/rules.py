@@ -45,7 +45,7 @@ _ORDERS = re.compile(
     # Never restart the database. Do not touch the archive. (Never mind; don't worry.)
     r"(?:never(?! (?:mind|again|saw|seen|been|had|knew|thought))|always(?! (?:happy|glad|nice|fun|on))|"
     r"under no circumstances|at no point|refrain from)\b|"
-    r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|be (?:shy|afraid|sorry)|sweat|get me))\b"
+    r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|be (?:shy|afraid|sorry)|sweat|cry|panic|get me))\b"
     r"(?![^.,\n]{0,80}\byet(?:,|\W{0,3}$))|"
     # From now on, ... Every time you deploy, ... Whatever happens, ...
     r"(?:from (?:now|here|today|this (?:point|moment|day)) on|going forward|in (?:the )?future|for the rest of|"
@@ -64,7 +64,8 @@ _ORDERS = re.compile(
     r"you (?:must(?! be (?:kidding|joking|tired|right|proud|so)\b)|"
     r"may not|should (?:always|never|not)|shouldn't|(?:may|can) only|are not allowed)\b|"
     # We never deploy on a Friday. We also don't test other people's code.
-    r"we (?:also )?(?:(?:always|never|only)(?! (?:had|got|was|were|did|went|saw|heard|knew|made|came|took|\w+ed)\b)|"
+    r"we (?:also )?(?:(?:always|never|only)(?! (?:had|got|was|were|did|went|saw|heard|knew|made|came|took|"
+    r"met|said|told|found|\w+ed)\b)|"
     r"must|should (?:always|never)|"
     r"(?:don't|do not) (?:use|test|allow|commit|ship))\b|"
     # Check each invoice twice. Answer only when you are sure.
@@ -93,7 +94,8 @@ _ORDERS = re.compile(
     # Replies should be short. (That should be fine.)
     r"(?!(?:i|you|we|it|that|this|these|he|she|they|there|what|how|who|why|where|everything|nobody|but|and|so|if|"
     r"when)\b)[a-z][^.,;:()\n]{2,50}(?<! it)(?<! that)(?<! this) should (?:always |never |not |only )?"
-    r"(?:be(?! \w+ing\b)|have|use|show|start|end|support|fit|stay)\b|"
+    r"(?:be(?! (?:\w+ing|here|there|back|ready|done|fine|ok|okay)\b)|have(?! \w+(?:ed|en|ne)\b)|use|show|start|"
+    r"end|support|fit|stay)\b|"
     # Ne modifie jamais ce fichier. No borres nada.
     r"(?:por favor,? |s'il te plaît,? )?(?:ne |n'|no (?:me llames|uses|hagas|digas|menciones|incluyas|"
     r"sugieras|borres|toques|envíes|cambies|modifiques|escribas|"
@@ -115,8 +117,8 @@ _WISHES = re.compile(
     r"i(?:'d| would)?(?: strongly| really| much| always)? (?:prefer(?! not to (?:say|share))|insist)\b|"
     r"i(?:'d| would)? (?:only )?(?:want|like|need|expect) (?:you to (?:always|never|call|address|answer|reply|"
     r"write|use|keep|ask|avoid|stop|include|stay|treat)|all (?:of )?(?:your|the)|every|each)\b|"
-    r"i (?:do not|don't|never) (?:want\b(?! to (?:go|be|leave|lose|miss|wait|sound)\b)|"
-    r"need\b(?! (?:it|that|this|to|help|more)\b))|i(?: would)? only (?:need|want)\b|"
+    r"i (?:do not|don't|never) (?:want\b(?! (?:it|to (?:go|be|leave|lose|miss|wait|sound|talk|know|think)|"
+    r"you to (?:worry|think|feel))\b)|need\b(?! (?:it|that|this|to|help|more)\b))|i(?: would)? only (?:need|want)\b|"
     r"users? prefers\b|i(?:'d| would) (?:also )?like to (?:use|pay)\b|"
     r"call me (?!when|back|if|at|on|later|tomorrow|today|about|crazy|old)|(?:address|refer to) me (?:as|by)\b|"
     # ... without asking me. Tell me before you buy anything.
