@@ -61,7 +61,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|was )?(?:full(?! of)|exhausted|overflow)|context[\s_-]{0,2}(?:window|length|size|len\b|limit|capacity|budget"
         r"|space|maximum)s?|\bkv cache (?=length|size|is full|has insufficient)"),
      "it does not fit the context window"),
-    Row("context: max_model_len", (r"\b(?:(?:n_ctx|num_ctx|ctx[_ -]?(?:len|size))|total (?:sequence|context) length"
+    Row("context: max_model_len", (r"\b(?:(?:n_|num_)?ctx(?:[_ -]?(?:len|size))?|total (?:sequence|context) length"
         r"|max_?(?:seq(?:uence)?|model|context|position|total|input|prompt)_?(?:len(?:gth)?|size|embeddings|tokens)?)\b"
         r"|\bmodel_max_\w{3,12}"), "larger than n_ctx"),
     Row("input limit: maximum input length", (r"\b(?:sequence|prompt|input|session) (?:length|max|token) ?(?:limit"
@@ -101,7 +101,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|went|grown|\d|tokens?) (?:over|above|beyond|past)|over the)\b|too small(?: for (?:the|this|your)|: (?:the "
         r"|your )?prompt)\b"), "It surpasses the context window"),
     Row("exceed: other languages", (r"\b(?:(?:langer|grosser|mehr) als|depass\w{0,5}|(?:plus (?:long|grand)\w{0,2}"
-        r"|superieur\w{0,2}) (?:que|a)|exced\w{1,4}|super[ao]\w{0,4}|sobrepas\w{1,4}|(?:mas larg[ao]|mayor) que"
+        r"|superieur\w{0,2}) (?:que|aux?|a)|exced\w{1,4}|super[ao]\w{0,4}|sobrepas\w{1,4}|(?:mas larg[ao]|mayor) que"
         r"|ultrapass\w{1,4}|(?:maior|mais long[ao]) (?:do )?que|eccede\w{0,3}|oltrepass\w{1,4}|(?:maggiore"
         r"|piu lung[ao]) (?:di|del|della))\b|超过|超出|超限|大于|超過|多于|超え|上回|オーバー|초과|넘었|넘습|넘어|넘는"
         r"|보다 (?:길|깁|큽|크|많)|uberschr(?:eit|itt)\w{0,4}|uberst(?:eig|ieg)\w{0,4}|превы[шс]\w{0,6}|больше,? чем"
@@ -135,8 +135,9 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|exceed)\b.{0,30}?(?:\d|\b(?:less|fewer|most|more|greater|larger|longer|shorter|smaller|under|below|within"
         r"|between)\b|<)"), "The input must have less than 8192 tokens"),
     Row("bound: only so much", (r"\b(?:(?:expected|accepts|takes|allows|supports|handles?"
-        r"|limited to)(?: only)?(?: (?:prompt|input|message|context)\w{0,2} of)?(?: at most| up to)?|(?:can|could|will"
-        r"|may) (?:only|at most) \w{2,10}\b.{0,40}?) \d"), "This input: expected at most 8192 tokens"),
+        r"|limit(?:ed)?(?: \w{2,8}){0,2} to)(?: only)?(?: (?:prompt|input|message|context)\w{0,2} of)?(?: at most"
+        r"| up to)?|(?:can|could|will|may) (?:only|at most) \w{2,10}\b.{0,40}?) \d"),
+     "This input: expected at most 8192 tokens"),
     Row("bound: east Asian", r"不能超过|不得超过|不可超过|应小于|必须小于|不超过", "输入 token 必须小于 8192"),
     # Advice to shorten it.
     Row("reduce: reduce", (r"\b(?:reduc|shorten|decreas|truncat|trim|shrink|shorter|compact|drop|remov"
