@@ -256,8 +256,8 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
         r"|limit|len|cap|bud))"), "Prompt too long; loaded context 8192"),
     Row("limit before: at most", (r"\bat most\b|\bup to\b|<=?|\bfit (?:in|into|within)\b(?: (?:a"
         r"|the))?(?: context)?(?: (?:window|length))?(?: of)?|\bunder\b|\bbelow\b|\bwithin\b|\b(?:less|fewer"
-        r"|shorter) than(?: or equal to)?(?: max_?tokens)?|\b(?:allow(?:s|ed)?|supports?|accepts?|takes?(?! up)"
-        r"|handles?|process(?:es)?(?!:)|available|configured|capacity|threshold|only|expected|reads?"
+        r"|shorter) than(?: or equal to)?(?: max_?tokens)?|\b(?:allow(?:s|ed)?|supports?|accepts?|stops? at|loaded with"
+        r"|takes?(?! up)|handles?|process(?:es)?(?!:)|available|configured|capacity|threshold|only|expected|reads?"
         r"|window)\b(?: (?:at most|up to|only))?|\[[01], ?|\bbetween \d{1,3} and\b"),
      "The prompt is too long, at most 8192"),
     Row("limit before: more than", (r"\b(?:longer|larger|greater|more|bigger|higher) than\b|\bbeyond\b|\babove\b"
@@ -274,7 +274,7 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
         r"|лимит\w{0,2}|максим\w{0,10}(?: (?:длин\w{1,3}|контекста|числ\w)){0,2}|предел\w{0,2}|превыша\w{1,3}"),
      "提示词过长，不超过 8192"),
     Row("limit after: maximum", (r"(?:is |was |are |as )?(?:the |model'?s? |our |its )?(?:model |token |input |prompt "
-        r"|total )?(?:max(?:imum)?\b(?! ?[=:(] ?\d)|limit\b|cap\b|ceiling\b|context\b(?: window| length| size"
+        r"|total )?(?:(?:max(?:imum)?|limit)\b(?! ?[=:(] ?\d)|cap\b|ceiling\b|context\b(?: window| length| size"
         r"| limit)?(?! \d)|window\b|allowed\b|supported\b|available\b)"), "The prompt is too long, 8192 cap"),
     Row("limit after: other languages", (r"上限|限制|の?(?:上限|制限|最大)|を(?:超|上回|オーバー)|に対し|(?:을"
         r"|를) (?:초과|넘)|(?:의 )?(?:한도|제한)|hochst|maximum|maximal|erlaubt|autorise|au maximum|permitid|maximo"

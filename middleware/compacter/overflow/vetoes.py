@@ -18,7 +18,8 @@ VETOES: Final[tuple[Row, ...]] = (
      "max_tokens exceeds the token limit"),
     Row("output: output tokens", (r"\b(?:(?:output|completion|generat(?:ed|ion)|response|reasoning|thinking|new"
         r"|answer)[ _](?:tokens?|length|limit)|max(?:imum|\.)? (?:output|completion|generation|response|new)"
-        r"|can (?:generate|produce)|the (?:answer|reply|response|completion) (?:has|is|was))\b"),
+        r"|can (?:generate|produce)|the (?:answer|reply|response|completion) (?:has|is|was)"
+        r"|in the (?:answer|reply))\b"),
      "The completion tokens exceed the limit of the model"),
     # Parts are counted together.
     Row("sum: total", (r"\b(?:total|combined|together|sum|in your|would exceed|plus)\b"),
@@ -31,11 +32,12 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|browser) context\b|\bprompt cach\w{1,4}\b|\bcontext cach\w{1,4}\b|\bcached? content\b"),
      "ssl context: record too long"),
     # Another kind of error, with a cure of its own.
-    Row("other error: rate limit", (r"\b(?:limit rate|[rt]p[mds]|itpm|otpm|recently|burst|too many requests|please wait"
-        r"|slow down|back off|(?:usage|concurrency|spend\w{0,3}|concurrent)[- _]?(?:limits?|requests|tokens))\b"
-        r"|\b(?:rate[-_ ]?limit|(?:in|for|within) the (?:last|past|current) (?:\d|min|hour|day|sec)|tokens (?:in|within"
-        r"|every) \d{1,4} ?[smh]|throttl\w{1,6})|(?:\b|_)per[ _-](?:min(?:ute)?|sec(?:ond)?|hour|day|week|month)s?\b"
-        r"|(?:/ ?|\ban? )(?:min|minute|hour|day|week|month)\b"), "Token rate limit exceeded"),
+    Row("other error: rate limit", (r"\b(?:limit rate|[rt]p[mds]|itpm|otpm|recently|burst|rate window|resets in"
+        r"|too many requests|please wait|slow down|back off|(?:usage|concurrency|spend\w{0,3}"
+        r"|concurrent)[- _]?(?:limits?|requests|tokens))\b|\b(?:rate[-_ ]?limit|(?:in|for|within) the (?:last|past"
+        r"|current) (?:\d|min|hour|day|sec)|tokens (?:in|within|every) \d{1,4} ?[smh]|throttl\w{1,6})|(?:\b"
+        r"|_)per[ _-](?:min(?:ute)?|sec(?:ond)?|hour|day|week|month)s?\b|(?:/ ?|\ban? )(?:min|minute|hour|day|week"
+        r"|month)\b"), "Token rate limit exceeded"),
     Row("other error: quota", (r"\b(?:quotas?|resource (?:has been )?exhausted|credits?|billing|balance|afford|payment"
         r"|prepaid|wallet|spend|costs?|remaining tokens|tokens (?:remaining|left)|token (?:allowance|allotment|balance"
         r"|budget(?!.{0,30}\bcontext)))\b|\$ ?\d"), "Prompt tokens exceed the quota"),
