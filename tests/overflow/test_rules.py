@@ -228,3 +228,9 @@ def test_of_very_many_sentences_the_first_and_the_last_are_read() -> None:
 def test_nothing_but_exceptions_is_judged() -> None:
     assert explain(KeyboardInterrupt(CLEAR)).kind == "nothing"
     assert judge(Signals(), default_table()).kind == "nothing"
+
+
+def test_of_several_likely_statements_the_first_is_told() -> None:
+    verdict = explain(f"{LIKELY} The messages exceed the length of the model.")
+
+    assert (verdict.rule, verdict.statement) == ("subject too long", LIKELY.lower())

@@ -247,17 +247,19 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row("limit before: maximum", (r"\bmax(?:imum|imal\w{0,2}|\.)?(?: (?:allowed|supported|permitted|number|total|input"
         r"|prompt|context|sequence|tokens?|length|size|window|limit|reached|count|combined|capacity|configured|model"
         r"|request|of|is|was|for|the|this|your|has|which|that|to)){0,9}|(?:\b|_)max_(?!(?:new_|completion_"
-        r"|output_)?tokens)\w{1,24}|\b(?:n|num)_ctx\b|\btoken_limit\b|\blimit(?:s|ed|e)?\b(?: (?:of|is|was|for|the|this"
-        r"|your|our|a|an|model|has|have|which|that|to|tokens?)){0,4}"), "The prompt is too long, maximum 8192"),
-    Row("limit before: context window", (r"\bcontext (?:is|holds)\b|\bcontext[ _-](?:window|length|size|limit|len"
+        r"|output_)?tokens)\w{1,24}|\b(?:(?:n|num)_)?ctx\b|\btoken_limit\b|\blimit(?:s|ed|e)?\b(?: (?:of|is|was|for|the"
+        r"|this|your|our|a|an|model|has|have|which|that|to|tokens?|prompt|input|messages)){0,4}"),
+     "The prompt is too long, maximum 8192"),
+    Row("limit before: context window", (r"\bcontext (?:is|holds|of)\b|\bcontext[ _-](?:window|length|size|limit|len"
         r"|capacity|budget)(?: holds| limit)?(?: (?:of|is|was|for|the|this|your|our|a|an|model|has|have|which|that|to"
         r"|tokens?)){0,4}|\b(?:model'?s?|loaded|available|supported) (?:context|window)\b(?![ _-](?:window|length|size"
         r"|limit|len|cap|bud))"), "Prompt too long; loaded context 8192"),
     Row("limit before: at most", (r"\bat most\b|\bup to\b|<=?|\bfit (?:in|into|within)\b(?: (?:a"
         r"|the))?(?: context)?(?: (?:window|length))?(?: of)?|\bunder\b|\bbelow\b|\bwithin\b|\b(?:less|fewer"
-        r"|shorter) than(?: or equal to)?(?: max_?tokens)?|\b(?:allow(?:s|ed)?|supports?|accepts?|takes?|handles?"
-        r"|available|configured|capacity|threshold|only|expected|reads?|window)\b(?: (?:at most|up to|only))?|\[[01], ?"
-        r"|\bbetween \d{1,3} and\b"), "The prompt is too long, at most 8192"),
+        r"|shorter) than(?: or equal to)?(?: max_?tokens)?|\b(?:allow(?:s|ed)?|supports?|accepts?|stops? at|loaded with"
+        r"|takes?(?! up)|handles?|process(?:es)?(?!:)|available|configured|capacity|threshold|only|expected|reads?"
+        r"|window)\b(?: (?:at most|up to|only))?|\[[01], ?|\bbetween \d{1,3} and\b"),
+     "The prompt is too long, at most 8192"),
     Row("limit before: more than", (r"\b(?:longer|larger|greater|more|bigger|higher) than\b|\bbeyond\b|\babove\b"
         r"|\bover\b|[^-]>=?|\bexce{1,2}d(?:s|ing)?\b|\bexce{1,2}ded\b(?! ?[:,;(])|\bsurpass(?:es|ing)?\b"),
      "The prompt is longer than 8192 tokens"),
@@ -266,40 +268,41 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
         r"|の|値)?|(?:최대|한도|제한)(?: ?(?:컨텍스트|입력|토큰))?(?: ?(?:길이|수|크기))?|\bgrenze\b(?: von)?"
         r"|\bhochst\w{0,10}|kontextfenster|(?:fenetre de contexte|(?:ventana|janela) de contexto"
         r"|finestra di contesto)(?: d\w{1,2} mod\w{1,3})?(?= ?\(| de \d)|uberschreitet|ubersteigt|\b(?:langer"
-        r"|mehr) als\b|depasse(?: la limite)?|\baccepten?t? que\b|\bmaximale?\b(?: (?:de|du|contexte|est)){0,4}|excede"
-        r"|supera|\bmaxim[ao]\b(?: (?:de|del|contexto|este|modelo|es|permitid[ao])){0,6}|ultrapassa|\bmassim\w(?: (?:di"
-        r"|consentit\w))?|eccede|лимит\w{0,2}|максим\w{0,10}(?: (?:длин\w{1,3}|контекста|числ\w)){0,2}|предел\w{0,2}"
-        r"|превыша\w{1,3}"), "提示词过长，不超过 8192"),
+        r"|mehr) als\b|depasse(?: la limite)?|\baccepten?t?\b(?: que)?|\berlaubt\b(?: aber| sind)?|\badmite\b"
+        r"|контекст модели|\bmaximale?\b(?: (?:de|du|contexte|est)){0,4}|excede|supera|\bmaxim[ao]\b(?: (?:de|del"
+        r"|contexto|este|modelo|es|permitid[ao])){0,6}|ultrapassa|\bmassim\w(?: (?:di|consentit\w))?|eccede"
+        r"|лимит\w{0,2}|максим\w{0,10}(?: (?:длин\w{1,3}|контекста|числ\w)){0,2}|предел\w{0,2}|превыша\w{1,3}"),
+     "提示词过长，不超过 8192"),
     Row("limit after: maximum", (r"(?:is |was |are |as )?(?:the |model'?s? |our |its )?(?:model |token |input |prompt "
-        r"|total )?(?:max(?:imum)?\b|limit\b|cap\b|ceiling\b|context\b(?: window| length| size| limit)?(?! \d)|window\b"
-        r"|allowed\b|supported\b|available\b)"), "The prompt is too long, 8192 cap"),
-    Row("limit after: other languages", (r"上限|限制|の?(?:上限|制限|最大)|を(?:超|上回|オーバー)|(?:을|를) (?:초과|넘)"
-        r"|(?:의 )?(?:한도|제한)|hochst|maximum|maximal|erlaubt|autorise|au maximum|permitid|maximo|consentit|massimo"
-        r"|максим|лимит|допустим"), "提示词过长，8192 限制"),
+        r"|total )?(?:(?:max(?:imum)?|limit)\b(?! ?[=:(] ?\d)|cap\b|ceiling\b|context\b(?: window| length| size"
+        r"| limit)?(?! \d)|window\b|allowed\b|supported\b|available\b)"), "The prompt is too long, 8192 cap"),
+    Row("limit after: other languages", (r"上限|限制|の?(?:上限|制限|最大)|を(?:超|上回|オーバー)|に対し|(?:을"
+        r"|를) (?:초과|넘)|(?:의 )?(?:한도|제한)|hochst|maximum|maximal|erlaubt|autorise|au maximum|permitid|maximo"
+        r"|consentit|massimo|максим|лимит|допустим"), "提示词过长，8192 限制"),
     Row("sent before: requested", (r"\brequest(?:ed|s|ing)?\b(?:[_ ]tokens?| a total| about| up to| count| size"
         r"| length){0,2}|\b(?:contain|total|hold|use|come|amount|add|sum|need|require)(?:s|ed|ing)?\b(?: (?:up )?(?:of"
         r"|to|tokens?))?(?: over| more than)?|\b(?:ha(?:s|d|ve)|result(?:ed|s) in)\b(?: over| more than)?"
-        r"|\bwill take\b|\b(?:got|gave|given|received|supplied|provided|sent|submitted|asked for|passed)\b"),
-     "The context window is exceeded, requested 9000"),
+        r"|\b(?:will take|takes up)\b|\b(?:got|gave|given|received|supplied|provided|sen[dt]|submitted|asked for"
+        r"|passed)\b"), "The context window is exceeded, requested 9000"),
     Row("sent before: current", (r"\b(?:current|actual|used|estimated|measured)(?:ly)?(?: (?:length|size|tokens?|usage"
         r"|count))?|\btoo (?:long|large|many|big)\b(?: tokens)?|\bkeep the first\b|\bcount(?: of)?\b"
         r"|\b(?:was|were|value)\b|\b(?:n|num|total)_tokens\b|\btoken_count\b|\bsequence(?: length)?(?: is| of)?\b"),
      "The context window is exceeded, currently 9000"),
     Row("sent before: other languages", (r"(?:请求|当前|实际|本次|共|总计|达到|传入|发送|您的)[了的]?总?(?:token数?"
-        r"|tokens?|长度|数量|为|是)?|总长度|总数|长度|(?:リクエスト|現在|合計|要求|実際)[はの]?(?:トークン数)?"
-        r"|トークン数|に対し[て、]?|(?:요청|현재|총|전송|실제)(?:된|한)?(?: ?토큰)?(?: ?수)?|토큰 수"
-        r"|\bange(?:fordert|fragt)\w{0,2}|\benthalt|\bsind\b|\baktuell\w{0,2}|\bdemande\w{0,2}|\bcontient"
-        r"|\bcompt\w{1,2}\b|\bcomporte\b|\bsolicit\w{1,5}|\bcontiene\b|\btiene\b|\benviad\w{1,2}\b|\bcontem\b|\btem\b"
-        r"|\bpossui\b|\brichiest\w{1,2}|\bha\b|запрошен\w{0,2}|содерж\w{1,3}|составля\w{1,3}|получен\w{0,2}"),
-     "超出上下文窗口，当前 9000"),
+        r"|tokens?|长度|数量|为|是)?|总长度|总数|(?<!上下文)长度|(?:リクエスト|現在|合計|要求"
+        r"|実際)[はの]?(?:トークン数)?|トークン数|に対し[て、]?|(?:요청|현재|총|전송|실제)(?:된"
+        r"|한)?(?: ?토큰)?(?: ?수)?|토큰 수|已使?用|\b(?:hat|umfasst)\b|\bange(?:fordert|fragt)\w{0,2}|\benthalt"
+        r"|\bsind\b|\baktuell\w{0,2}|\bdemande\w{0,2}|\bcontient|\bcompt\w{1,2}\b|\bcomporte\b|\bsolicit\w{1,5}"
+        r"|\bcontiene\b|\btiene\b|\benviad\w{1,2}\b|\bcontem\b|\btem\b|\bpossui\b|\brichiest\w{1,2}|\bha\b"
+        r"|запрошен\w{0,2}|содерж\w{1,3}|составля\w{1,3}|получен\w{0,2}"), "超出上下文窗口，当前 9000"),
     Row("sent after: exceeds", (r"(?:,? ?(?:which |that |and )?(?:is |are |was |were )?(?:>=?|exce{1,2}d(?!ed(?: by"
         r"| ?[:,;.(]|$))|surpass(?!ed)|too (?:long|large|many)|over\b|above\b|(?:longer|larger|greater|more"
         r"|bigger) than))|cannot |vs\b|/ ?\d|(?:for|out of|of|against|versus) (?:a |an |the )?(?:max|limit|\d)"),
      "Context window: 9000 exceeds it"),
-    Row("sent after: were sent", (r"(?:were |was |is )?(?:given|supplied|provided|requested|received|submitted|sent"
-        r"|used|passed|in use)\b|long\b"), "The context window is exceeded: 9000 were sent"),
+    Row("sent after: were sent", (r"(?:were |was |is )?(?:found|given|supplied|provided|requested|received|submitted"
+        r"|sent|used|passed|in use)\b|long\b"), "The context window is exceeded: 9000 were sent"),
     Row("sent after: other languages", (r"超过|超出|大于|が(?:上限|最大|制限|コンテキスト)|が(?:入力|リクエスト|要求"
-        r"|送信)|uberschr|uberst|ange(?:fordert|fragt)|(?:bei|von) (?:einem |maximal)|depass|demande"
+        r"|送信)|uberschr(?!itten)|uberst|ange(?:fordert|fragt)|(?:bei|von) (?:einem |maximal)|depass|demande"
         r"|(?:pour|sur) (?:un )?max|exced|super[ao]|solicitad|ultrapass|eccede|richiest|превыша|больше|запрош"
         r"|при максимуме"), "上下文超长：9000 大于"),
     Row("input before: prompt", (r"\b(?:n_)?(?:prompt|input|messages?|context|text)[_ ]?(?:tokens?|length|len"
@@ -309,8 +312,6 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row("input after: in the messages", (r"(?:(?:in|for|from|of|as) (?:the |your )?(?:text )?)?`?'?(?:requests?\b"
         r"|messages?\b|prompts?\b|inputs?\b|conversation|text\b)"),
      "The context window is exceeded, as there are 9000 in the prompt"),
-    Row("input after: European", (r"(?:im|in der|dans|en el|em|nel) (?:le )?(?:prompt|eingabe)"),
-     "Fenêtre de contexte dépassée: 9000 dans le prompt"),
     Row("output before: max_tokens", (r"\bmax(?:imum)?_?tokens\b|\bmax[_ ]?(?:new|completion|output)[_ ]?tokens\b"
         r"|\bcompletion\b|\boutput(?: tokens?)?\b|\breserved\b|\bgeneration\b"),
      "The context window of 8192 is exceeded: messages 8000, max_tokens 1000"),

@@ -48,10 +48,9 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|tokens?|limit)_?\w{0,6}_?exceeded|context_?(?:window_?|length_?)?overflow\w{0,10}"
         r"|exceeds?_(?:max_)?context\w{0,20})\b|\b(?:context|prompt|input)_?(?:window|length|size)?_?(?:limit"
         r"|error)\b(?! ?[=:(])"), "request failed: context_length_exceeded"),
-    Row("code: prompt_too_long", (r"\b(?:context|prompt|input|history|conversation|messages)_(?:is_)?too_(?:long"
-        r"|large)\b"), "request failed: prompt_too_long"),
-    Row("code: tokens_limit_reached", (r"\b(?:(?:max_)?tokens?_limit_(?:reached|exceeded)|(?:model_)?max_(?:prompt_"
-        r"|input_|context_)?\w{0,12}_exceeded)\b"), "code: tokens_limit_reached"),
+    Row("code: prompt_too_long", (r"\b(?:(?:context|prompt|input|history|conversation|messages)_(?:is_)?too_(?:long"
+        r"|large)|(?:max_)?tokens?_limit_(?:reached|exceeded)|(?:model_)?max_(?:prompt_|input_"
+        r"|context_)?\w{0,12}_exceeded)\b"), "request failed: prompt_too_long"),
     # A class that claims it.
     Row("type: ContextWindowExceededError", (r"context(?:window|length|size|limit)(?:limit|size)?(?:exceed|overflow"
         r"|error)|exceed(?:s|ed|ing)?(?:max|model)?(?:context|token)|contextoverflow|(?:prompt|input|context"
@@ -62,7 +61,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|was )?(?:full(?! of)|exhausted|overflow)|context[\s_-]{0,2}(?:window|length|size|len\b|limit|capacity|budget"
         r"|space|maximum)s?|\bkv cache (?=length|size|is full|has insufficient)"),
      "it does not fit the context window"),
-    Row("context: max_model_len", (r"\b(?:(?:n_ctx|num_ctx|ctx[_ -]?(?:len|size))|total (?:sequence|context) length"
+    Row("context: max_model_len", (r"\b(?:(?:n_|num_)?ctx(?:[_ -]?(?:len|size))?|total (?:sequence|context) length"
         r"|max_?(?:seq(?:uence)?|model|context|position|total|input|prompt)_?(?:len(?:gth)?|size|embeddings|tokens)?)\b"
         r"|\bmodel_max_\w{3,12}"), "larger than n_ctx"),
     Row("input limit: maximum input length", (r"\b(?:sequence|prompt|input|session) (?:length|max|token) ?(?:limit"
@@ -79,8 +78,8 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|chei|pien)|контекстн\w{1,4} окн\w{0,3}|(?:окн|длин|размер|лимит)\w{0,3} контекста"
         r"|контекст\w{0,2} (?:модели )?(?:переполн|заполн|исчерпан)"), "上下文长度超限"),
     # What fills the window.
-    Row("subject: prompt", (r"\b(?:(?:n_)?(?:input|prompt)_tokens|prompts?|inputs?|context|sequence|conversation|chat"
-        r"|history|messages|dialog(?:ue)?|transcript|thread)\b"), "The prompt is too long"),
+    Row("subject: prompt", (r"\b(?:(?:n_)?(?:input|prompt)_(?:tokens|ids|token_ids)|prompts?|inputs?|context|sequence"
+        r"|conversation|chat|history|messages|dialog(?:ue)?|transcript|thread)\b"), "The prompt is too long"),
     Row("subject: other languages", (r"\b(?:nachrichten|unterhaltung|entree|invite|contexte|historique|entrada|contexto"
         r"|mensajes|conversacion|historial|mensagens|conversa|historico|contesto|messaggi|conversazione|cronologia)\b"
         r"|\b(?:eingabe|kontext|verlauf|gesprach|konversation|ввод)|输入|提示词?|上下文|对话|消息|历史|会话|輸入|訊息"
@@ -102,7 +101,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|went|grown|\d|tokens?) (?:over|above|beyond|past)|over the)\b|too small(?: for (?:the|this|your)|: (?:the "
         r"|your )?prompt)\b"), "It surpasses the context window"),
     Row("exceed: other languages", (r"\b(?:(?:langer|grosser|mehr) als|depass\w{0,5}|(?:plus (?:long|grand)\w{0,2}"
-        r"|superieur\w{0,2}) (?:que|a)|exced\w{1,4}|super[ao]\w{0,4}|sobrepas\w{1,4}|(?:mas larg[ao]|mayor) que"
+        r"|superieur\w{0,2}) (?:que|aux?|a)|exced\w{1,4}|super[ao]\w{0,4}|sobrepas\w{1,4}|(?:mas larg[ao]|mayor) que"
         r"|ultrapass\w{1,4}|(?:maior|mais long[ao]) (?:do )?que|eccede\w{0,3}|oltrepass\w{1,4}|(?:maggiore"
         r"|piu lung[ao]) (?:di|del|della))\b|超过|超出|超限|大于|超過|多于|超え|上回|オーバー|초과|넘었|넘습|넘어|넘는"
         r"|보다 (?:길|깁|큽|크|많)|uberschr(?:eit|itt)\w{0,4}|uberst(?:eig|ieg)\w{0,4}|превы[шс]\w{0,6}|больше,? чем"
@@ -136,8 +135,9 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|exceed)\b.{0,30}?(?:\d|\b(?:less|fewer|most|more|greater|larger|longer|shorter|smaller|under|below|within"
         r"|between)\b|<)"), "The input must have less than 8192 tokens"),
     Row("bound: only so much", (r"\b(?:(?:expected|accepts|takes|allows|supports|handles?"
-        r"|limited to)(?: only)?(?: (?:prompt|input|message|context)\w{0,2} of)?(?: at most| up to)?|(?:can|could|will"
-        r"|may) (?:only|at most) \w{2,10}\b.{0,40}?) \d"), "This input: expected at most 8192 tokens"),
+        r"|limit(?:ed)?(?: \w{2,8}){0,2} to)(?: only)?(?: (?:prompt|input|message|context)\w{0,2} of)?(?: at most"
+        r"| up to)?|(?:can|could|will|may) (?:only|at most) \w{2,10}\b.{0,40}?) \d"),
+     "This input: expected at most 8192 tokens"),
     Row("bound: east Asian", r"不能超过|不得超过|不可超过|应小于|必须小于|不超过", "输入 token 必须小于 8192"),
     # Advice to shorten it.
     Row("reduce: reduce", (r"\b(?:reduc|shorten|decreas|truncat|trim|shrink|shorter|compact|drop|remov"

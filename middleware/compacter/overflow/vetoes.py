@@ -12,12 +12,14 @@ from compacter.overflow.table import Row
 # fmt: off
 VETOES: Final[tuple[Row, ...]] = (
     # The room asked for the answer.
-    Row("output: max_tokens", (r"\b(?:max(?:imum)?_?tokens?(?:_to_sample)?|max[_ ]?(?:new|completion|output"
+    Row("output: max_tokens", (r"\b(?:max(?:imum)?[_-]?tokens?(?:_to_sample)?|max[_ ]?(?:new|completion|output"
         r"|generated)[_ ]?tokens?|n(?:um)?_predict|budget_tokens|thinking[_. ]budget)\b"
         r"|\bmax(?:imum)? tokens? (?:that )?(?:you |were |was )?(?:requested|value|param|setting|must|should)"),
      "max_tokens exceeds the token limit"),
     Row("output: output tokens", (r"\b(?:(?:output|completion|generat(?:ed|ion)|response|reasoning|thinking|new"
-        r"|answer)[ _](?:tokens?|length|limit)|max(?:imum|\.)? (?:output|completion|generation|response|new))\b"),
+        r"|answer)[ _](?:tokens?|length|limit)|max(?:imum|\.)? (?:output|completion|generation|response|new)"
+        r"|can (?:generate|produce)|the (?:answer|reply|response|completion) (?:has|is|was)"
+        r"|in the (?:answer|reply))\b"),
      "The completion tokens exceed the limit of the model"),
     # Parts are counted together.
     Row("sum: total", (r"\b(?:total|combined|together|sum|in your|would exceed|plus)\b"),
@@ -30,11 +32,12 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|browser) context\b|\bprompt cach\w{1,4}\b|\bcontext cach\w{1,4}\b|\bcached? content\b"),
      "ssl context: record too long"),
     # Another kind of error, with a cure of its own.
-    Row("other error: rate limit", (r"\b(?:limit rate|[rt]p[mds]|itpm|otpm|recently|burst|too many requests|please wait"
-        r"|slow down|back off|(?:usage|concurrency|spend\w{0,3}|concurrent)[- _]?(?:limits?|requests|tokens))\b"
-        r"|\b(?:rate[-_ ]?limit|(?:in|for|within) the (?:last|past|current) (?:\d|min|hour|day|sec)|tokens (?:in|within"
-        r"|every) \d{1,4} ?[smh]|throttl\w{1,6})|(?:\b|_)per[ _-](?:min(?:ute)?|sec(?:ond)?|hour|day|week|month)s?\b"
-        r"|/ ?(?:min|minute|hour|day)\b"), "Token rate limit exceeded"),
+    Row("other error: rate limit", (r"\b(?:limit rate|[rt]p[mds]|itpm|otpm|recently|burst|rate window|resets in"
+        r"|too many requests|please wait|slow down|back off|(?:usage|concurrency|spend\w{0,3}"
+        r"|concurrent)[- _]?(?:limits?|requests|tokens))\b|\b(?:rate[-_ ]?limit|(?:in|for|within) the (?:last|past"
+        r"|current) (?:\d|min|hour|day|sec)|tokens (?:in|within|every) \d{1,4} ?[smh]|throttl\w{1,6})|(?:\b"
+        r"|_)per[ _-](?:min(?:ute)?|sec(?:ond)?|hour|day|week|month)s?\b|(?:/ ?|\ban? )(?:min|minute|hour|day|week"
+        r"|month)\b"), "Token rate limit exceeded"),
     Row("other error: quota", (r"\b(?:quotas?|resource (?:has been )?exhausted|credits?|billing|balance|afford|payment"
         r"|prepaid|wallet|spend|costs?|remaining tokens|tokens (?:remaining|left)|token (?:allowance|allotment|balance"
         r"|budget(?!.{0,30}\bcontext)))\b|\$ ?\d"), "Prompt tokens exceed the quota"),
@@ -71,7 +74,7 @@ VETOES: Final[tuple[Row, ...]] = (
     Row("other thing: tool result", (r"\b(?:(?:tool|mcp|file|page|search|command|plugin|server)\b.{0,60}\b(?:response"
         r"|result|output|contents?)s?|output of|(?:mcp|tool|command|plugin)\b.{0,40}\breturned|read tool"
         r"|tool[ _]calls?)\b|\b(?:file contents? \(|(?:file|response|result"
-        r"|diff) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?)?\)? (?:exceed|is too)|file is \d)"),
+        r"|diff) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?)?\)? (?:exceed|is too)|file (?:is|has) \d)"),
      "File content (9000 tokens) exceeds maximum allowed tokens"),
     Row("other thing: output cut", (r"\b(?:length limit was reached|(?:output|response|completion|reply|answer"
         r"|generation)\b.{0,60}\b(?:truncated|cut off|incomplete|stopped|ended)|could not finish|while generating"
@@ -85,7 +88,7 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|[gm]i?b of|rope|(?:could not|failed to) start|max_model_len (?:\S{1,12} )?is (?:larger|greater)"
         r"|trained (?:with|on))\b|\b(?:gpu_memory|derived max|kv cache (?:\(|is (?!full)|memory"
         r"|of )(?!.{0,30}max_kv_size)|in (?:the )?kv cache|max_num_batched|memory\b(?! (?:slot|window))"
-        r"|training (?:context|example|file|data)|session file|fine-?tun)"),
+        r"|training (?:context|example|sample|file|data)|cache (?:entry|limit)|session file|fine-?tun)"),
      "The model's max seq len is larger than what is stored in KV cache"),
     Row("other thing: server", (r"\b(?:overloaded|at capacity|queue|(?:took|taking|takes?|waited|waiting"
         r"|ran) (?:for )?(?:\w{1,8} )?(?:too long|longer)|too long to (?:respond|process|complete|finish|load|generate"
@@ -101,8 +104,8 @@ VETOES: Final[tuple[Row, ...]] = (
      "Prompts of more than 200000 tokens are not available, over the limit"),
     Row("other thing: limit of another thing", (r"\b(?:(?:image|speech|voice|audio) (?:model|generation|synthesis)"
         r"|to embed|embedding request|enqueued|clip|per (?:chunk|item|row|document)|(?:search|vector) index|(?:prompt"
-        r"|context|conversation|history|chat|message|token)s?[ _](?:depth|nesting|retention|template|id)|(?:recursion"
-        r"|iteration|call stack|turn|nesting|stack) (?:limit|size|depth)s?|concurrent)\b"),
+        r"|context|conversation|history|chat|message|token)s?[ _](?:depth|nesting|retention|(?<!chat )template|id)"
+        r"|(?:recursion|iteration|call stack|turn|nesting|stack) (?:limit|size|depth)s?|concurrent)\b"),
      "maximum context depth exceeded in parser"),
     Row("other thing: east Asian", (r"(?:名称|昵称|描述|标题|字段|用户名|密码|文件名|参数名)(?:长度|输入)?(?:过长|太长"
         r"|超过|超出|不能超过)"), "提示词的名称过长"),

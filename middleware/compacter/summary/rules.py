@@ -45,13 +45,11 @@ _ORDERS = re.compile(
     # Never restart the database. Do not touch the archive. (Never mind; don't worry.)
     r"(?:never(?! (?:mind|again|saw|seen|been|had|knew|thought))|always(?! (?:happy|glad|nice|fun|on))|"
     r"under no circumstances|at no point|refrain from)\b|"
-    r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|be (?:shy|afraid|sorry)|sweat|get me))\b"
+    r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|be (?:shy|afraid|sorry)|sweat|cry|panic|get me))\b"
     r"(?![^.,\n]{0,80}\byet(?:,|\W{0,3}$))|"
-    # From now on, ... Every time you deploy, ... Whatever happens, ...
+    # From now on, ... Whatever happens, ...
     r"(?:from (?:now|here|today|this (?:point|moment|day)) on|going forward|in (?:the )?future|for the rest of|"
     r"whatever (?:happens|you do))\b|"
-    r"(?:whenever|every time|each time)\b(?! (?:i|we|he|she|it|they)\b(?![^,\n]{1,100}, (?:please|you|always|never|"
-    rf"{_VERBS})\b))|"
     r"(?:avoid|prefer|stick (?:to|with)|no matter what|remember to|be (?:brief|concise|polite|honest)|"
     r"try to (?:avoid|minimi[sz]e|keep|limit))\b|"
     # Make sure that all numbers have units.
@@ -64,7 +62,8 @@ _ORDERS = re.compile(
     r"you (?:must(?! be (?:kidding|joking|tired|right|proud|so)\b)|"
     r"may not|should (?:always|never|not)|shouldn't|(?:may|can) only|are not allowed)\b|"
     # We never deploy on a Friday. We also don't test other people's code.
-    r"we (?:also )?(?:(?:always|never|only)(?! (?:had|got|was|were|did|went|saw|heard|knew|made|came|took|\w+ed)\b)|"
+    r"we (?:also )?(?:(?:always|never|only)(?! (?:had|got|was|were|did|went|saw|heard|knew|made|came|took|"
+    r"met|said|told|found|\w+ed)\b)|"
     r"must|should (?:always|never)|"
     r"(?:don't|do not) (?:use|test|allow|commit|ship))\b|"
     # Check each invoice twice. Answer only when you are sure.
@@ -74,7 +73,8 @@ _ORDERS = re.compile(
     r"[^.\n]{0,100}\b(?:only|unless|whenever|when (?:applicable|possible|needed|in doubt|the|an?|you)|"
     r"where applicable)\b|"
     # If a test fails, tell me. Before every release, run the linter. (If yes, do it.)
-    r"(?:if|when|whenever|(?:before|after) (?:you|every|each|any)|for (?:all|every|each|any|test)|in (?:all|every))\b"
+    r"(?:if|when|whenever|(?:every|each) time|(?:before|after) (?:you|every|each|any)|"
+    r"for (?:all|every|each|any|test)|in (?:all|every))\b"
     r"(?! (?:yes|no|not|that|this|it|possible|so|needed|you (?:have|want|wish|need|like|would like|prefer|are|see|"
     r"get))\b)"
     r"[^,\n]{3,140}, (?:please |always |first |then |just |simply |you (?:must|should) |do not |try to |make sure )?"
@@ -87,13 +87,13 @@ _ORDERS = re.compile(
     r"bullet points|lower ?case|markdown|plain text)\b|\b(?:every|each|all) (?:your )?(?:answers?|repl\w+|"
     r"messages?|prices?|amounts?|dates?|times)\b|"
     r"\b(?:short|brief|concise|formal|informal|polite)\b|\buntil i (?:say|tell|ask)\b)|"
-    r"stop (?:add|us|writ|call|putt|repeat|ask|say|includ|apologi[sz])ing\b|refer to [^.\n]{1,40} as\b|"
     r"use [^.,\n]{0,30}\b(?:spelling|units|notation|syntax)\b|"
     r"no (?:emojis?|markdown|jargon|bullet points|small talk|apologies|abbreviations|unit tests|new dependencies)\b|"
     # Replies should be short. (That should be fine.)
     r"(?!(?:i|you|we|it|that|this|these|he|she|they|there|what|how|who|why|where|everything|nobody|but|and|so|if|"
-    r"when)\b)[a-z][^.,;:()\n]{2,50} should (?:always |never |not |only )?"
-    r"(?:be(?! \w+ing\b)|have|use|show|start|end|support|fit|stay)\b|"
+    r"when)\b)[a-z][^.,;:()\n]{2,50}(?<! it)(?<! that)(?<! this) should (?:always |never |not |only )?"
+    r"(?:be(?! (?:\w+ing|here|there|back|ready|done|fine|ok|okay)\b)|have(?! \w+(?:ed|en|ne)\b)|use|show|start|"
+    r"end|support|fit|stay)\b|"
     # Ne modifie jamais ce fichier. No borres nada.
     r"(?:por favor,? |s'il te plaît,? )?(?:ne |n'|no (?:me llames|uses|hagas|digas|menciones|incluyas|"
     r"sugieras|borres|toques|envíes|cambies|modifiques|escribas|"
@@ -114,16 +114,14 @@ _WISHES = re.compile(
     # I prefer short answers. I'd like you to call me Captain. I don't want any emojis.
     r"i(?:'d| would)?(?: strongly| really| much| always)? (?:prefer(?! not to (?:say|share))|insist)\b|"
     r"i(?:'d| would)? (?:only )?(?:want|like|need|expect) (?:you to (?:always|never|call|address|answer|reply|"
-    r"write|use|keep|ask|avoid|stop|include|stay|treat)|all (?:of )?(?:your|the)|every|each)\b|"
-    r"i (?:do not|don't|never) (?:want\b(?! to (?:go|be|leave|lose|miss|wait|sound)\b)|"
-    r"need\b(?! (?:it|that|this|to|help|more)\b))|i(?: would)? only (?:need|want)\b|"
+    r"write|use|keep|ask|avoid|stop|include|stay|treat))\b|"
+    r"i (?:do not|don't|never) (?:want\b(?! (?:it|to (?:go|be|leave|lose|miss|wait|sound|talk|know|think)|"
+    r"you to (?:worry|think|feel))\b)|need\b(?! (?:it|that|this|to|help|more)\b))|i(?: would)? only (?:need|want)\b|"
     r"users? prefers\b|i(?:'d| would) (?:also )?like to (?:use|pay)\b|"
     r"call me (?!when|back|if|at|on|later|tomorrow|today|about|crazy|old)|(?:address|refer to) me (?:as|by)\b|"
     # ... without asking me. Tell me before you buy anything.
     r"without (?:my (?:ok|okay|approval|permission|consent)|asking (?:me|first))\b|(?:ask|tell|"
-    r"check with) me (?:first|before)\b|let me know before (?:you|any)\b|whatever it (?:costs|takes)\b|"
-    r"(?:unless|until) i (?:say|tell you|ask)\b|at all times\b|you(?:'re| are) not (?:allowed )?to\b|"
-    r"keep (?:it|them) that way\b|"
+    r"check with) me (?:first|before)\b|(?:unless|until) i (?:say|tell you|ask)\b|"
     # The budget is $400 in total.
     r"(?:budget|limit|cap|ceiling)\b(?: \w+){0,2} (?:is|of|at) (?:at most )?[$€£¥]?\d|"
     # At most 2,350 euros. Below 120 words.
