@@ -52,6 +52,8 @@ class Conversation:
     """Data size of all that the model reads."""
     heads: tuple[int, ...] = field(repr=False)
     """For each message, the size of what may be folded before it; and last, of all that may be folded."""
+    free: int = 0
+    """Data size of what may be folded."""
     rules: tuple[str, ...] = ()
     """Rules that the program has declared: they stand in every summary."""
 
@@ -121,19 +123,16 @@ class Conversation:
         protected, foldable = [False] * len(codes), list(self.sizes)
         for index in staying:
             protected[index], foldable[index] = True, 0
+        heads = tuple(accumulate(foldable, initial=0))
         return replace(
             self,
             prior=prior,
             protected=tuple(protected),
             lead=lead,
             last_user=last if last >= 0 else None,
-            heads=tuple(accumulate(foldable, initial=0)),
+            heads=heads,
+            free=heads[-1],
         )
-
-    @property
-    def free(self) -> int:
-        """Data size of what may be folded."""
-        return self.heads[-1]
 
     def step(self, index: int) -> tuple[int, int]:
         """Where the step of this message begins and ends."""

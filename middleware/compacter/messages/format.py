@@ -156,21 +156,19 @@ class MessageFormat:
         waiting: dict[str, int] = {}
         caller, plain, read = 0, self.plain, self._reader()
         for index, message in enumerate(messages):
-            calls: Sequence[str] = ()
-            results: Sequence[str] = ()
             try:
-                common = type(message) is dict and len(message) == 2
-                if common and type(text := message["content"]) is str and text != _FILLER:
-                    kind, size = plain[message["role"]], len(text)
-                else:
-                    kind, size, calls, results = read(message)
+                if not waiting and type(message) is dict and len(message) == 2:
+                    text, kind = message["content"], plain[message["role"]]
+                    if type(text) is str and text != _FILLER:
+                        kinds.append(kind)
+                        sizes.append(len(text))
+                        steps.append(index)
+                        continue
             except (LookupError, TypeError):
-                kind, size, calls, results = read(message)
+                pass  # Not of this common form.
+            kind, size, calls, results = read(message)
             kinds.append(kind)
             sizes.append(size)
-            if not (calls or results or waiting):
-                steps.append(index)
-                continue
             answers = False
             for result in results:
                 count = waiting.pop(result, 0)
