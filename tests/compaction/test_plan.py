@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compacter import Chain, ClearToolResults, Compacter, Summarize, TokenLimit
+from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, TokenLimit
 from compacter.compaction.check import assemble
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, choose_cut, plan, target_characters
@@ -163,3 +163,26 @@ def test_a_plan_is_made_once_and_carries_what_was_read() -> None:
 def test_a_plan_of_nothing_folds_nothing() -> None:
     assert plan(Options(), job([])).cut == 0
     assert Compacter().plan([]).cut == 0
+
+
+def test_room_for_quotes_is_given_up_before_results_that_the_model_has_not_read() -> None:
+    talk = [say("user", 2_000), say("assistant", 2_000), say("user", 20), *look(2_500), *look(2_500)]
+    newest = len(talk) - 2
+
+    assert plan(Options(), job(talk, target=5_300, must=True)).cut == newest
+    assert plan(Options(), job(talk, target=5_300, must=True, reserved=2_000)).cut == newest
+    assert plan(Options(), job(talk, target=2_000, must=True, reserved=1_000)).cut == len(talk)
+    wide = Options(compact_ratio=0.2)
+    assert plan(wide, job(talk, target=10_400, must=True)).cut < newest
+    assert plan(wide, job(talk, target=10_400, must=True, reserved=1_000)).cut == newest
+    asked = [*talk, say("user", 20)]  # Here they were read.
+    assert plan(Options(), job(asked, target=5_300, must=True, reserved=2_000)).cut > newest
+
+
+def test_alone_and_without_a_goal_shortening_goes_for_half() -> None:
+    talk = [say(role, 1_000) for _ in range(5) for role in ("user", "assistant")]
+    size = Conversation.of(talk, OPENAI).size
+
+    alone = Compacter(strategy=Shorten(), compact_ratio=0.9).compact(talk)
+
+    assert 0.4 * size < Conversation.of(alone.messages, OPENAI).size <= 0.5 * size

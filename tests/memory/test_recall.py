@@ -410,3 +410,16 @@ def test_a_view_does_not_end_with_an_answer_that_was_put_in() -> None:
     recall.remember("scope", form, history, after)
     assert recall.view("scope", form, history) == after
     assert recall.view("scope", form, history[:3]) is None
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_the_providers_own_compaction_is_in_the_view_only_where_it_was_kept(recall: Matcher, *, stays: bool) -> None:
+    form = get_format("responses")
+    native = {"type": "compaction", "encrypted_content": '{"content": "They met."}'}
+    history = [{"role": "developer", "content": "Be brief."}, native, said("One?"), answered("One."), said("Two?")]
+    after = [history[0], *([native] if stays else []), SUMMARY, history[4]]
+
+    recall.remember("scope", form, history, after)
+
+    assert recall.view("scope", form, history) == after
+    assert recall.view("scope", form, copy.deepcopy(history)) == after

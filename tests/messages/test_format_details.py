@@ -22,7 +22,7 @@ from compacter.messages.parts import Kind
         ("responses", {"type": "reasoning", "summary": []}, Kind.OTHER, "assistant"),
         ("responses", {"type": "item_reference", "id": "msg_1"}, Kind.OTHER, "assistant"),
         ("responses", {"type": "web_search_call", "id": "ws_1"}, Kind.ASSISTANT, "assistant"),
-        ("responses", {"type": "compaction", "encrypted_content": "QUJD"}, Kind.COMPACTED, "system"),
+        ("responses", {"type": "compaction", "encrypted_content": "QUJD"}, Kind.COMPACTED, "compaction"),
         ("gemini", {"role": "function", "parts": [{"functionResponse": {"name": "f"}}]}, Kind.RESULT, "user"),
         ("gemini", {"role": "tool", "parts": [{"function_response": {"name": "f"}}]}, Kind.RESULT, "user"),
         ("gemini", {"parts": [{"text": "a"}]}, Kind.USER, "user"),

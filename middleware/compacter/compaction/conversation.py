@@ -37,21 +37,23 @@ class Conversation:
     """Calls without results and results without a call, in order; the calls of an open last step are not among them."""
     pinned: tuple[int, ...]
     """Indexes of the messages that the user has pinned."""
-    prior: int | None
+    prior: int | None = None
     """Index of the summary message at the head of the history, if it has one."""
-    protected: tuple[bool, ...] = field(repr=False)
+    protected: tuple[bool, ...] = field(default=(), repr=False)
     """What stays whatever happens: system messages, and what is not of the format; the provider's own compaction and
     what stands before it; pinned messages and the last user message; each with its tool partners."""
-    start: int
+    start: int = 0
     """Where the model's context begins: at the newest compaction that the provider has made, else 0."""
-    lead: int
+    lead: int = 0
     """Where a summary message belongs: behind the system messages at the beginning, or the provider's own one."""
-    last_user: int | None
+    last_user: int | None = None
     """Index of the last genuine user message: no summary message, and no filler."""
-    size: int
+    size: int = 0
     """Data size of all that the model reads."""
-    heads: tuple[int, ...] = field(repr=False)
+    heads: tuple[int, ...] = field(default=(0,), repr=False)
     """For each message, the size of what may be folded before it; and last, of all that may be folded."""
+    free: int = 0
+    """Data size of what may be folded."""
     rules: tuple[str, ...] = ()
     """Rules that the program has declared: they stand in every summary."""
 
@@ -82,13 +84,8 @@ class Conversation:
             open=outline.open,
             broken=outline.broken,
             pinned=tuple(pinned),
-            prior=None,
-            protected=(),
             start=start or 0,
-            lead=0,
-            last_user=None,
             size=sum(sizes),
-            heads=(0,),
             rules=tuple(rules),
         )
         lead = prior = 0 if start is None else found.step(start)[1]
@@ -121,19 +118,16 @@ class Conversation:
         protected, foldable = [False] * len(codes), list(self.sizes)
         for index in staying:
             protected[index], foldable[index] = True, 0
+        heads = tuple(accumulate(foldable, initial=0))
         return replace(
             self,
             prior=prior,
             protected=tuple(protected),
             lead=lead,
             last_user=last if last >= 0 else None,
-            heads=tuple(accumulate(foldable, initial=0)),
+            heads=heads,
+            free=heads[-1],
         )
-
-    @property
-    def free(self) -> int:
-        """Data size of what may be folded."""
-        return self.heads[-1]
 
     def step(self, index: int) -> tuple[int, int]:
         """Where the step of this message begins and ends."""

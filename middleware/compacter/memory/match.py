@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -96,9 +96,9 @@ class Matcher:
         records.sort(key=lambda record: (-record.boundary, -record.folded))
         for record in records:
             try:
-                layout = self._layout(record, history)
-                if layout is not None:
-                    view = _view(layout, history, form.alternates if self._alternate is None else self._alternate)
+                known = self._recognised(record, history)
+                if known is not None:
+                    view = _view(known, history, form.alternates if self._alternate is None else self._alternate)
                     if view is not None:
                         view.record, view.window = record.id, record.window or None
                         return view
@@ -146,7 +146,7 @@ class Matcher:
             history = _History(form, before)
             record = _record_of(scope, history, after, window or 0)
             if record is not None:
-                self._recognise(record, history)
+                self._lay_out(record, history)
         except Exception as error:  # noqa: BLE001 - as above
             self._unencodable(error)
             return ""
@@ -163,37 +163,46 @@ class Matcher:
         if tell is not None:
             tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
-    def _layout(self, record: Record, history: _History) -> _Layout | None:
-        """How the record's view lies over this history; ``None`` when the record is not of it."""
+    def _recognised(self, record: Record, history: _History) -> _Recognised | None:
+        """What is known of this history as one that the record matches; ``None`` when the record is not of it."""
         known = self.memory.attached(f"recognised:{record.id}")
         if isinstance(known, _Recognised):
             now = list(islice(history.messages, history.first, history.first + len(known.prefix)))
             # Comparing structures runs in C: nothing that was seen before is encoded again.
             if known.prefix == now and (known.record is record or known.record == record):
-                return known.layout
+                return known
         # The last message alone tells most histories apart.
         folded = history.folded(record)
         if not folded or prefix_digest(history.form, folded[-1:]) != record.last:
             return None
         if prefix_digest(history.form, folded) != record.digest:
             return None
-        return self._recognise(record, history)
+        return self._lay_out(record, history)
 
-    def _recognise(self, record: Record, history: _History) -> _Layout:
-        """Lay the record's view out, and keep what recognises this history without encoding it once more."""
-        layout = _laid_out(record, history)
-        prefix: list[Json] = []
-        size = footprint(record)
-        for message in islice(history.messages, history.first, history.body[record.boundary - 1] + 1):
-            text = message.get("content") if type(message) is dict and len(message) == 2 else None
-            if type(text) is str and len(text) < _LONG and type(message.get("role")) is str:
-                prefix.append(message.copy())
-                size += _SHORT + sys.getsizeof(text)
+    def _lay_out(self, record: Record, history: _History) -> _Recognised:
+        """Lay the record's view out over a history that it matches, and keep what recognises this history quickly."""
+        form, messages, first, body = history.form, history.messages, history.first, history.body
+        end = body[record.boundary - 1] + 1
+        # Where each stands: behind the system messages before an index, at it, after it, and last of all.
+        placed: list[tuple[tuple[int, int], int | StoredMessage]] = [
+            ((body[at], 1), body[at] - first) for at in record.kept
+        ]
+        if end - first > record.boundary:
+            systems = set(range(first, end)).difference(body)
+            placed.extend(((index, 1), index - first) for index in systems)
+        for literal in record.literals:
+            at = literal.position
+            if literal.behind_system and at < record.boundary:
+                placed.append(((body[at], 0), literal))
             else:
-                prefix.append(_comparable(message))
-                size += footprint(prefix[-1])
-        self.memory.attach(f"recognised:{record.id}", _Recognised(record, prefix, layout), size)
-        return layout
+                placed.append(((body[at - 1] if at else first - 1, 2 + literal.behind_system), literal))
+        placed.sort(key=itemgetter(0))
+        later = (body[position] for position in record.kept if position > record.folded_user)
+        user_stays = record.folded_user < 0 or any(form.read(messages[index])[0] is Kind.USER for index in later)
+        prefix, size = _prefix(islice(messages, first, end))
+        known = _Recognised(record, prefix, tuple(item for _, item in placed), user_stays)
+        self.memory.attach(f"recognised:{record.id}", known, size + footprint(record))
+        return known
 
 
 class _History:
@@ -264,65 +273,33 @@ def _record_of(scope: str, history: _History, after: Sequence[Message], window: 
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """The view of everything up to a record's boundary.
-
-    Offsets count from the end of the leading system messages.
-    """
-
-    items: tuple[int | StoredMessage, ...]
-    """In order: the offset of a message that stands verbatim, or a message that is put in."""
-    length: int
-    """Where the verbatim rest begins."""
-    user_stays: bool
-    """Whether the last genuine user message up to there, if there is one, stands verbatim."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Recognised:
-    """A history that was recognised once, so that it need not be encoded again."""
+    """A history that was recognised once, so that it need not be encoded again, and what its view is made of.
+
+    Messages are counted from the end of the leading system messages.
+    """
 
     record: Record
     prefix: list[Json]
-    """Its messages up to the boundary, behind the leading system messages, as what they can be compared with."""
-    layout: _Layout
+    """The messages up to the record's boundary, as what they can be compared with. The rest stands verbatim."""
+    items: tuple[int | StoredMessage, ...]
+    """What stands for the prefix: the number of a message that stays verbatim, or a message that is put in."""
+    user_stays: bool
+    """Whether the last genuine user message of the prefix, if there is one, stays verbatim."""
 
 
-def _laid_out(record: Record, history: _History) -> _Layout:
-    """The layout for a history that the record matches."""
-    form, messages, first, body = history.form, history.messages, history.first, history.body
-    end = body[record.boundary - 1] + 1
-    # Where each stands: behind the system messages before an index, at it, after it, and last of all.
-    placed: list[tuple[tuple[int, int], int | StoredMessage]] = [
-        ((body[at], 1), body[at] - first) for at in record.kept
-    ]
-    if end - first > record.boundary:
-        systems = set(range(first, end)).difference(body)
-        placed.extend(((index, 1), index - first) for index in systems)
-    for literal in record.literals:
-        at = literal.position
-        if literal.behind_system and at < record.boundary:
-            placed.append(((body[at], 0), literal))
-        else:
-            placed.append(((body[at - 1] if at else first - 1, 2 + literal.behind_system), literal))
-    placed.sort(key=itemgetter(0))
-    later = (body[position] for position in record.kept if position > record.folded_user)
-    user_stays = record.folded_user < 0 or any(form.read(messages[index])[0] is Kind.USER for index in later)
-    return _Layout(tuple(item for _, item in placed), end - first, user_stays)
-
-
-def _view(layout: _Layout, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
+def _view(known: _Recognised, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
     """The view of this history.
 
     ``None`` where what follows the boundary does not go with what was put before it: summary and filler were made for
     the message that followed them then. A fork may go on with another role, or end there.
     """
     form, messages, first = history.form, history.messages, history.first
-    end = first + layout.length
+    end = first + len(known.prefix)
     rest = (messages[index] for index in range(len(messages) - 1, end - 1, -1))
-    if not layout.user_stays and not any(form.read(message)[0] is Kind.USER for message in rest):
+    if not known.user_stays and not any(form.read(message)[0] is Kind.USER for message in rest):
         return None
-    head = [messages[first + item] if isinstance(item, int) else copy.deepcopy(item.message) for item in layout.items]
+    head = [messages[first + item] if isinstance(item, int) else copy.deepcopy(item.message) for item in known.items]
     speakers = (role for message in reversed(head) if (role := form.speaker(message)) != "system")
     ends_with, ended_with = next(speakers, ""), form.speaker(messages[end - 1])
     roles = (form.speaker(messages[index]) for index in range(end, len(messages)))
@@ -332,6 +309,21 @@ def _view(layout: _Layout, history: _History, alternate: bool) -> View | None:  
     if alternate and following == ends_with != ended_with and following in ("user", "assistant"):
         return None
     return View([*messages[:first], *head, *messages[end:]])
+
+
+def _prefix(messages: Iterable[Message]) -> tuple[list[Json], int]:
+    """What these messages can be compared with, and how many bytes that takes."""
+    prefix: list[Json] = []
+    size = 0
+    for message in messages:
+        text = message.get("content") if type(message) is dict and len(message) == 2 else None
+        if type(text) is str and len(text) < _LONG and type(message.get("role")) is str:
+            prefix.append(message.copy())
+            size += _SHORT + sys.getsizeof(text)
+        else:
+            prefix.append(_comparable(message))
+            size += footprint(prefix[-1])
+    return prefix, size
 
 
 _DIFFERENT = object()

@@ -18,7 +18,6 @@ from compacter.messages.parts import (
     Speaker,
     Steps,
     left,
-    only_text,
     outlined,
     spoken,
     text_part,
@@ -156,21 +155,19 @@ class MessageFormat:
         waiting: dict[str, int] = {}
         caller, plain, read = 0, self.plain, self._reader()
         for index, message in enumerate(messages):
-            calls: Sequence[str] = ()
-            results: Sequence[str] = ()
             try:
-                common = type(message) is dict and len(message) == 2
-                if common and type(text := message["content"]) is str and text != _FILLER:
-                    kind, size = plain[message["role"]], len(text)
-                else:
-                    kind, size, calls, results = read(message)
+                if not waiting and type(message) is dict and len(message) == 2:
+                    text, kind = message["content"], plain[message["role"]]
+                    if type(text) is str and text != _FILLER:
+                        kinds.append(kind)
+                        sizes.append(len(text))
+                        steps.append(index)
+                        continue
             except (LookupError, TypeError):
-                kind, size, calls, results = read(message)
+                pass  # Not of this common form.
+            kind, size, calls, results = read(message)
             kinds.append(kind)
             sizes.append(size)
-            if not (calls or results or waiting):
-                steps.append(index)
-                continue
             answers = False
             for result in results:
                 count = waiting.pop(result, 0)
@@ -236,9 +233,10 @@ class MessageFormat:
         if self.kind(message) is not Kind.USER:
             return None
         try:
-            return only_text(self._parts(message, "user", 0))
+            parts = list(self._parts(message, "user", 0))
         except Exception:  # noqa: BLE001 - as in ``read``
             return None
+        return "".join(part.text for part in parts) if all(part.kind == "text" for part in parts) else None
 
     def content(self, message: Message) -> Json:
         """A message as data to make a digest of, without marks that are no content.
@@ -345,11 +343,11 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
     if param == "contents":
         return "gemini"
     others: Sequence[Message] = messages
-    found = _first_telling(islice(messages, _LOOK_AT))
+    found: FormatName | None = next(filter(None, map(_telling, islice(messages, _LOOK_AT))), None)
     if found is None:
         with suppress(LookupError):  # As a rule the rest of a chat is plain: this is asked of each call's history.
             others = [item for item in messages if type(item) is not dict or type(item["content"]) is not str]
-        found = _first_telling(others)
+        found = next(filter(None, map(_telling, others)), None)
     if found != "gemini":
         _refuse_foreign(messages, set(map(type, others)) - {dict})
     if found is None:
@@ -415,14 +413,6 @@ def _is_item(kind: object) -> bool:
     return isinstance(kind, str) and (
         kind in _TYPES or kind.endswith(("_call", "_output")) or kind.startswith(("mcp_", "additional_"))
     )
-
-
-def _first_telling(messages: Iterable[Message]) -> FormatName | None:
-    for message in messages:
-        found = _telling(message)
-        if found is not None:
-            return found
-    return None
 
 
 def _telling(message: Message) -> FormatName | None:

@@ -158,16 +158,6 @@ def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
     return kind, size, tuple(left(calls)), tuple(results)
 
 
-def only_text(parts: Iterable[Part]) -> str | None:
-    """The text of parts that are all text, else ``None``."""
-    texts: list[str] = []
-    for part in parts:
-        if part.kind != "text":
-            return None
-        texts.append(part.text)
-    return "".join(texts)
-
-
 def spoken(text: str) -> str:
     """``text``, or a mark where it is blank: Anthropic, Bedrock and Gemini refuse a blank text block."""
     return text if text.strip() else "(empty)"

@@ -88,7 +88,7 @@ class ResponsesFormat(MessageFormat):
         return _grouped(messages, [self.read(item) for item in messages])
 
     def speaker(self, message: Message) -> str:
-        """Whose item it is."""
+        """Whose item it is; the provider's own compaction is nobody's."""
         kind = self.kind(message)
         return _SPEAKERS.get(kind, "assistant")
 
@@ -170,10 +170,10 @@ class ResponsesFormat(MessageFormat):
         return ""
 
 
-_SPEAKERS: dict[Kind, Speaker] = {
+_SPEAKERS = {
     Kind.USER: "user",
     Kind.SYSTEM: "system",
-    Kind.COMPACTED: "system",
+    Kind.COMPACTED: "compaction",
     Kind.RESULT: "tool",
 }
 
