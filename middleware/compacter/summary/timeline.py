@@ -111,8 +111,7 @@ class _Pool:
             for place, one in enumerate(sentences)
         ]
         # What each sentence tells for each of its characters at most, whatever has been told already.
-        nothing = set[int]()
-        self.most = [self.gain(at, nothing) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(sentences)]
+        self.most = [self.gain(at, ()) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(sentences)]
         # For a statement of the user, the last later one about the same; and all that a sentence must not stand
         # without: that one, the question before an answer, a file's name.
         self.later = _later(self)
@@ -120,14 +119,14 @@ class _Pool:
         for place, other in (*self.later.items(), *_answers(self), *_files(self)):
             self.needs[place].add(other)
 
-    def gain(self, place: int, covered: set[int]) -> float:
+    def gain(self, place: int, covered: Collection[int]) -> float:
         """What a sentence tells beyond what is ``covered``."""
-        weight = self.weights.__getitem__
-        told = self.boosts[place] * sum(map(weight, self.words[place] - covered))
-        names = self.names[place]
+        weight, words, names = self.weights.__getitem__, self.words[place], self.names[place]
+        told = self.boosts[place] * sum(map(weight, words.difference(covered) if covered else words))
         if not names:
             return told
-        return told + sum(map(weight, names - covered)) * (_NAMES if self.told[place] else 1)
+        named = sum(map(weight, names.difference(covered) if covered else names))
+        return told + named * (_NAMES if self.told[place] else 1)
 
     def _weigh(self) -> None:
         """Number words and names. A word is worth more the fewer sentences hold it, a name the more it is used."""
@@ -285,17 +284,18 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
         one = sentences[place]
         return len(one.text) + (3 if (one.part, pool.told[place]) in lines else len(one.speaker) + 3)
 
-    heap = [
-        (-pool.most[place] - sum(pool.most[one] for one in needs.get(place, ()) if one not in chosen), place)
-        for place in places
-        if place not in chosen
-    ]
+    def together(place: int) -> list[int]:
+        needed = needs.get(place)
+        return [place, *(needed - chosen)] if needed else [place]
+
+    most = pool.most.__getitem__
+    heap = [(-sum(map(most, together(place))), place) for place in places if place not in chosen]
     heapq.heapify(heap)
     while heap and left >= _LEAST:
         _, place = heapq.heappop(heap)
         if place in chosen or len(sentences[place].text) + 3 > left:
             continue
-        group = [place, *(one for one in needs.get(place, ()) if one not in chosen)]
+        group = together(place)
         price = sum(map(cost, group))
         gain = sum([pool.gain(one, covered) for one in group]) / (price + _HANDLING) if price <= left else 0.0
         if gain <= 0:
