@@ -14,7 +14,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Container, Iterator, Sequence
 from functools import cache
-from itertools import chain, pairwise
+from itertools import chain
 from operator import add
 
 from compacter.messages.parts import Part
@@ -116,7 +116,7 @@ class _Pool:
         # without: that one, the question before an answer, a file's name.
         self.later = _later(self)
         self.needs: dict[int, set[int]] = defaultdict(set)
-        for place, other in (*self.later.items(), *_answers(self), *_files(self)):
+        for place, other in (*self.later.items(), *_needed(self)):
             self.needs[place].add(other)
 
     def gain(self, place: int, covered: Collection[int]) -> float:
@@ -170,20 +170,20 @@ class _Pool:
             self.weights[number] = (_IDENTIFIED if any(map(str.isalpha, name)) else _NUMBER) * (1 + use)
 
 
-def _answers(pool: _Pool) -> Iterator[tuple[int, int]]:
-    """Yield the user's short answers, each with the assistant's question before it."""
-    for asked, (one, answer) in enumerate(pairwise(pool.sentences)):
-        short = answer.speaker == "User" and answer.size <= _ANSWER
-        if short and one.speaker == "Assistant" and pool.told[asked] and one.text.endswith(_ASKS):
-            yield asked + 1, asked
+def _needed(pool: _Pool) -> Iterator[tuple[int, int]]:
+    """Yield what must not stand without something before it, and that.
 
-
-def _files(pool: _Pool) -> Iterator[tuple[int, int]]:
-    """Yield the lines of tools' results, each with the path that its call named: results follow the calls' order."""
+    A short answer of the user and its question; a line of a tool's result and the path that its call named. Results
+    follow the calls' order.
+    """
     asked: deque[int] = deque()
     before = call = -1
     for place, one in enumerate(pool.sentences):
-        if one.speaker.startswith("Tool ") and one.part >= 0:
+        last = pool.sentences[place - 1]
+        if one.speaker == "User" and one.size <= _ANSWER:
+            if last.speaker == "Assistant" and pool.told[place - 1] and last.text.endswith(_ASKS) and place:
+                yield place, place - 1
+        elif one.speaker.startswith("Tool ") and one.part >= 0:
             if one.part != before and not one.output:
                 asked.append(place)
             elif one.part != before:
