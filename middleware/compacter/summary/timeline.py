@@ -14,7 +14,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Container, Iterator, Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from operator import add
 
 from compacter.messages.parts import Part
@@ -31,9 +31,9 @@ _FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
 before anything else; and how many these sentences are."""
 _HANDLING = 12
 """Characters added to each cost: a fragment ("Yes.", "Oh no!") reads worse than its size tells."""
-_OLDEST, _TOLD, _NAMED = 0.8, 1.3, 1.3
-"""What a sentence counts for being the oldest, the user's, or one that names somebody or a number. Shares for
-questions, exclamations and plans were tried, and change nothing that can be measured."""
+_OLDEST, _TOLD, _NAMED, _ANNOUNCED = 0.8, 1.3, 1.3, 0.5
+"""What a sentence counts for being the oldest, the user's, one that names somebody or a number, or one that says what
+is about to be done. Shares for questions and exclamations were tried, and change nothing that can be measured."""
 _NUMBER, _IDENTIFIED = 6.0, 30.0
 """What a number and any other identifier count against a rare word: most where nobody could guess it."""
 _RELATED, _CHANGED, _WORDS, _RARE = 0.4, 0.1, 2, 5
@@ -103,11 +103,18 @@ class _Pool:
         # What each number weighs. Figures are words with a digit: what a statement says of its subject.
         self.weights, self.figures = list[float](), set[int]()
         self._weigh()
+        # Before a call of a tool the assistant says what it is about to do, and not what came of it.
+        announced = {
+            one.part
+            for one, after in pairwise(sentences)
+            if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
+        }
         # What the words of each sentence count for by its place and form.
         self.boosts = [
             (_OLDEST + (1 - _OLDEST) * place / len(sentences))
             * (_TOLD if one.speaker == "User" and one.size <= TYPED else 1)
             * (_NAMED if one.prose and _NAME.search(one.text) else 1)
+            * (_ANNOUNCED if one.prose and one.part in announced else 1)
             for place, one in enumerate(sentences)
         ]
         # What each sentence tells for each of its characters at most, whatever has been told already.
