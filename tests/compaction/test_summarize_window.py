@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from compacter import Compacter, CompactionEvent
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job
 from compacter.compaction.run import compact
 from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.messages.format import get_format
 from compacter.options import Options
+from compacter.testing import token_limit_error
 
 
 def prompts_for(summarizer_window: int | None) -> list[int]:
@@ -53,3 +55,27 @@ def test_a_summarizer_of_the_same_model_gets_prompts_for_that_window() -> None:
 
 def test_another_model_with_a_larger_window_gets_it_all_at_once() -> None:
     assert len(prompts_for(128_000)) == 1
+
+
+def test_a_summarizer_that_never_stops_in_time_costs_no_more_calls_than_another() -> None:
+    events: list[CompactionEvent] = []
+
+    def verbose(messages: list[Any], **_: Any) -> str:
+        return " ".join(f"Harbour {len(events)}-{number} takes ships of {number} metres." for number in range(250))
+
+    def provider(messages: list[Any]) -> dict[str, Any]:
+        tokens = sum(len(message["content"]) for message in messages) // 4
+        if tokens > 6_000:
+            raise token_limit_error(limit=6_000, input_tokens=tokens)
+        return {"choices": [{"message": {"role": "assistant", "content": "Noted."}, "finish_reason": "stop"}]}
+
+    completion = Compacter(summarizer=verbose, on_compaction=events.append).wrap(provider)
+    history: list[Any] = []
+    for turn in range(160):
+        history += [{"role": "user", "content": f"What of pier {turn}? " * 30}]
+        completion(messages=history)
+        history += [{"role": "assistant", "content": f"Pier {turn} is {turn * 7} metres long. " * 20}]
+
+    assert len(events) > 3
+    assert all(event.summarizer_calls <= 2 and not event.fallback for event in events)
+    assert all("Harbour" in event.summary for event in events)

@@ -12,8 +12,9 @@ from cachetools import LRUCache
 from compacter.effects import Quote
 from compacter.fork import ForkAware, Lock
 from compacter.messages.format import Message
+from compacter.messages.parts import Part
 from compacter.options import Options
-from compacter.recall.index import MAX_BYTES, Index, SearchUnavailableError
+from compacter.recall.index import MAX_BYTES, Index
 from compacter.recall.passages import read
 from compacter.recall.quotes import Quotation, folded, question, quote, said
 
@@ -46,7 +47,6 @@ class Recall(ForkAware):
         super().__init__()
         self._options = options
         self._lock = Lock()
-        self._available = True
         self._begin()
 
     def after_fork_in_child(self) -> None:
@@ -64,46 +64,35 @@ class Recall(ForkAware):
         """The quotes that the newest user message brings; the same through all the steps of its turn, if they fit.
 
         ``views`` are those that this call got or made, oldest first, each with the id of its record; each is of the
-        same messages and holds less than the one before it. Raises ``SearchUnavailableError`` once where SQLite lacks
-        FTS5, and what ``rank`` and ``redact`` raise.
+        same messages and holds less than the one before it. Raises ``SearchUnavailableError`` where SQLite lacks FTS5,
+        and what ``rank`` and ``redact`` raise.
         """
-        if not self._available:
+        conversation, room, recall = asked.conversation, asked.room, self._options.recall
+        at = conversation.last_user
+        if recall is None or at is None:
             return None
-        try:
-            return self._remembered(asked, views)
-        except SearchUnavailableError:
-            self._available = False
-            raise
-
-    def _remembered(self, asked: Quote, views: _Views) -> Quotation | None:
-        messages, room = asked.conversation.messages, asked.room
-        known = [at for at, (view, _) in enumerate(views) if _same(view, messages)]
+        known = [place for place, (view, _) in enumerate(views) if _same(view, conversation.messages)]
         record, earlier = (views[known[0]][1], views[: known[0]]) if known else ("", ())
         source = record, asked.archive.index().version if asked.archive else None
-        turn = _turn(asked)
-        if turn is None or not (record or _same(messages, asked.original)):  # Nothing says which messages were folded.
-            return self._made(asked, source, earlier, room)
-        key = source, turn
+        asking = tuple(conversation.format.parts(conversation.messages[at], at))
+        turn = _turn(asked, conversation.messages[at], asking)
+        # Without a record, nothing says which of other messages were folded.
+        key = (source, turn) if turn and (record or _same(conversation.messages, asked.original)) else None
         with self._lock:
             if key in self._turns:
                 granted = self._turns[key]
                 if granted is None or len(granted.text) <= room:
                     return granted
                 room //= 2  # The turn has grown into what it was granted: what it gets now shall last for a while.
-            self._turns[key] = None
-        made = self._made(asked, source, earlier, room)
-        with self._lock:
-            self._turns[key] = made
+            if key is not None:
+                self._turns[key] = None
+        view = self._in_view(asked, source, at)
+        index = self._folded(asked, source, earlier)
+        made = quote(index, question(asking, view.entries), view, room, rank=recall.rank)
+        if key is not None:
+            with self._lock:
+                self._turns[key] = made
         return made
-
-    def _made(self, asked: Quote, source: _Source, earlier: _Views, room: int) -> Quotation | None:
-        conversation, recall = asked.conversation, self._options.recall
-        turn = conversation.last_user
-        if recall is None or turn is None:
-            return None
-        view = self._in_view(asked, source, turn)
-        wanted = question(conversation.format.parts(conversation.messages[turn], turn), view.entries)
-        return quote(self._folded(asked, source, earlier), wanted, view, room, rank=recall.rank)
 
     def _folded(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
         """The index of all that was folded; where an earlier view of this call has one, that with what has left it."""
@@ -145,12 +134,9 @@ def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
     return len(some) == len(others) and all(map(is_, some, others))
 
 
-def _turn(asked: Quote) -> tuple[int, bytes] | None:
+def _turn(asked: Quote, message: Message, said: Sequence[Part]) -> tuple[int, bytes] | None:
     """What names a turn among those of its conversation: where its user message stands, and what it says."""
-    conversation, at = asked.conversation, asked.conversation.last_user
-    if at is None:
-        return None
-    message, original = conversation.messages[at], asked.original
+    original = asked.original
     place = next((place for place in range(len(original) - 1, -1, -1) if original[place] is message), None)
-    text = "\n".join(part.text for part in conversation.format.parts(message, at)).encode("utf-8", "surrogatepass")
+    text = "\n".join(part.text for part in said).encode("utf-8", "surrogatepass")
     return None if place is None else (place, blake2b(text, digest_size=16).digest())

@@ -6,6 +6,7 @@ What reads and writes summaries is loaded at the first one: a program in which n
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,10 @@ _HEAD_SHARE, _UNKNOWN_SHARE = 3, 8
 _WORTH_FILLING = 200
 """Characters that are worth filling with quoted lines."""
 
+_LONGER = 1.5
+"""Times the characters asked for of which a longer answer is left its most telling sentences: not every function heeds
+``max_tokens``, and a summary that fills the window leaves later prompts no room for anything else."""
+
 _COPIED = "summary: the earlier one again"
 
 Asking = Generator[Effect[Any], Any, Summary]
@@ -65,19 +70,16 @@ class RulesTooLongError(NoSummaryError):
     """The declared rules leave no summary that would be smaller than what it replaces. Internal."""
 
 
-def summary_tokens(
-    maximum: int, window: int | None, head_size: int, chars_per_token: float, share: int = _WINDOW_SHARE
-) -> int:
+def summary_tokens(options: Options, window: int | None, head_size: int, chars_per_token: float) -> int:
     """Tokens a summary may have: the option, capped to a fair share of a known window and to what it replaces."""
-    tokens = min(maximum, window // share) if window else maximum
-    return max(_FEWEST_TOKENS, min(tokens, int(head_size / chars_per_token)))
+    share = _QUOTED_WINDOW_SHARE if options.summarizer == "extractive" else _WINDOW_SHARE
+    most = min(options.max_summary_tokens, window // share) if window else options.max_summary_tokens
+    return max(_FEWEST_TOKENS, min(most, int(head_size / chars_per_token)))
 
 
 def reserve(options: Options, window: int | None, head_size: int, chars_per_token: float) -> int:
     """Characters to leave for a summary message when a cut is chosen."""
-    share = _QUOTED_WINDOW_SHARE if options.summarizer == "extractive" else _WINDOW_SHARE
-    tokens = summary_tokens(options.max_summary_tokens, window, head_size, chars_per_token, share)
-    return int(tokens * chars_per_token) + FRAME
+    return int(summary_tokens(options, window, head_size, chars_per_token) * chars_per_token) + FRAME
 
 
 def room(task: CompactionTask) -> int:
@@ -98,13 +100,22 @@ def room(task: CompactionTask) -> int:
 
 
 def summarized(task: CompactionTask) -> Asking:
-    """The summary that the settings ask for. Raises ``NoSummaryError``."""
-    _check_rules(task)
+    """The summary that the settings ask for. Raises ``NoSummaryError``.
+
+    Nothing is folded where the declared rules do not fit: leaving one out would be worse. ``CompactionError`` where
+    they alone exceed the window, else ``RulesTooLongError``.
+    """
+    size, most = sum(len(line) + 1 for line in rule_lines(task.conversation.rules)), room(task)
+    tokens = int(size / task.chars_per_token)
+    if task.window is not None and tokens >= task.window:
+        raise CompactionError(f"the option rules takes about {tokens} tokens, and the window has {task.window}")
+    if size > max(0, most):
+        raise RulesTooLongError(f"rules: the declared rules take {size} characters, a summary may have {most}")
     given = task.summary
     if given is not None:
         from compacter.summary import checks
 
-        fault = checks.fault(given, limit=room(task), entries=())
+        fault = checks.fault(given, limit=most, entries=())
         if fault:
             raise NoSummaryError(f"the summary that was passed is refused: {fault}")
         redact = task.options.redact
@@ -117,27 +128,15 @@ def summarized(task: CompactionTask) -> Asking:
     return (yield from _by_model(task, entries))
 
 
-def _check_rules(task: CompactionTask) -> None:
-    """Refuse to fold where the declared rules do not fit: leaving one out would be worse.
-
-    Raises ``CompactionError`` where they alone exceed the window, else ``RulesTooLongError``.
-    """
-    size = sum(len(line) + 1 for line in rule_lines(task.conversation.rules))
-    tokens = int(size / task.chars_per_token)
-    if task.window is not None and tokens >= task.window:
-        raise CompactionError(f"the option rules takes about {tokens} tokens, and the window has {task.window}")
-    if size > max(0, room(task)):
-        raise RulesTooLongError(f"rules: the declared rules take {size} characters, a summary may have {room(task)}")
-
-
 def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
     # What is known before the model is asked: the prior summary, and the rules that code finds in the head.
-    prior = task.prior() or Summary()
+    prior, options = task.prior() or Summary(), task.options
     so_far = replace(prior, rules=_rules(task, entries, prior), notes=())
     budget, tokens = _sizes(task, _known(so_far), entries)
-    asks_natively = task.options.summary_request == "native" and task.options.summarizer is None
-    if asks_natively and task.options.redact is None and not _by_hand_elsewhere(task) and budget is None:
-        whole = yield from _natively(task, entries, so_far, tokens)
+    # By hand there is no call to take the prefix of: then litellm is asked, which takes chat messages only.
+    has_prefix = task.plan.trigger != "manual" or task.plan.wire_format == "openai"
+    if options.summary_request == "native" and options.summarizer is None and options.redact is None:
+        whole = (yield from _natively(task, entries, so_far, tokens)) if has_prefix and budget is None else None
         if whole is not None:
             return _filled(task, entries, whole, tokens)
     pending = [tuple(entries)] if budget is None else list(prompt.chunks(entries, budget))
@@ -147,10 +146,10 @@ def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
         except NoSummaryError:
             raise
         except Exception as error:
-            smaller = _halved(task, error, pending[0])
-            if smaller is None:
+            half = sum(map(prompt.size, pending[0])) // 2
+            if options.detect(error) is None or half < _SMALLEST_CHUNK:
                 raise NoSummaryError(f"the summarizer raised {type(error).__name__}", error) from error
-            pending = list(prompt.chunks([entry for chunk in pending for entry in chunk], smaller))
+            pending = list(prompt.chunks([entry for chunk in pending for entry in chunk], half))
         else:
             pending.pop(0)
     return _filled(task, entries, so_far, tokens)
@@ -206,26 +205,28 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
         return so_far
     items, before = sections.parse(text), sections.parse(so_far.story)
     if items is None and before is None:
-        return replace(so_far, story=sections.mark(text, chunk))
-    checked = sections.check(
-        items or {"facts": tuple(text.splitlines())},
-        chunk,
-        prior=before or {"task": (so_far.story,)},
-        rules=so_far.rules,
-        rule_room=max(0, room(task) // _RULE_SHARE),
-    )
-    task.tally.unverified += checked.dropped
-    return replace(so_far, story=sections.render(checked.sections), rules=checked.rules)
+        rules, story = so_far.rules, sections.mark(text, chunk)
+    else:
+        checked = sections.check(
+            items or {"facts": tuple(text.splitlines())},
+            chunk,
+            prior=before or {"task": (so_far.story,)},
+            rules=so_far.rules,
+            rule_room=max(0, room(task) // _RULE_SHARE),
+        )
+        task.tally.unverified += checked.dropped
+        rules, story = checked.rules, sections.render(checked.sections)
+    most = _LONGER * reserve(task.options, task.window, task.plan.head_size, task.chars_per_token)
+    if len(story) > most:
+        from compacter.summary.timeline import timeline
+
+        story = timeline((), int(most), story).replace("Summary: ", "")
+    return replace(so_far, story=story, rules=rules)
 
 
 def _is_small(task: CompactionTask) -> bool:
     """Whether the model has a small window, as small models have."""
     return task.window is not None and task.window <= _SMALL_WINDOW
-
-
-def _by_hand_elsewhere(task: CompactionTask) -> bool:
-    """Whether there is no call to take the prefix of: by hand litellm is asked, which takes chat messages only."""
-    return task.plan.trigger == "manual" and task.plan.wire_format != "openai"
 
 
 def _natively(
@@ -260,7 +261,7 @@ def _sizes(task: CompactionTask, known: str, entries: Sequence[Part]) -> tuple[i
 
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
     """
-    tokens = summary_tokens(task.options.max_summary_tokens, task.window, task.plan.head_size, task.chars_per_token)
+    tokens = summary_tokens(task.options, task.window, task.plan.head_size, task.chars_per_token)
     window = task.summarizer_window or task.window
     if window is None:
         return None, tokens
@@ -274,14 +275,6 @@ def _sizes(task: CompactionTask, known: str, entries: Sequence[Part]) -> tuple[i
     parts = -(-whole // most)
     # Chunks of one size: a tiny last one would cost a request of its own for next to nothing.
     return min(most, whole // parts + most // 8), tokens
-
-
-def _halved(task: CompactionTask, error: Exception, chunk: Sequence[Part]) -> int | None:
-    """Half the characters of a chunk that was too long for the summarizer, or ``None`` for any other error."""
-    if task.options.detect(error) is None:
-        return None
-    half = sum(map(prompt.size, chunk)) // 2
-    return half if half >= _SMALLEST_CHUNK else None
 
 
 def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tokens: int) -> Summary:
@@ -358,8 +351,11 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
 
     for fallback in task.options.fallback:
         if fallback == "truncate":
-            # A model that failed is no reason to lose the user's rules: finding them needs none.
-            result = Truncate.noted(task, _with_rules(task))
+            prior = task.prior() or Summary()
+            # A model that failed is no reason to lose the user's rules; what cannot be redacted is not kept.
+            with suppress(Exception):
+                prior = replace(prior, rules=_rules(task, task.entries(), prior))
+            result = Truncate.noted(task, prior)
         else:
             try:
                 summary = extracted(task)
@@ -370,15 +366,6 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
         task.tally.names.append(fallback)
         return result
     return None
-
-
-def _with_rules(task: CompactionTask) -> Summary:
-    """The prior summary with the rules of the head; only the prior one where a redaction of the user's raises."""
-    prior = task.prior() or Summary()
-    try:
-        return replace(prior, rules=_rules(task, task.entries(), prior))
-    except Exception:  # noqa: BLE001 - what cannot be redacted is not kept, and the call goes on
-        return prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,14 +398,10 @@ class Summarize:
                     **task.job.named,
                 )
             )
-            return self._without(task, failure)
+            if isinstance(failure, RulesTooLongError) and task.options.fallback:
+                return list(task.messages)
+            if task.summary is not None or not task.options.fallback:
+                cause = f": {failure.cause}" if failure.cause else ""
+                raise CompactionError(f"no summary could be had: {failure}{cause}") from failure.cause
+            return fall_back(task) or list(task.messages)
         return task.fold(summary)
-
-    @staticmethod
-    def _without(task: CompactionTask, failure: NoSummaryError) -> list[Message]:
-        if isinstance(failure, RulesTooLongError) and task.options.fallback:
-            return list(task.messages)
-        if task.summary is not None or not task.options.fallback:
-            cause = f": {failure.cause}" if failure.cause else ""
-            raise CompactionError(f"no summary could be had: {failure}{cause}") from failure.cause
-        return fall_back(task) or list(task.messages)

@@ -12,7 +12,7 @@ import re
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -122,30 +122,19 @@ def terms(text: str) -> tuple[Term, ...]:
     half = _LONGEST_QUESTION // 2
     asked = (text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}").lower()
     words = _WORD.findall(spaced(asked))
-    wanted = (*words, *_numbered(words), *names(asked))
+    wanted, short = list(words), {word for word in words if len(word) <= _SHORT_NUMBER and word.isdigit()}
+    for before, word, after in zip(("", *words), words, (*words[1:], ""), strict=False):
+        # A short number counts with the word before it (town 12), or the one behind it (on 12 May).
+        if word in short and before and before not in FUNCTION_WORDS:
+            wanted.append(f"{before} {word}")
+        elif word in short and after:
+            wanted.append(f"{word} {after}")
+    # Paths, addresses, ids and symbols are made of several words.
+    wanted += [spaced(match[0]).strip() for match in _NAME.finditer(asked)]
     distinct = [word for word in dict.fromkeys(wanted) if word not in FUNCTION_WORDS]
     if len(distinct) > _MOST_TERMS:
         distinct[_MOST_TERMS // 2 : -_MOST_TERMS // 2] = []
-    return tuple(Term(word, _NUMBER_WEIGHT if _is_short_number(word) else 1.0) for word in distinct)
-
-
-def _is_short_number(word: str) -> bool:
-    return len(word) <= _SHORT_NUMBER and word.isdigit()
-
-
-def _numbered(words: Sequence[str]) -> Iterator[str]:
-    """Each short number with the word before it (``town 12``), or the one behind it (in ``on 12 May``)."""
-    for before, word, after in zip(("", *words), words, (*words[1:], ""), strict=False):
-        if _is_short_number(word):
-            if before and before not in FUNCTION_WORDS:
-                yield f"{before} {word}"
-            elif after:
-                yield f"{word} {after}"
-
-
-def names(text: str) -> list[str]:
-    """The names in ``text`` that are made of several words: paths, addresses, ids, symbols; lower case."""
-    return [spaced(match[0].lower()).strip() for match in _NAME.finditer(text)]
+    return tuple(Term(word, _NUMBER_WEIGHT if word in short else 1.0) for word in distinct)
 
 
 def spaced(text: str) -> str:

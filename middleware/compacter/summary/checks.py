@@ -161,21 +161,19 @@ def fault(
         refused: whether the provider reported a refusal.
         called_tool: whether the answer is a tool call.
     """
-    finish = (finish or "").lower()
+    finish, head = (finish or "").lower(), text.strip()[:_HEAD]
     said = words(text)
+    refused = refused or finish in _FILTERED or _REFUSAL.match(head) is not None
     checks = (
         (called_tool, "the summarizer called a tool"),
-        (refused or finish in _FILTERED, "the summarizer refused"),
+        (refused or (_APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)), "the summarizer refused"),
         (not said, "the summary is empty"),
         (finish in _CUT_OFF, "the summary was cut off by its token limit"),
+        (_FENCE.search(text), "the summary holds a tag of the request"),
     )
     for failed, reason in checks:
         if failed:
             return reason
-    if _refuses(text):
-        return "the summarizer refused"
-    if _FENCE.search(text):
-        return "the summary holds a tag of the request"
     if _says_request_again(text, said, entries):
         return "the answer says the request again"
     if _continues(text, entries):
@@ -202,11 +200,6 @@ def is_invented(text: str, told: Iterable[str]) -> bool:
     own = stems(words(text))
     held = set().union(*(own & stems(words(one)) for one in told))
     return len(own) >= _FEWEST_TOLD and len(held) < _TOLD_SHARE * len(own)
-
-
-def _refuses(text: str) -> bool:
-    head = text.strip()[:_HEAD]
-    return bool(_REFUSAL.match(head) or (_APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)))
 
 
 @cache
@@ -237,7 +230,13 @@ def _continues(text: str, entries: Sequence[Part]) -> bool:
     """Whether an answer has speaker lines, control tokens, an address to the user, or the last message again."""
     head = text.lstrip()[:_HEAD]
     about_it = _SUMMARY_WORD.search(head)
-    if _CONTROL.search(text) or _is_dialogue(text) or (not about_it and _ANSWERING.match(head)):
+    if _CONTROL.search(text) or (not about_it and _ANSWERING.match(head)):
+        return True
+    lines = [line for line in text.splitlines() if line.strip()]
+    speakers = [match for line in lines if (match := _SPEAKER.match(line))]
+    if len(speakers) > 1 and re.match(r"\W{0,3}assistant\W{0,3}:", text, re.IGNORECASE):
+        return True
+    if {bool(match["user"]) for match in speakers} == {True, False} and len(speakers) > max(2, len(lines) // 2):
         return True
     if not about_it and len(text) < _SHORT and _CLOSING.search(text.rpartition("\n")[2][-_CLOSING_ROOM:]):
         return True
@@ -253,14 +252,6 @@ def _continues(text: str, entries: Sequence[Part]) -> bool:
     return False
 
 
-def _is_dialogue(text: str) -> bool:
-    lines = [line for line in text.splitlines() if line.strip()]
-    speakers = [match for line in lines if (match := _SPEAKER.match(line))]
-    both = {bool(match["user"]) for match in speakers} == {True, False}
-    starts = re.match(r"\W{0,3}assistant\W{0,3}:", text, re.IGNORECASE) and len(speakers) > 1
-    return bool(starts) or (both and len(speakers) > 2 and len(speakers) * 2 > len(lines))
-
-
 def _repeats_itself(text: str, said: Sequence[str]) -> bool:
     """Whether sentences of some length stand there twice, or much of the text in runs of three words."""
     long = Counter(flat(sentence).lower() for sentence in sentences(text) if len(sentence) >= _PARAGRAPH)
@@ -274,20 +265,14 @@ def _repeats_itself(text: str, said: Sequence[str]) -> bool:
 def _in_another_script(text: str, entries: Sequence[Part]) -> bool:
     """Whether the people write in one script and the summary hardly uses it."""
     talk = (entry.text[:2000] for entry in entries if entry.role in ("user", "assistant") and entry.kind == "text")
-    theirs, ours = _letters("\n".join(talk)), _letters(text)
-    if min(sum(theirs.values()), sum(ours.values())) < _FEWEST_LETTERS:
+    theirs, ours = Counter[str](), Counter[str]()
+    for scripts, sample in ((theirs, "\n".join(talk)), (ours, text)):
+        for letter, times in Counter(sample[:_SAMPLE]).items():
+            # A letter's Unicode name begins with its script. Japanese writes Chinese characters too: one family.
+            script = name(letter, " ").split(" ")[0] if letter.isalpha() else ""
+            scripts["CJK" if script in ("HIRAGANA", "KATAKANA") else script] += times
+        del scripts[""]
+    if min(theirs.total(), ours.total()) < _FEWEST_LETTERS:
         return False
     script, letters = theirs.most_common(1)[0]
-    return letters >= _DOMINANT * sum(theirs.values()) and ours[script] < _TRACE * sum(ours.values())
-
-
-def _letters(text: str) -> Counter[str]:
-    """Letters by the first word of their Unicode names, which is their script."""
-    scripts: Counter[str] = Counter()
-    for letter, times in Counter(text[:_SAMPLE]).items():
-        if letter.isalpha():
-            scripts[name(letter, " ").split(" ")[0]] += times
-    # Japanese writes Chinese characters too: one family, so that neither is taken for the other.
-    for script in ("HIRAGANA", "KATAKANA"):
-        scripts["CJK"] += scripts.pop(script, 0)
-    return scripts
+    return letters >= _DOMINANT * theirs.total() and ours[script] < _TRACE * ours.total()

@@ -86,8 +86,20 @@ def build(
         max_tokens: bound of the answer in tokens; the model reads it as a number of words.
         short: whether to ask in few words and without sections; by default below ``SMALL`` tokens.
     """
-    short = max_tokens < SMALL if short is None else short
-    return [{"role": "user", "content": _content(render(entries), prior, template, max_tokens, short=short)}]
+    record, prior, words = render(entries), prior.strip(), _words(max_tokens)
+    if prior:
+        record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
+    if template is not None:
+        mark = next((mark for mark in _MARKS if mark in template), "")
+        before, _, after = template.partition(mark) if mark else (f"{template.rstrip()}\n\n", "", "")
+        content = before + record + after
+    elif max_tokens < SMALL if short is None else short:
+        asked = _SHORT_UPDATE if prior else _SHORT_FIRST
+        content = f"{_SHORT_OPENING}\n\n{record}\n\n{asked}{_SHORT_LIMITS.format(words=words)}"
+    else:
+        asked = _UPDATE if prior else _FIRST
+        content = f"{_OPENING}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
+    return [{"role": "user", "content": content}]
 
 
 def instruction(*, prior: bool, template: str | None = None, max_tokens: int) -> str:
@@ -104,7 +116,7 @@ def instruction(*, prior: bool, template: str | None = None, max_tokens: int) ->
 
 def overhead(*, prior: str = "", template: str | None = None, max_tokens: int) -> int:
     """Return how many characters ``build`` adds to the rendered transcript."""
-    return len(_content("", prior, template, max_tokens, short=max_tokens < SMALL))
+    return len(build((), prior=prior, template=template, max_tokens=max_tokens)[0]["content"]) - len(render(()))
 
 
 def wording() -> str:
@@ -136,23 +148,6 @@ def neutral(text: str) -> str:
     """Return ``text`` so that it cannot end the fence, begin a speaker line or act as a control token."""
     parted = _FORGED.sub(r"\g<0> ", text).splitlines()
     return "\n ".join(parted)
-
-
-def _content(record: str, prior: str, template: str | None, max_tokens: int, *, short: bool) -> str:
-    prior = prior.strip()
-    if prior:
-        record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
-    if template is not None:
-        for mark in _MARKS:
-            if mark in template:
-                before, _, after = template.partition(mark)
-                return before + record + after
-        return f"{template.rstrip()}\n\n{record}"
-    if short:
-        asked = _SHORT_UPDATE if prior else _SHORT_FIRST
-        return f"{_SHORT_OPENING}\n\n{record}\n\n{asked}{_SHORT_LIMITS.format(words=_words(max_tokens))}"
-    asked = _UPDATE if prior else _FIRST
-    return f"{_OPENING}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=_words(max_tokens))}"
 
 
 def _words(max_tokens: int) -> int:

@@ -167,12 +167,12 @@ def mark(prose: str, entries: Sequence[Part]) -> str:
     """Return prose with the tool's name before each sentence that only a tool said."""
     lines = [sentences(line) for line in prose.splitlines()]
     known = _Evidence(entries, [sentence for line in lines for sentence in line], {})
-
-    def marked(sentence: str) -> str:
-        tool = known.tool_of(sentence)
-        return f"({tool}) {sentence}" if tool and not sentence.startswith(f"({tool}) ") else sentence
-
-    return "\n".join(" ".join(map(marked, line)) for line in lines).strip()
+    for line in lines:
+        for at, sentence in enumerate(line):
+            tool = known.tool_of(sentence)
+            if tool and not sentence.startswith(f"({tool}) "):
+                line[at] = f"({tool}) {sentence}"
+    return "\n".join(map(" ".join, lines)).strip()
 
 
 def _placed(key: str, item: str, known: _Evidence, before: Sections) -> tuple[str, str]:

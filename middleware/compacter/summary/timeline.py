@@ -31,9 +31,9 @@ _FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
 before anything else; and how many these sentences are."""
 _HANDLING = 12
 """Characters added to each cost: a fragment ("Yes.", "Oh no!") reads worse than its size tells."""
-_OLDEST, _TOLD, _NAMED = 0.8, 1.3, 1.3
-"""What a sentence counts for being the oldest, the user's, or one that names somebody or a number. Shares for
-questions, exclamations and plans were tried, and change nothing that can be measured."""
+_OLDEST, _TOLD, _NAMED, _ANNOUNCED = 0.8, 1.3, 1.3, 0.5
+"""What a sentence counts for being the oldest, the user's, one that names somebody or a number, or one that says what
+is about to be done. Shares for questions and exclamations were tried, and change nothing that can be measured."""
 _NUMBER, _IDENTIFIED = 6.0, 30.0
 """What a number and any other identifier count against a rare word: most where nobody could guess it."""
 _RELATED, _CHANGED, _WORDS, _RARE = 0.4, 0.1, 2, 5
@@ -103,31 +103,37 @@ class _Pool:
         # What each number weighs. Figures are words with a digit: what a statement says of its subject.
         self.weights, self.figures = list[float](), set[int]()
         self._weigh()
+        # Before a call of a tool the assistant says what it is about to do, and not what came of it.
+        announced = {
+            one.part
+            for one, after in pairwise(sentences)
+            if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
+        }
         # What the words of each sentence count for by its place and form.
         self.boosts = [
             (_OLDEST + (1 - _OLDEST) * place / len(sentences))
             * (_TOLD if one.speaker == "User" and one.size <= TYPED else 1)
             * (_NAMED if one.prose and _NAME.search(one.text) else 1)
+            * (_ANNOUNCED if one.prose and one.part in announced else 1)
             for place, one in enumerate(sentences)
         ]
         # What each sentence tells for each of its characters at most, whatever has been told already.
-        nothing = set[int]()
-        self.most = [self.gain(at, nothing) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(sentences)]
+        self.most = [self.gain(at, ()) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(sentences)]
         # For a statement of the user, the last later one about the same; and all that a sentence must not stand
         # without: that one, the question before an answer, a file's name.
         self.later = _later(self)
         self.needs: dict[int, set[int]] = defaultdict(set)
-        for place, other in (*self.later.items(), *_answers(self), *_files(self)):
+        for place, other in (*self.later.items(), *_needed(self)):
             self.needs[place].add(other)
 
-    def gain(self, place: int, covered: set[int]) -> float:
+    def gain(self, place: int, covered: Collection[int]) -> float:
         """What a sentence tells beyond what is ``covered``."""
-        weight = self.weights.__getitem__
-        told = self.boosts[place] * sum(map(weight, self.words[place] - covered))
-        names = self.names[place]
+        weight, words, names = self.weights.__getitem__, self.words[place], self.names[place]
+        told = self.boosts[place] * sum(map(weight, words.difference(covered) if covered else words))
         if not names:
             return told
-        return told + sum(map(weight, names - covered)) * (_NAMES if self.told[place] else 1)
+        named = sum(map(weight, names.difference(covered) if covered else names))
+        return told + named * (_NAMES if self.told[place] else 1)
 
     def _weigh(self) -> None:
         """Number words and names. A word is worth more the fewer sentences hold it, a name the more it is used."""
@@ -171,20 +177,20 @@ class _Pool:
             self.weights[number] = (_IDENTIFIED if any(map(str.isalpha, name)) else _NUMBER) * (1 + use)
 
 
-def _answers(pool: _Pool) -> Iterator[tuple[int, int]]:
-    """Yield the user's short answers, each with the assistant's question before it."""
-    for asked, (one, answer) in enumerate(pairwise(pool.sentences)):
-        short = answer.speaker == "User" and answer.size <= _ANSWER
-        if short and one.speaker == "Assistant" and pool.told[asked] and one.text.endswith(_ASKS):
-            yield asked + 1, asked
+def _needed(pool: _Pool) -> Iterator[tuple[int, int]]:
+    """Yield what must not stand without something before it, and that.
 
-
-def _files(pool: _Pool) -> Iterator[tuple[int, int]]:
-    """Yield the lines of tools' results, each with the path that its call named: results follow the calls' order."""
+    A short answer of the user and its question; a line of a tool's result and the path that its call named. Results
+    follow the calls' order.
+    """
     asked: deque[int] = deque()
     before = call = -1
     for place, one in enumerate(pool.sentences):
-        if one.speaker.startswith("Tool ") and one.part >= 0:
+        last = pool.sentences[place - 1]
+        if one.speaker == "User" and one.size <= _ANSWER:
+            if last.speaker == "Assistant" and pool.told[place - 1] and last.text.endswith(_ASKS) and place:
+                yield place, place - 1
+        elif one.speaker.startswith("Tool ") and one.part >= 0:
             if one.part != before and not one.output:
                 asked.append(place)
             elif one.part != before:
@@ -285,17 +291,18 @@ def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], cover
         one = sentences[place]
         return len(one.text) + (3 if (one.part, pool.told[place]) in lines else len(one.speaker) + 3)
 
-    heap = [
-        (-pool.most[place] - sum(pool.most[one] for one in needs.get(place, ()) if one not in chosen), place)
-        for place in places
-        if place not in chosen
-    ]
+    def together(place: int) -> list[int]:
+        needed = needs.get(place)
+        return [place, *(needed - chosen)] if needed else [place]
+
+    most = pool.most.__getitem__
+    heap = [(-sum(map(most, together(place))), place) for place in places if place not in chosen]
     heapq.heapify(heap)
     while heap and left >= _LEAST:
         _, place = heapq.heappop(heap)
         if place in chosen or len(sentences[place].text) + 3 > left:
             continue
-        group = [place, *(one for one in needs.get(place, ()) if one not in chosen)]
+        group = together(place)
         price = sum(map(cost, group))
         gain = sum([pool.gain(one, covered) for one in group]) / (price + _HANDLING) if price <= left else 0.0
         if gain <= 0:
