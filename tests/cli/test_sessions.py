@@ -128,6 +128,18 @@ def test_codex_begins_at_its_own_compaction(write: Write, replaced: bool) -> Non
     assert not any(each.get("type") == "function_call" for each in read.messages)
 
 
+def test_what_codex_reads_of_a_compacted_session_is_whole(run: Run, write: Write) -> None:
+    first = [*codex_session()[:2], item(spoken("developer", "Be brief.")), *codex_session()[2:]]
+    write("codex.jsonl", first)
+    run("compact", "codex.jsonl", "-o", "new.jsonl", "--ratio", "0.5")
+    lines = [json.loads(line) for line in Path("new.jsonl").read_text().splitlines()]
+    messages = [line["payload"] for line in lines if line["payload"].get("type") == "message"]
+    assert all(isinstance(message["content"], list) for message in messages)  # It passes by a text.
+    told = [line["payload"]["message"] for line in lines if line["type"] == "event_msg"]
+    assert told
+    assert "Check buoy 0" not in told
+
+
 # -- pi ----------------------------------------------------------------------------------------------------------
 
 

@@ -45,7 +45,7 @@ class _Form:
     agent: str
     wire_format: str
     keeps: Callable[[Line], bool]
-    """Whether a line before the first message stays: a header, not an event of a turn that is gone."""
+    """Whether a line that is no message stays in any case: a header, not an event of a turn that is gone."""
     made: Callable[[Message, Line], Line]
     """A new line for a message, and for what it has in common with the lines there are."""
     key: str = ""
@@ -182,14 +182,18 @@ def _codex(lines: list[Line]) -> Session:
         "Codex",
         "responses",
         keeps=lambda line: line.get("type") in ("session_meta", "turn_context"),
-        made=lambda message, like: {
-            "timestamp": like.get("timestamp"),
-            "type": "response_item",
-            "payload": message if "type" in message else {"type": "message", **message},
-        },
+        made=_codex_line,
     )
     dropped = {index for index, line in enumerate(lines) if line.get("type") == "compacted"}
     return _linked(form, lines, messages, sources, dropped)
+
+
+def _codex_line(message: Message, like: Line) -> Line:
+    payload = {"type": "message", **message}
+    if isinstance(payload.get("content"), str):  # The API takes a text, and Codex passes by it.
+        kind = "output_text" if payload.get("role") == "assistant" else "input_text"
+        payload["content"] = [{"type": kind, "text": payload["content"]}]
+    return {"timestamp": like.get("timestamp"), "type": "response_item", "payload": payload}
 
 
 # -- pi ----------------------------------------------------------------------------------------------------------
@@ -316,16 +320,15 @@ def _linked(
 
     def write(new: Sequence[Message]) -> str:
         kept = [where.get(id(message), []) for message in new]
-        places = [index for several in kept for index in several]
-        # What is told about turns that are gone would have nothing to refer to.
-        begin = min(places, default=len(lines))
-        placed = [
-            (index, 1, line)
-            for index, line in enumerate(lines)
-            if index not in gone and index not in taken and (index > begin or form.keeps(line))
-        ]
-        placed += [(index, 1, lines[index]) for index in places]
-        like = lines[begin] if begin < len(lines) else lines[-1]
+        places = {index for several in kept for index in several}
+        like = lines[min(places, default=len(lines) - 1)]
+        placed = [(index, 1, lines[index]) for index in places]
+        told = False
+        for index, line in enumerate(lines):
+            if index in taken:
+                told = index in places  # What is told after a message that is gone would have nothing to refer to.
+            elif index not in gone and (told or form.keeps(line)):
+                placed.append((index, 1, line))
         # A new message stands right before the next one that has a line of its own.
         made: list[tuple[int, int, Line]] = []
         following = len(lines)
