@@ -171,6 +171,25 @@ def test_pi_is_read_as_chat_messages(write: Write) -> None:
     assert get_format("openai").outline(read.messages).broken == ()
 
 
+def test_the_summary_of_pis_only_turn_is_on_the_way_to_its_newest_entry(run: Run, write: Write) -> None:
+    first, *rest = pi_session()
+    chosen = {"type": "model_change", "id": "mc", "parentId": None, "timestamp": "t", "modelId": "m"}
+    steps = [line for line in rest if line["message"]["role"] != "user"]
+    asked = entry("q", "mc", {"role": "user", "content": "Check all buoys, please."})
+    before = "q"
+    for line in steps:
+        line["parentId"], before = before, line["id"]
+    write("s.jsonl", [first, chosen, asked, *steps])
+    assert run("compact", "s.jsonl", "-o", "new.jsonl").code == 0
+    lines = {line["id"]: line for line in map(json.loads, Path("new.jsonl").read_text().splitlines())}
+    at: Any = list(lines)[-1]
+    way = []
+    while at is not None:
+        way.append(at)
+        at = lines[at]["parentId"]
+    assert way[::-1] == [key for key in lines if key != "p-1"]
+
+
 def test_pi_follows_the_newest_branch_and_its_own_compaction(write: Write) -> None:
     lines = [
         *pi_session(),

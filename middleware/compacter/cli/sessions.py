@@ -338,27 +338,33 @@ def _linked(
             else:
                 made.append((following, 0, form.made(message, like)))
         ordered = sorted([*made[::-1], *placed], key=lambda each: each[:2])
-        return "".join(_jsonl(_relinked([line for _, _, line in ordered], form)))
+        return "".join(_jsonl(_relinked([line for _, _, line in ordered], form, {id(line) for *_, line in made})))
 
     return Session(form.agent, form.wire_format, messages, write, identity)
 
 
-def _relinked(lines: list[Line], form: _Form) -> list[Line]:
-    """The lines with a parent that is there: where it is gone, the line before."""
+def _relinked(lines: list[Line], form: _Form, new: set[int]) -> list[Line]:
+    """The lines with a parent that is there: where it is gone, the line before; behind a new line, that one."""
     if not form.key:
         return lines
     known: set[str] = set()
+    behind: dict[object, str] = {}
+    """A line -> the new one that stands between it and what followed it."""
     before: str | None = None
     mended: list[Line] = []
     for line in lines:
-        key = line.get(form.key)
+        key, parent = line.get(form.key), line.get(form.parent)
         if not isinstance(key, str) or form.parent not in line:
             mended.append(line)
             continue
-        parent = line[form.parent]
-        # The first new line has no parent; whatever followed a folded line now follows the one before it.
+        while isinstance(parent, (str, type(None))) and parent in behind:
+            parent = behind[parent]
+        if id(line) in new:
+            parent, behind[before] = before, key
         stays = isinstance(parent, str) and parent in known
-        mended.append(line if stays else {**line, form.parent: before})
+        mended.append(
+            line if stays and parent == line[form.parent] else {**line, form.parent: parent if stays else before}
+        )
         known.add(key)
         before = key
     return mended
