@@ -233,6 +233,21 @@ def test_opencode_is_read_with_the_results_of_its_tools(write: Write) -> None:
     assert get_format("openai").outline(read.messages).broken == ()
 
 
+def test_the_summary_of_a_session_of_opencode_has_what_opencode_wants_and_stands_in_its_order(
+    run: Run, write: Write
+) -> None:
+    session = opencode_session()
+    for number, each in enumerate(session["messages"]):
+        each["info"] |= {"id": f"msg_{0x203AC0000000 + number * 4096:012x}abcdefghijklmn", "time": {"created": number}}
+        each["info"] |= {"agent": "build", "model": {"providerID": "p", "modelID": "m"}}
+    write("s.json", session)
+    run("compact", "s.json", "-o", "new.json", "--budget", "2000")
+    infos = [each["info"] for each in json.loads(Path("new.json").read_text())["messages"]]
+    new = next(info for info in infos if info not in [each["info"] for each in session["messages"]])
+    assert (new["agent"], new["model"]["modelID"], new["role"]) == ("build", "m", "user")
+    assert infos == sorted(infos, key=lambda info: (info["time"]["created"], info["id"]))
+
+
 def test_opencode_begins_at_its_own_compaction(write: Write) -> None:
     session = opencode_session()
     session["messages"] += [
