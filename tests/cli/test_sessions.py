@@ -62,6 +62,17 @@ def test_claude_code_joins_the_blocks_of_one_answer(write: Write) -> None:
     assert get_format("anthropic").outline(read.messages).broken == ()
 
 
+def test_what_claude_code_reads_of_a_compacted_turn_are_blocks(run: Run, write: Write) -> None:
+    header, asked, *rest = claude_session()
+    steps = [line for line in rest if not isinstance(line["message"]["content"], str)]  # What the user said once.
+    write("s.jsonl", [header, asked, *steps])
+    run("compact", "s.jsonl", "-o", "new.jsonl")
+    lines = [json.loads(line) for line in Path("new.jsonl").read_text().splitlines()]
+    said = [line["message"] for line in lines if line["type"] == "assistant"]
+    assert any("compacter" in json.dumps(message) for message in said)  # Between the summary and the user's message.
+    assert all(isinstance(message["content"], list) for message in said)
+
+
 def test_claude_code_begins_at_its_own_compaction(write: Write) -> None:
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None, "sessionId": "s-1"}
     summary = claude("user", "sum", "b", "This session is continued: all buoys were checked.", isCompactSummary=True)

@@ -147,6 +147,8 @@ def _left_branches(lines: list[Line]) -> set[int]:
 
 def _claude_line(message: Message, like: Line) -> Line:
     common: Line = {key: like[key] for key in ("sessionId", "version", "cwd", "gitBranch", "userType") if key in like}
+    if message["role"] == "assistant":  # Claude Code looks for calls among its blocks.
+        message = {"id": f"msg_{uuid.uuid4().hex}", **message, "content": _blocks(message["content"])}
     return {
         "parentUuid": None,
         "isSidechain": False,
