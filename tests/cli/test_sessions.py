@@ -62,6 +62,17 @@ def test_claude_code_joins_the_blocks_of_one_answer(write: Write) -> None:
     assert get_format("anthropic").outline(read.messages).broken == ()
 
 
+def test_what_claude_code_reads_of_a_compacted_turn_are_blocks(run: Run, write: Write) -> None:
+    header, asked, *rest = claude_session()
+    steps = [line for line in rest if not isinstance(line["message"]["content"], str)]  # What the user said once.
+    write("s.jsonl", [header, asked, *steps])
+    run("compact", "s.jsonl", "-o", "new.jsonl")
+    lines = [json.loads(line) for line in Path("new.jsonl").read_text().splitlines()]
+    said = [line["message"] for line in lines if line["type"] == "assistant"]
+    assert any("compacter" in json.dumps(message) for message in said)  # Between the summary and the user's message.
+    assert all(isinstance(message["content"], list) for message in said)
+
+
 def test_claude_code_begins_at_its_own_compaction(write: Write) -> None:
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None, "sessionId": "s-1"}
     summary = claude("user", "sum", "b", "This session is continued: all buoys were checked.", isCompactSummary=True)
@@ -128,6 +139,18 @@ def test_codex_begins_at_its_own_compaction(write: Write, replaced: bool) -> Non
     assert not any(each.get("type") == "function_call" for each in read.messages)
 
 
+def test_what_codex_reads_of_a_compacted_session_is_whole(run: Run, write: Write) -> None:
+    first = [*codex_session()[:2], item(spoken("developer", "Be brief.")), *codex_session()[2:]]
+    write("codex.jsonl", first)
+    run("compact", "codex.jsonl", "-o", "new.jsonl", "--ratio", "0.5")
+    lines = [json.loads(line) for line in Path("new.jsonl").read_text().splitlines()]
+    messages = [line["payload"] for line in lines if line["payload"].get("type") == "message"]
+    assert all(isinstance(message["content"], list) for message in messages)  # It passes by a text.
+    told = [line["payload"]["message"] for line in lines if line["type"] == "event_msg"]
+    assert told
+    assert "Check buoy 0" not in told
+
+
 # -- pi ----------------------------------------------------------------------------------------------------------
 
 
@@ -157,6 +180,25 @@ def test_pi_is_read_as_chat_messages(write: Write) -> None:
     assert len(read.messages) == STEPS * 4 + 1
     assert read.messages[1]["tool_calls"][0]["function"]["arguments"] == '{"buoy": 0}'
     assert get_format("openai").outline(read.messages).broken == ()
+
+
+def test_the_summary_of_pis_only_turn_is_on_the_way_to_its_newest_entry(run: Run, write: Write) -> None:
+    first, *rest = pi_session()
+    chosen = {"type": "model_change", "id": "mc", "parentId": None, "timestamp": "t", "modelId": "m"}
+    steps = [line for line in rest if line["message"]["role"] != "user"]
+    asked = entry("q", "mc", {"role": "user", "content": "Check all buoys, please."})
+    before = "q"
+    for line in steps:
+        line["parentId"], before = before, line["id"]
+    write("s.jsonl", [first, chosen, asked, *steps])
+    assert run("compact", "s.jsonl", "-o", "new.jsonl").code == 0
+    lines = {line["id"]: line for line in map(json.loads, Path("new.jsonl").read_text().splitlines())}
+    at: Any = list(lines)[-1]
+    way = []
+    while at is not None:
+        way.append(at)
+        at = lines[at]["parentId"]
+    assert way[::-1] == [key for key in lines if key != "p-1"]
 
 
 def test_pi_follows_the_newest_branch_and_its_own_compaction(write: Write) -> None:
@@ -200,6 +242,21 @@ def test_opencode_is_read_with_the_results_of_its_tools(write: Write) -> None:
     assert (read.kind, read.wire_format, read.id) == ("opencode", "openai", "ses_1")
     assert len(read.messages) == STEPS * 4 + 1
     assert get_format("openai").outline(read.messages).broken == ()
+
+
+def test_the_summary_of_a_session_of_opencode_has_what_opencode_wants_and_stands_in_its_order(
+    run: Run, write: Write
+) -> None:
+    session = opencode_session()
+    for number, each in enumerate(session["messages"]):
+        each["info"] |= {"id": f"msg_{0x203AC0000000 + number * 4096:012x}abcdefghijklmn", "time": {"created": number}}
+        each["info"] |= {"agent": "build", "model": {"providerID": "p", "modelID": "m"}}
+    write("s.json", session)
+    run("compact", "s.json", "-o", "new.json", "--budget", "2000")
+    infos = [each["info"] for each in json.loads(Path("new.json").read_text())["messages"]]
+    new = next(info for info in infos if info not in [each["info"] for each in session["messages"]])
+    assert (new["agent"], new["model"]["modelID"], new["role"]) == ("build", "m", "user")
+    assert infos == sorted(infos, key=lambda info: (info["time"]["created"], info["id"]))
 
 
 def test_opencode_begins_at_its_own_compaction(write: Write) -> None:

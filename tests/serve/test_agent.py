@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,15 @@ def events(*named: tuple[str, dict[str, Any]]) -> loopback.Answer:
     return loopback.sse(sent(*named))
 
 
-def counted(url: str, home: Path) -> str:
-    """What the agent says at the end of ten commands."""
+def counted(url: str, home: Path, *words: str) -> str:
+    """What the agent says at the end of ten commands; ``words`` in place of the request for these."""
+    asked = words or ("Count in ten steps.",)
     settings = {"model_provider": '"p"', "model_providers.p.name": '"p"', "model_providers.p.base_url": f'"{url}/v1"',
                 "model_providers.p.wire_api": '"responses"', "model_providers.p.env_key": '"KEY"'}  # fmt: skip
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     told = subprocess.run(
         [PROGRAM, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-m", "m",
-         *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")), "Count in ten steps."],
+         *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")), *asked],
         env={"PATH": os.environ["PATH"], "HOME": str(home), "CODEX_HOME": str(home), "KEY": "sk-agent"},
         cwd=home, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
@@ -92,3 +94,20 @@ def test_with_it_the_agent_finishes(serve: Callable[..., Any], upstream: loopbac
     serving = serve(f"{upstream.url}/v1")
     assert "All of it is counted." in counted(serving.url, tmp_path / "home")
     assert serving.board.numbers()["rounds"] >= 1
+
+
+def test_a_session_that_the_command_has_compacted_goes_on_with_its_summary(
+    serve: Callable[..., Any], upstream: loopback.Provider, tmp_path: Path
+) -> None:
+    pytest.importorskip("typer", reason="the extra `cli` is not installed")
+    home = tmp_path / "home"
+    counted(serve(f"{upstream.url}/v1").url, home)
+    (session,) = home.glob("sessions/**/*.jsonl")
+    command = [sys.executable, "-m", "compacter", "compact", str(session), "-o", str(session), "--force"]
+    subprocess.run(command, check=True, capture_output=True)
+    name = json.loads(session.read_text().partition("\n")[0])["payload"]["id"]
+    assert "All of it is counted." in counted(upstream.url, home, "resume", name, "Is it done?")
+    sent = json.dumps(upstream.bodies[-1]["input"])
+    assert "summary of what came before" in sent
+    assert "Count in ten steps." in sent
+    assert "seq 1000" not in [item.get("arguments") for item in upstream.bodies[-1]["input"]]

@@ -6,6 +6,7 @@ The form of messages and their parts: https://opencode.ai/docs/cli/#export
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Sequence
 from itertools import pairwise
@@ -33,15 +34,14 @@ def read(data: object) -> Session | None:
 
     def write(new: Sequence[Message]) -> str:
         said: list[Any] = []
-        done: set[int] = set()
-        for message in new:
+        following = stored[-1]
+        for message in reversed(new):
             index = where.get(id(message))
-            if index is None:
-                said.append(_opencode_line(message, stored[-1]["info"]))
-            elif index not in done:
-                done.add(index)
-                said.append(stored[index])
-        return json_text({**data, "messages": said}, indent=2) + "\n"
+            each = _opencode_line(message, following, stored) if index is None else stored[index]
+            if each is not following or not said:
+                said.append(each)
+            following = each
+        return json_text({**data, "messages": said[::-1]}, indent=2) + "\n"
 
     return Session("opencode", "openai", messages, write, str(info.get("id", "")))
 
@@ -102,12 +102,19 @@ def _dict(value: object) -> Line:
     return value if isinstance(value, dict) else {}
 
 
-def _opencode_line(message: Message, like: Line) -> Line:
-    key = f"msg_{uuid.uuid4().hex[:24]}"
-    common = {"id": key, "sessionID": like.get("sessionID")}
-    text = {"id": f"prt_{key[4:]}", "sessionID": like.get("sessionID"), "messageID": key, "type": "text"}
-    info = {**common, "role": message["role"], "time": like.get("time")}
-    return {"info": info, "parts": [{**text, "text": message.get("content") or ""}]}
+def _opencode_line(message: Message, following: Line, stored: list[Line]) -> Line:
+    """A new message before another one: opencode puts them in the order of their times and ids."""
+    like = next((each["info"] for each in stored if each["info"].get("role") == message["role"]), following["info"])
+    stamp = _STAMP.match(str(following["info"].get("id")))
+    before = f"{int(stamp[1], 16) - 1:012x}" if stamp else uuid.uuid4().hex[:12]
+    key = f"{before}{uuid.uuid4().hex[:14]}"
+    told = {"id": f"msg_{key}", "time": {"created": _dict(following["info"].get("time")).get("created")}}
+    info = {name: value for name, value in like.items() if name not in ("summary", "error")} | told
+    part = {"id": f"prt_{key}", "sessionID": like.get("sessionID"), "messageID": told["id"], "type": "text"}
+    return {"info": {**info, "role": message["role"]}, "parts": [{**part, "text": message.get("content") or ""}]}
+
+
+_STAMP = re.compile("msg_([0-9a-f]{12})")
 
 
 def read_folder(folder: Path) -> Session | None:

@@ -45,7 +45,7 @@ class _Form:
     agent: str
     wire_format: str
     keeps: Callable[[Line], bool]
-    """Whether a line before the first message stays: a header, not an event of a turn that is gone."""
+    """Whether a line that is no message stays in any case: a header, not an event of a turn that is gone."""
     made: Callable[[Message, Line], Line]
     """A new line for a message, and for what it has in common with the lines there are."""
     key: str = ""
@@ -147,6 +147,8 @@ def _left_branches(lines: list[Line]) -> set[int]:
 
 def _claude_line(message: Message, like: Line) -> Line:
     common: Line = {key: like[key] for key in ("sessionId", "version", "cwd", "gitBranch", "userType") if key in like}
+    if message["role"] == "assistant":  # Claude Code looks for calls among its blocks.
+        message = {"id": f"msg_{uuid.uuid4().hex}", **message, "content": _blocks(message["content"])}
     return {
         "parentUuid": None,
         "isSidechain": False,
@@ -182,14 +184,18 @@ def _codex(lines: list[Line]) -> Session:
         "Codex",
         "responses",
         keeps=lambda line: line.get("type") in ("session_meta", "turn_context"),
-        made=lambda message, like: {
-            "timestamp": like.get("timestamp"),
-            "type": "response_item",
-            "payload": message if "type" in message else {"type": "message", **message},
-        },
+        made=_codex_line,
     )
     dropped = {index for index, line in enumerate(lines) if line.get("type") == "compacted"}
     return _linked(form, lines, messages, sources, dropped)
+
+
+def _codex_line(message: Message, like: Line) -> Line:
+    payload = {"type": "message", **message}
+    if isinstance(payload.get("content"), str):  # The API takes a text, and Codex passes by it.
+        kind = "output_text" if payload.get("role") == "assistant" else "input_text"
+        payload["content"] = [{"type": kind, "text": payload["content"]}]
+    return {"timestamp": like.get("timestamp"), "type": "response_item", "payload": payload}
 
 
 # -- pi ----------------------------------------------------------------------------------------------------------
@@ -316,16 +322,15 @@ def _linked(
 
     def write(new: Sequence[Message]) -> str:
         kept = [where.get(id(message), []) for message in new]
-        places = [index for several in kept for index in several]
-        # What is told about turns that are gone would have nothing to refer to.
-        begin = min(places, default=len(lines))
-        placed = [
-            (index, 1, line)
-            for index, line in enumerate(lines)
-            if index not in gone and index not in taken and (index > begin or form.keeps(line))
-        ]
-        placed += [(index, 1, lines[index]) for index in places]
-        like = lines[begin] if begin < len(lines) else lines[-1]
+        places = {index for several in kept for index in several}
+        like = lines[min(places, default=len(lines) - 1)]
+        placed = [(index, 1, lines[index]) for index in places]
+        told = False
+        for index, line in enumerate(lines):
+            if index in taken:
+                told = index in places  # What is told after a message that is gone would have nothing to refer to.
+            elif index not in gone and (told or form.keeps(line)):
+                placed.append((index, 1, line))
         # A new message stands right before the next one that has a line of its own.
         made: list[tuple[int, int, Line]] = []
         following = len(lines)
@@ -335,27 +340,33 @@ def _linked(
             else:
                 made.append((following, 0, form.made(message, like)))
         ordered = sorted([*made[::-1], *placed], key=lambda each: each[:2])
-        return "".join(_jsonl(_relinked([line for _, _, line in ordered], form)))
+        return "".join(_jsonl(_relinked([line for _, _, line in ordered], form, {id(line) for *_, line in made})))
 
     return Session(form.agent, form.wire_format, messages, write, identity)
 
 
-def _relinked(lines: list[Line], form: _Form) -> list[Line]:
-    """The lines with a parent that is there: where it is gone, the line before."""
+def _relinked(lines: list[Line], form: _Form, new: set[int]) -> list[Line]:
+    """The lines with a parent that is there: where it is gone, the line before; behind a new line, that one."""
     if not form.key:
         return lines
     known: set[str] = set()
+    behind: dict[object, str] = {}
+    """A line -> the new one that stands between it and what followed it."""
     before: str | None = None
     mended: list[Line] = []
     for line in lines:
-        key = line.get(form.key)
+        key, parent = line.get(form.key), line.get(form.parent)
         if not isinstance(key, str) or form.parent not in line:
             mended.append(line)
             continue
-        parent = line[form.parent]
-        # The first new line has no parent; whatever followed a folded line now follows the one before it.
+        while isinstance(parent, (str, type(None))) and parent in behind:
+            parent = behind[parent]
+        if id(line) in new:
+            parent, behind[before] = before, key
         stays = isinstance(parent, str) and parent in known
-        mended.append(line if stays else {**line, form.parent: before})
+        mended.append(
+            line if stays and parent == line[form.parent] else {**line, form.parent: parent if stays else before}
+        )
         known.add(key)
         before = key
     return mended

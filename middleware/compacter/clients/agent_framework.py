@@ -13,7 +13,7 @@ from agent_framework.exceptions import ChatClientException
 from compacter.call.state import State
 from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back, tool_call
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, tool_call
 from compacter.messages.fields import field, json_text
 from compacter.overflow import detect_in_reply
 
@@ -28,7 +28,10 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
         results = [content for content in message.contents if content.type == "function_result"]
         if results and len(results) == len(message.contents):
             found += [
-                Mirror({"role": "tool", "tool_call_id": one.call_id, "content": _text(one.result)}, Piece(message, one))
+                Mirror(
+                    {"role": "tool", "tool_call_id": one.call_id, "content": _text(one.result)},
+                    Piece(message, one, len(results)),
+                )
                 for one in results
             ]
         else:
@@ -60,10 +63,6 @@ def _made(message: Mapping[str, Any]) -> Any:
         for call in message.get("tool_calls") or ()
     ]
     return Message(message["role"], [*([content] if content or not calls else []), *calls])
-
-
-def _rebuilt(message: Any, parts: list[Any]) -> Any:
-    return message if len(parts) == len(message.contents) else Message(message.role, parts)
 
 
 def _refuse(update: Any) -> None:
@@ -99,7 +98,12 @@ def wrap_client(state: State, client: T) -> T:
         accepts=frozenset({"max_tokens"}),
         asks=ask,
         server=lambda: server,
-        adapter=Adapter(methods={}, read=_read, write=pieces_back(_made, _rebuilt), answer=lambda response: response),
+        adapter=Adapter(
+            methods={},
+            read=_read,
+            write=back(_made, lambda message, parts: Message(message.role, parts)),
+            answer=lambda response: response,
+        ),
     )
     created = wrap_function(state, create, binding)
     opened = wrap_function(state, open_stream, replace(binding, quiet=lambda update: not update.contents))

@@ -21,8 +21,8 @@ from compacter.clients.own_types import (
     Adapter,
     Mirror,
     Piece,
+    back,
     completion,
-    pieces_back,
     saved_options,
     tool_call,
     unwrapped,
@@ -37,7 +37,7 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
         if isinstance(message, FunctionExecutionResultMessage):
             found += [
                 Mirror({"role": "tool", "tool_call_id": one.call_id, "name": one.name, "content": one.content},
-                       Piece(message, one))
+                       Piece(message, one, len(message.content)))
                 for one in message.content
             ]  # fmt: skip
         elif isinstance(message, AssistantMessage):
@@ -77,12 +77,6 @@ def _made(message: Mapping[str, Any]) -> Any:
         for call in message.get("tool_calls") or ()
     ]
     return AssistantMessage(content=calls or content, source="assistant")
-
-
-def _rebuilt(message: Any, parts: list[Any]) -> Any:
-    if len(parts) == len(message.content):
-        return message
-    return FunctionExecutionResultMessage(content=parts)
 
 
 def _answer(result: Any) -> Any:
@@ -129,7 +123,7 @@ def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
 ADAPTER = Adapter(
     methods={"create": "create", "create_stream": "create"},
     read=_read,
-    write=pieces_back(_made, _rebuilt),
+    write=back(_made, lambda _, parts: FunctionExecutionResultMessage(content=parts)),
     answer=_answer,
     model=_model,
     server=_server,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from compacter.clients.own_types import Adapter, each, each_back
+from compacter.clients.own_types import Adapter, back, each
 
 ADAPTER = Adapter(
     methods={"call": "call", "acall": "acall"},
     positional=("self", "messages", "tools", "callbacks", "available_functions", "from_task", "from_agent"),
     read=each(dict),
-    write=each_back(dict),
+    write=back(dict),
     answer=lambda reply: reply if isinstance(reply, str) else "",
     left_out=frozenset({"callbacks", "available_functions", "from_task", "from_agent", "response_model"}),
     output_param=None,

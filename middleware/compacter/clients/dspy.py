@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compacter.clients.own_types import Adapter, completion, each, each_back
+from compacter.clients.own_types import Adapter, back, completion, each
 
 
 def _answer(outputs: Any) -> Any:
@@ -17,7 +17,7 @@ ADAPTER = Adapter(
     methods={"__call__": "__call__", "acall": "acall"},
     positional=("self", "prompt"),
     read=each(dict),
-    write=each_back(dict),
+    write=back(dict),
     answer=_answer,
     server=lambda lm: str(lm.kwargs.get("api_base") or lm.kwargs.get("base_url") or ""),
 )

@@ -11,7 +11,7 @@ from haystack.core.errors import DeserializationError
 from haystack.dataclasses import ChatMessage
 
 from compacter.call.state import State
-from compacter.clients.own_types import Adapter, completion, each, each_back, saved_options, unwrapped
+from compacter.clients.own_types import Adapter, back, completion, each, saved_options, unwrapped
 from compacter.clients.wrapping import wrap
 from compacter.options import validated
 
@@ -54,7 +54,7 @@ def adapter_of(kind: type[Any]) -> Adapter:
     return Adapter(
         methods={"run": "run", "run_async": "run_async"},
         read=each(_read),
-        write=each_back(_write),
+        write=back(_write),
         answer=_answer,
         left_out=frozenset({"streaming_callback", "tools_strict"}),
         output_param=None,

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compacter.clients.own_types import Adapter, completion, each, each_back
+from compacter.clients.own_types import Adapter, back, completion, each
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter
@@ -44,7 +44,7 @@ def _quiet(chunk: Any) -> bool:
 _ADAPTER = Adapter(
     methods={"_generate": "_generate", "_agenerate": "_agenerate", "_stream": "_generate", "_astream": "_agenerate"},
     read=each(_read),
-    write=each_back(_write),
+    write=back(_write),
     answer=_answer,
     left_out=frozenset({"run_manager"}),
     quiet=_quiet,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compacter.call.request import usage_of
-from compacter.clients.own_types import Adapter, completion, each, each_back, tool_call
+from compacter.clients.own_types import Adapter, back, completion, each, tool_call
 from compacter.messages.fields import plain
 
 
@@ -53,7 +53,7 @@ def _quiet(response: Any) -> bool:
 ADAPTER = Adapter(
     methods={"chat": "chat", "achat": "achat", "stream_chat": "chat", "astream_chat": "achat"},
     read=each(_read),
-    write=each_back(_write),
+    write=back(_write),
     answer=_answer,
     quiet=_quiet,
 )

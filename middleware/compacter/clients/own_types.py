@@ -78,42 +78,36 @@ def each(read: Callable[[Any], Mapping[str, Any]]) -> Callable[[Sequence[Any]], 
     return mirrors
 
 
-def each_back(write: Callable[[Mapping[str, Any]], Any]) -> Callable[[Iterable[Any]], list[Any]]:
-    """Writes such a list: what was read is the object it was read from, anything else is made."""
-
-    def own(messages: Iterable[Any]) -> list[Any]:
-        return [message.original if isinstance(message, Mirror) else write(message) for message in messages]
-
-    return own
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
     """A part of a framework's message that holds several of OpenAI's."""
 
     message: Any
     part: Any
+    of: int
+    """Parts that the message has."""
 
 
-def pieces_back(
-    made: Callable[[Mapping[str, Any]], Any], rebuilt: Callable[[Any, list[Any]], Any]
+def back(
+    made: Callable[[Mapping[str, Any]], Any], rebuilt: Callable[[Any, list[Any]], Any] | None = None
 ) -> Callable[[Iterable[Any]], list[Any]]:
-    """As ``each_back``, where a mirror may be of a `Piece`: pieces that stay go back into their message.
+    """Writes a list: what was read is the object it was read from, anything else is made.
 
-    ``rebuilt`` makes a message with these of its parts, or gives the message itself where all are there.
+    Where a mirror is of a `Piece`, those that stay go back into their message: ``rebuilt`` makes one with these of its
+    parts, where not all are there.
     """
 
     def own(messages: Iterable[Any]) -> list[Any]:
         found: list[Any] = []
-        source, parts = None, list[Any]()
+        pieces: list[Piece] = []
         for message in (*messages, None):
             piece = message.original if isinstance(message, Mirror) else None
-            if parts and not (isinstance(piece, Piece) and piece.message is source):
-                found.append(rebuilt(source, parts))
-                parts = []
+            if pieces and not (isinstance(piece, Piece) and piece.message is pieces[0].message):
+                source, parts = pieces[0].message, [one.part for one in pieces]
+                found.append(source if rebuilt is None or len(parts) == pieces[0].of else rebuilt(source, parts))
+                pieces = []
             if isinstance(piece, Piece):
-                source = piece.message
-                parts.append(piece.part)
+                pieces.append(piece)
             elif message is not None:
                 found.append(made(message) if piece is None else piece)
         return found

@@ -27,7 +27,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, completion, pieces_back, tool_call
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, tool_call
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter
@@ -43,7 +43,7 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
         if isinstance(message, ModelResponse):
             found.append(Mirror(_response(message), message))
         else:
-            found += [Mirror(_part(part), Piece(message, part)) for part in message.parts]
+            found += [Mirror(_part(part), Piece(message, part, len(message.parts))) for part in message.parts]
     return found
 
 
@@ -96,11 +96,7 @@ def _made(message: Mapping[str, Any]) -> ModelMessage:
     return ModelRequest([SystemPromptPart(content) if role == "system" else UserPromptPart(content)])
 
 
-def _rebuilt(message: Any, parts: list[Any]) -> Any:
-    return message if len(parts) == len(message.parts) else replace(message, parts=parts)
-
-
-_write = pieces_back(_made, _rebuilt)
+_write = back(_made, lambda message, parts: replace(message, parts=parts))
 
 # -- calls -------------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compacter.clients.own_types import Adapter, Mirror, completion, each_back, tool_call
+from compacter.clients.own_types import Adapter, Mirror, back, completion, tool_call
 from compacter.messages.fields import field
 
 
@@ -61,7 +61,7 @@ def _made(message: Mapping[str, Any]) -> Any:
     return ChatMessage(role, [{"type": "text", "text": content}] if isinstance(content, str) else content)
 
 
-_own = each_back(_made)
+_own = back(_made)
 
 
 def _answer(message: Any) -> Any:

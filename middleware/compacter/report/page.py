@@ -11,8 +11,7 @@ from importlib.resources import files
 from string import Template
 
 from compacter.report.chart import sawtooth, share_bar
-from compacter.report.events import Record
-from compacter.report.figures import Fold, Story, plural
+from compacter.report.figures import Fold, Record, Story, plural
 
 _PAGE = Template("""<!doctype html>
 <html lang="en">
