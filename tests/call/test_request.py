@@ -12,6 +12,7 @@ from compacter.call.recover import Policy
 from compacter.call.request import Request, is_large, read_reply, usage_of
 from compacter.call.state import State
 from compacter.compaction.plan import MARGIN, Calibration
+from compacter.effects import Call, Remembered, Reply
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.overflow import NO_ROOM, TokenLimit
@@ -103,6 +104,19 @@ class TestNumbers:
         found = TokenLimit(limit=1_000, requested=requested, kind="input_plus_output")
         asked = policy(output_tokens=allowed)
         assert asked.lowered_output(asked.calibrate(found)) == lowered
+
+
+class TestWhatIsLearntOfUsage:
+    def test_what_quotes_took_is_not_expected_of_the_next_request(self) -> None:
+        asked = policy(Calibration(chars_per_token=4.0), quotes="q" * 400)
+        flow, usage = asked.complete(), {"usage": {"prompt_tokens": 1_000}}
+        assert isinstance(next(flow), Remembered)
+        assert isinstance(flow.send(None), Call)
+        with pytest.raises(StopIteration):
+            flow.send(Reply(raw=usage))
+        size = asked.request.size
+        assert asked.state.characters == size - 400
+        assert asked.state.tokens == pytest.approx(1_000 * (size - 400) / size, abs=1)
 
 
 class TestTheProactiveTarget:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, ConfigurationError, History
-from compacter.call.unfoldable import shortened
+from compacter.call.request import Request
+from compacter.call.unfoldable import shortened, with_less_retrieved
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, TokenLimitError
@@ -65,6 +66,13 @@ class TestRetrievedText:
         (sent,) = model.requests[-1].messages
         assert len(sent["content"]) <= 4_000
         assert sent["content"].endswith(f"[shortened from {len(ASKED):,} to {asked[-1]:,} characters]")
+
+    def test_it_may_have_half_of_the_room_beside_a_history_that_has_all_of_it(self) -> None:
+        history = [*talk(60), {"role": "user", "content": ASKED}]
+        asked = Request(format=get_format("openai"), original=history, messages=history)
+        shorter = with_less_retrieved(asked, MARKS, target=4_000)
+        assert shorter is not None
+        assert shorter.size == pytest.approx(asked.size - len(ASKED) + 2_000, abs=100)
 
     def test_a_long_history_is_folded_too(self) -> None:
         model, told, _ = ask(turns=60, retrieved=MARKS)

@@ -24,7 +24,7 @@ from compacter.call.arguments import CARRIED, LEFT_OUT, OUTPUT_PARAMS, bind
 from compacter.clients.bedrock import Converse, Invoke
 from compacter.clients.google import Contents
 from compacter.messages.format import get_format
-from compacter.testing import ScriptedModel
+from compacter.testing import ScriptedModel, token_limit_error
 
 if TYPE_CHECKING:
     from tests.clients.loopback import Provider
@@ -313,3 +313,39 @@ def test_arguments_that_no_vendor_has_are_the_functions_own() -> None:
     Compacter().wrap(chat)(messages=talk(), tenant="harbour")
     assert set(seen) == {"harbour"}
     assert len(seen) > 2
+
+
+@pytest.mark.parametrize("summary_request", ["transcript", "native"])
+def test_options_are_known_by_position_as_by_name(summary_request: Any) -> None:
+    def requests(*args: Any, **kwargs: Any) -> list[Any]:
+        model = ScriptedModel(window=4_000)
+
+        def chat(
+            messages: Any, max_tokens: int = 9, tools: Any = None, stop: Any = None, temperature: float = 1.0
+        ) -> Any:
+            return model.completion(
+                "m", messages, max_tokens=max_tokens, tools=tools, stop=stop, temperature=temperature
+            )
+
+        middle = Compacter(summary_request=summary_request)
+        middle.wrap(chat)(*args, **kwargs)
+        assert middle.totals.failures == 0
+        return [(request.messages, request.options) for request in model.requests]
+
+    messages, tools = [*talk()[:-1] * 4, talk()[-1]], [{"type": "function", "function": {"name": "look"}}]
+    by_position = requests(messages, 50, tools, ["END"], 0.3)
+    assert by_position == requests(messages, max_tokens=50, tools=tools, stop=["END"], temperature=0.3)
+    assert len(by_position) > 2
+
+
+def test_an_output_limit_that_was_passed_by_position_is_lowered_there() -> None:
+    allowed: list[int] = []
+
+    def chat(messages: Any, max_tokens: int = 0) -> dict[str, Any]:
+        allowed.append(max_tokens)
+        if 400 + max_tokens > 1_000:
+            raise token_limit_error(limit=1_000, input_tokens=400, output_tokens=max_tokens)
+        return {"choices": []}
+
+    Compacter().wrap(chat)(talk(), 900)
+    assert allowed == [900, 592]

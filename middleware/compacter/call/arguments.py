@@ -93,7 +93,7 @@ Arguments: TypeAlias = tuple[Args, dict[str, Any]]
 class Binding:
     """How to read and change the arguments of one function. Subclassed for clients that keep things elsewhere.
 
-    Every method takes a call's arguments, as ``args`` and ``kwargs``, and changes neither.
+    Every method takes a call's arguments, as ``args`` and ``kwargs`` or all by name, and changes neither.
     """
 
     wire_format: str | None = None
@@ -141,9 +141,13 @@ class Binding:
             return self.replace(args, kwargs, list(found), {})
         return args, kwargs
 
+    def named(self, args: Args, kwargs: Options) -> Options:
+        """All arguments by their parameters' names, however they were passed."""
+        return {**dict(zip(self.positional, args, strict=False)), **kwargs}
+
     def model(self, args: Args, kwargs: Options) -> str | None:
         """The model's name, where the call says it."""
-        given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
+        given = self.named(args, kwargs)
         found = next(filter(None, map(given.get, ("model", "model_id", "modelId"))), None)
         return found if isinstance(found, str) else None
 
@@ -168,19 +172,15 @@ class Binding:
                 return name, value
         return self.output_param, None
 
-    def overhead(self, kwargs: Options) -> int:
-        """Size of what is sent beside the messages, in characters."""
-        options = self.options(kwargs)
-        return sum(characters_sent(value) for name in BESIDE if (value := options.get(name)))
-
     # -- changing a call -----------------------------------------------------------------------------------------------
 
     def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
-        """The same call with other messages and some other options."""
-        if self.messages_param not in kwargs and self.messages_param in self.positional[: len(args)]:
-            at = self.positional.index(self.messages_param)
-            return (*args[:at], messages, *args[at + 1 :]), {**kwargs, **options}
-        return args, {**kwargs, **options, self.messages_param: messages}
+        """The same call with other messages and some other options, each passed as the caller passed it."""
+        changed, given = {**options, self.messages_param: messages}, list(args)
+        for at, name in enumerate(self.positional[: len(args)]):
+            if name in changed and name not in kwargs:
+                given[at] = changed.pop(name)
+        return tuple(given), {**kwargs, **changed}
 
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
         """The arguments of a request for a summary to the same model, of at most ``limit`` tokens.
@@ -189,12 +189,8 @@ class Binding:
         vendor has; a parameter that is left out gets its default, or ``None`` where it has none.
         """
         messages, extra = wire.prompt(prompt)
-        name, _ = self.output_limit(kwargs)
-        names = (*self.positional, *("" for _ in args))
-        kept = tuple(
-            value if self._carries(param, value) or param in {"", self.messages_param} else self._absent(param)
-            for param, value in zip(names, args, strict=False)
-        )
+        name, _ = self.output_limit(self.named(args, kwargs))
+        kept = self._without(args, lambda param, value: not self._carries(param, value))
         options = {param: value for param, value in parsed(kwargs).items() if self._carries(param, value)}
         if not self.vendors:
             passed = {*self.positional[: len(args)], *options}
@@ -219,6 +215,14 @@ class Binding:
     def _absent(self, name: str) -> object:
         return False if name == "stream" else self.declared.get(name)
 
+    def _without(self, args: Args, left_out: Callable[[str, object], bool]) -> Args:
+        """Arguments passed by position, with the defaults of those that are left out."""
+        names = (*self.positional, *("" for _ in args))
+        return tuple(
+            self._absent(name) if name not in {"", self.messages_param} and left_out(name, value) else value
+            for name, value in zip(names, args, strict=False)
+        )
+
     def native_call(
         self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
@@ -230,19 +234,21 @@ class Binding:
         if wire.alternates and messages and wire.speaker(messages[-1]) == "user":
             messages.append(wire.filler("assistant"))
         messages.append(wire.say("user", instruction))
-        options = {
-            key: value
-            for key, value in parsed(kwargs).items()
-            if key not in NOT_FOR_NATIVE or is_off_switch(key, value)
-        }
+        given = self.named(args, kwargs)
+
+        def left_out(name: str, value: object) -> bool:
+            return name in NOT_FOR_NATIVE and not is_off_switch(name, value)
+
+        options = {name: value for name, value in parsed(kwargs).items() if not left_out(name, value)}
         if forces_call(options.get("tool_choice")):
             del options["tool_choice"]
         if "stream" in kwargs:
             options["stream"] = False
         # Thinking comes out of the output limit, and Anthropic refuses a limit that its budget does not fit into.
-        limit += whole(member(options.get("thinking"), "budget_tokens"))
-        name, _ = self.output_limit(kwargs)
-        return self.replace(args, options, messages, {name: limit} if self._accepts(name) or name in kwargs else {})
+        limit += whole(member(given.get("thinking"), "budget_tokens"))
+        name, _ = self.output_limit(given)
+        changed = {name: limit} if self._accepts(name) or name in given else {}
+        return self.replace(self._without(args, left_out), options, messages, changed)
 
 
 def bind(

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
-from compacter.call.arguments import Binding
+from compacter.call.arguments import BESIDE, Binding, characters_sent
 from compacter.call.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.call.perform import GiveUps, WrappedCall, gave_up_since, mark_given_up
 from compacter.call.recover import Policy, expected_tokens
@@ -277,7 +277,8 @@ class WrappedFunction:
 
     def _read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> WrappedCall | str:
         binding, state, options = self.binding, self.state, self.state.options
-        elsewhere = binding.held_elsewhere(kwargs)
+        arguments = binding.named(args, kwargs)
+        elsewhere = binding.held_elsewhere(arguments)
         if elsewhere:
             return elsewhere
         given, messages = binding.messages(args, kwargs), list[Message]()
@@ -297,14 +298,15 @@ class WrappedFunction:
         messages = strip(messages, form) or messages
         model = binding.model(args, kwargs)
         called = model or getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
-        option, limit = binding.output_limit(kwargs)
+        option, limit = binding.output_limit(arguments)
+        beside = [value for name, value in binding.options(arguments).items() if name in BESIDE and value]
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
         request = Request(
             format=form,
             original=messages,
             messages=messages,
-            overhead=binding.overhead(kwargs),
+            overhead=sum(map(characters_sent, beside)),
             output_tokens=limit,
             output_option=option,
             model=model,
@@ -323,7 +325,7 @@ class WrappedFunction:
             # A conversation that has just begun is to be known by its second call.
             known = state.conversation(named or conversation_digest(form, messages, 1))
         watched = state.proactive or bool(state.event_hooks)
-        scope = (called, form.name, binding.endpoint(kwargs), state.scope, *([repr(rules)] if rules else []))
+        scope = (called, form.name, binding.endpoint(arguments), state.scope, *([repr(rules)] if rules else []))
         return WrappedCall(
             state=state,
             io=io,
