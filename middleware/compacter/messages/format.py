@@ -343,11 +343,11 @@ def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
     if param == "contents":
         return "gemini"
     others: Sequence[Message] = messages
-    found: FormatName | None = next(filter(None, map(_telling, islice(messages, _LOOK_AT))), None)
+    found = _first_telling(islice(messages, _LOOK_AT))
     if found is None:
         with suppress(LookupError):  # As a rule the rest of a chat is plain: this is asked of each call's history.
             others = [item for item in messages if type(item) is not dict or type(item["content"]) is not str]
-        found = next(filter(None, map(_telling, others)), None)
+        found = _first_telling(others)
     if found != "gemini":
         _refuse_foreign(messages, set(map(type, others)) - {dict})
     if found is None:
@@ -413,6 +413,10 @@ def _is_item(kind: object) -> bool:
     return isinstance(kind, str) and (
         kind in _TYPES or kind.endswith(("_call", "_output")) or kind.startswith(("mcp_", "additional_"))
     )
+
+
+def _first_telling(messages: Iterable[Message]) -> FormatName | None:
+    return next((found for message in messages if (found := _telling(message)) is not None), None)
 
 
 def _telling(message: Message) -> FormatName | None:
