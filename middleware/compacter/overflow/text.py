@@ -37,7 +37,6 @@ _BROKEN_NUMBER: Final = re.compile(
     rf"(?<=\d)(?P<comma>[.,]?) {{0,2}}{_FRAME}{{0,2}}\r?\n[ \t]{{0,40}}{_FRAME}{{0,2}} {{0,8}}(?=\d)"
 )
 _FRAMES: Final = re.compile(r"[\u2500-\u259f]+|(?<![^\s])\|(?=\s)|(?<=\s)\|(?![^\s])")
-_HYPHENATED: Final = re.compile(r"(?<=[a-z])-\r?\n\s{0,40}(?=[a-z])")
 _PARAGRAPH: Final = re.compile(r"\n[ \t\r]{0,40}\n|\n(?=[A-Z][A-Za-z_ -]{1,30}: )")
 
 _ESCAPED_LETTER: Final = re.compile(r"\\{1,16}u([0-9a-fA-F]{4})(?:\\{1,16}u([dD][c-fC-F][0-9a-fA-F]{2}))?")
@@ -110,7 +109,7 @@ def normalise(text: str) -> str:
     text = _ESCAPED_LETTER.sub(_decoded, text)
     text = _BROKEN_NUMBER.sub(BROKEN, text)
     text = _FRAMES.sub(" ", text)
-    text = _PARAGRAPH.sub(f" {BREAK} ", _HYPHENATED.sub("", text))
+    text = _PARAGRAPH.sub(f" {BREAK} ", text)
     text = _ESCAPED_QUOTE.sub("", _ESCAPED_SPACE.sub(" ", text))
     text = _ENTITY.sub(lambda match: _ENTITIES[match.group()], text)
     if not text.isascii():
