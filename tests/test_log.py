@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from compacter import Compacter, CompactionEvent, models
+from compacter.call.log import Log
 from compacter.errors import ConfigurationError
 from compacter.events import Event
 from compacter.options import Options
@@ -170,6 +171,19 @@ class TestAHookThatFails:
         assert "in forgetful" in caplog.text
         assert "compacter/call" not in caplog.text
         assert "Harbour" not in caplog.text + str([record.__dict__ for record in caplog.records])
+
+
+class TestWhatElseFails:
+    @pytest.mark.parametrize("what", ["reading", "compaction", "recall", "totals"])
+    def test_is_logged_with_its_traceback(self, what: str, caplog: pytest.LogCaptureFixture) -> None:
+        Log(Options()).failed(what, LookupError("a text"))
+        assert "\nTraceback (most recent" in caplog.text
+        assert "a text" not in caplog.text
+
+    def test_a_memory_that_is_away_is_one_line(self, caplog: pytest.LogCaptureFixture) -> None:
+        Log(Options()).failed("memory", ConnectionError("a text"))
+        assert "the memory failed (ConnectionError); the call goes on without it\n" in caplog.text
+        assert "Traceback" not in caplog.text
 
 
 class TestStructlog:

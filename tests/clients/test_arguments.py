@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections import deque
 from importlib import import_module
 from types import SimpleNamespace
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
     from tests.clients.loopback import Provider
 
 TALK = [{"role": "user", "content": f"Question {number}? ".ljust(160, "q")} for number in range(30)]
+
+
+def test_a_callable_whose_signature_cannot_be_read_may_take_any_keyword() -> None:
+    class Unsigned:
+        __call__ = max
+
+    with pytest.raises(ValueError, match="signature"):
+        inspect.signature(Unsigned())
+    found = bind(Unsigned())
+    assert found is not None
+    assert (found.messages_param, found.accepts) == ("messages", None)
+
 
 # -- messages as any iterable ------------------------------------------------------------------------------------------
 

@@ -120,10 +120,9 @@ class Binding:
 
     def messages(self, args: Args, kwargs: Options) -> Any:
         """The messages argument as it was passed, or ``None``."""
-        found = kwargs.get(self.messages_param)
-        if found is None and self.messages_param in self.positional[: len(args)]:
-            found = args[self.positional.index(self.messages_param)]
-        return found
+        if self.messages_param in self.positional[: len(args)]:
+            return args[self.positional.index(self.messages_param)]
+        return kwargs.get(self.messages_param)
 
     def held_elsewhere(self, kwargs: Options) -> str | None:  # noqa: ARG002 - some bindings can tell
         """Why the history is not in this call, in words for the user; ``None`` where it is."""
