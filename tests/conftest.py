@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import os
 import shutil
@@ -61,6 +62,14 @@ def _stay_at_home(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_stay_at_home)
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Without what is logged when the garbage of other tests is collected."""
+    gc.disable()
+    yield caplog
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
