@@ -35,10 +35,10 @@ settings.load_profile("compacter")
 
 
 class _OneWorkerHoldsTheModel(LoadScopeScheduling):
-    """Any test to any worker, but the live ones to one, so that the model is started once."""
+    """Any test with its cases to any worker, but the live ones to one, so that the model is started once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/live" if nodeid.startswith("tests/live/") else nodeid
+        return "tests/live" if nodeid.startswith("tests/live/") else nodeid.partition("[")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
