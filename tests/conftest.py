@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import os
 import shutil
@@ -34,10 +35,10 @@ settings.load_profile("compacter")
 
 
 class _OneWorkerHoldsTheModel(LoadScopeScheduling):
-    """Any test to any worker, but the live ones to one, so that the model is started once."""
+    """Any test with its cases to any worker, but the live ones to one, so that the model is started once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/live" if nodeid.startswith("tests/live/") else nodeid
+        return "tests/live" if nodeid.startswith("tests/live/") else nodeid.partition("[")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
@@ -61,6 +62,14 @@ def _stay_at_home(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_stay_at_home)
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Without what is logged when the garbage of other tests is collected."""
+    gc.disable()
+    yield caplog
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,14 @@
-"""Streams, cancellation, and calls at the same time."""
+"""Streams, cancellation, and the provider's cache of prompts."""
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from compacter import Compacter
-from compacter.testing import ScriptedModel, ScriptedSummarizer
+from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,25 +37,6 @@ async def test_cancellation_reaches_the_summarizer(talk: type[Talk]) -> None:
         await task
 
     assert cancelled.is_set()
-
-
-# entelix, E11
-async def test_the_deadline_reaches_the_summarizer(talk: type[Talk]) -> None:
-    cancelled = asyncio.Event()
-
-    async def summarizer(messages: Sequence[Chat]) -> str:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
-        return ""
-
-    result = await Compacter(summarizer=summarizer, timeout=0.05).acompact(talk.turns(12))
-
-    assert cancelled.is_set()
-    assert result.event is not None
-    assert result.event.fallback
 
 
 # gollem, G10
@@ -88,28 +68,3 @@ def test_the_prompt_cache_stays_warm(stage: MakeStage, talk: type[Talk]) -> None
         cold += list(later.messages[: len(earlier.messages)]) != list(earlier.messages)
     assert cold <= 2 * len(scene.compactions)
     assert len(scene.compactions) < 30
-
-
-# users of other libraries report, P13
-async def test_concurrent_calls_make_one_summary_and_lose_nothing(talk: type[Talk]) -> None:
-    model = ScriptedModel(window=600)
-    compacter = Compacter(summarizer=ScriptedSummarizer("Short.").acall)
-    completion = compacter.wrap(model.acompletion)
-
-    replies = await asyncio.gather(*(completion("m", talk.turns(12)) for _ in range(12)))
-
-    assert len(replies) == 12
-    assert compacter.totals.rounds == 1
-
-
-# users of other libraries report, P13
-def test_in_threads_too(talk: type[Talk]) -> None:
-    model = ScriptedModel(window=600)
-    compacter = Compacter(summarizer=ScriptedSummarizer("Short."))
-    completion = compacter.wrap(model.completion)
-
-    with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(lambda _: completion("m", talk.turns(12)), range(16)))
-
-    assert len(replies) == 16
-    assert compacter.totals.rounds == 1
