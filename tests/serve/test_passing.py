@@ -206,11 +206,13 @@ def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(serve: Serve
 def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) -> None:
     with socket.socket() as deaf:  # It has a port, and does not listen.
         deaf.bind(("127.0.0.1", 0))
-        serving = serve(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        address = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        serving = serve(address)
         for path in ("/v1/chat/completions", "/v1/models"):
             got = serving.ask(*post(path, json.dumps(CHAT).encode()))
             assert got.startswith(b"HTTP/1.1 502 ")
             assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "upstream_unreachable"
+            assert address in serving.lines[-1]
 
 
 def test_an_upgrade_is_passed_on_as_a_plain_request(serve: Serve, upstream: Any, wire: Any) -> None:

@@ -260,17 +260,17 @@ class Gateway:
 
     async def _answer(self, scope: Scope, caller: Caller) -> Answer | Response:
         """The upstream's answer, or one of our own where it has none."""
+        target, tail = self._target(raw_path(scope))
+        if target is None:
+            names = ", ".join(f"/{one.upstream.name}" for one in self._targets)
+            return error_response(404, "unknown_upstream", f"the path begins with none of {names}")
         try:
-            target, tail = self._target(raw_path(scope))
-            if target is None:
-                names = ", ".join(f"/{one.upstream.name}" for one in self._targets)
-                return error_response(404, "unknown_upstream", f"the path begins with none of {names}")
             return await self._from(target, tail, scope, caller)
         except (httpx.InvalidURL, UnicodeError):
             return error_response(400, "invalid_path", "the path is not one that can be passed on")
         except (httpx.HTTPError, OSError) as error:
             self._board.unreachable += 1
-            self._board.say(f"the upstream cannot be reached: {type(error).__name__}")
+            self._board.say(f"{target.upstream.base_url} cannot be reached: {type(error).__name__}")
             message = f"compacter serve could not reach the upstream: {type(error).__name__}"
             return error_response(502, "upstream_unreachable", message)
         except CompacterError as error:
