@@ -155,7 +155,7 @@ def test_the_request_in_any_wording_is_no_summary(text: str) -> None:
 @pytest.mark.parametrize("tokens", [200, 2000])
 @pytest.mark.parametrize("prior", ["", "They began."])
 def test_an_answer_that_says_our_own_request_again_is_refused(tokens: int, prior: str) -> None:
-    asked = prompt.build([], prior=prior, max_tokens=tokens)[0]["content"].rpartition("\n\n")[2]
+    asked = prompt.build(prompt.render([]), prior=prior, max_tokens=tokens)[0]["content"].rpartition("\n\n")[2]
     assert fault(asked) == "the answer says the request again"
     assert fault(f"Certainly, the user has a job. {asked}") == "the answer says the request again"
 

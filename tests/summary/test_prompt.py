@@ -14,7 +14,7 @@ RECORD = prompt.render(ENTRIES)
 
 
 def content(**options: Any) -> str:
-    (asked,) = prompt.build(ENTRIES, **{"max_tokens": 1000, **options})
+    (asked,) = prompt.build(RECORD, **{"max_tokens": 1000, **options})
     assert asked["role"] == "user"
     return asked["content"]
 

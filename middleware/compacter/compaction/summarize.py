@@ -132,17 +132,20 @@ def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
     # What is known before the model is asked: the prior summary, and the rules that code finds in the head.
     prior, options = task.prior() or Summary(), task.options
     so_far = replace(prior, rules=_rules(task, entries, prior), notes=())
-    budget, tokens = _sizes(task, _known(so_far), entries)
+    record = prompt.render(entries)
+    budget, tokens = _sizes(task, _known(so_far), len(record) - prompt.FENCE_SIZE)
     # By hand there is no call to take the prefix of: then litellm is asked, which takes chat messages only.
     has_prefix = task.plan.trigger != "manual" or task.plan.wire_format == "openai"
     if options.summary_request == "native" and options.summarizer is None and options.redact is None:
         whole = (yield from _natively(task, entries, so_far, tokens)) if has_prefix and budget is None else None
         if whole is not None:
             return _filled(task, entries, whole, tokens)
-    pending = [tuple(entries)] if budget is None else list(prompt.chunks(entries, budget))
+    pending = [entries] if budget is None else list(prompt.chunks(entries, budget))
     while pending:
         try:
-            so_far = yield from _updated(task, pending[0], so_far, tokens)
+            if pending[0] is not entries:
+                record = prompt.render(pending[0])
+            so_far = yield from _updated(task, pending[0], record, so_far, tokens)
         except NoSummaryError:
             raise
         except Exception as error:
@@ -160,17 +163,18 @@ def _known(summary: Summary) -> str:
     return "\n".join([*summary.rules, summary.story or summary.quoted]).strip()
 
 
-def _updated(task: CompactionTask, chunk: Sequence[Part], so_far: Summary, tokens: int) -> Asking:
-    """The summary so far, updated by the model with one chunk. Raises ``NoSummaryError`` after two bad answers.
+def _updated(task: CompactionTask, chunk: Sequence[Part], record: str, so_far: Summary, tokens: int) -> Asking:
+    """The summary so far, updated by the model with one chunk, whose transcript is ``record``.
 
-    The second time it is asked in few words and for fewer: the first answer may have been cut off or confused.
+    Raises ``NoSummaryError`` after two bad answers. The second time it is asked in few words and for fewer: the first
+    answer may have been cut off or confused.
     """
     fault = ""
     # The words of a small model get half of the room: quoted lines say more in the other half.
     asked = tokens // 2 if _is_small(task) else tokens
     for short, words in ((None, asked), (True, asked // 2)):
         messages = prompt.build(
-            chunk, prior=_known(so_far), template=task.options.summary_prompt, max_tokens=words, short=short
+            record, prior=_known(so_far), template=task.options.summary_prompt, max_tokens=words, short=short
         )
         answer = yield from _sent(task, AskSummarizer(messages, tokens))
         updated = _accepted(task, answer, chunk, so_far)
@@ -256,7 +260,7 @@ def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any]
     return answer
 
 
-def _sizes(task: CompactionTask, known: str, entries: Sequence[Part]) -> tuple[int | None, int]:
+def _sizes(task: CompactionTask, known: str, whole: int) -> tuple[int | None, int]:
     """Characters of transcript that one prompt may hold (``None``: all of it), and tokens that a summary may have.
 
     One prompt for all of it where that leaves the answer a twelfth of the window; all of it where no window is known.
@@ -265,7 +269,6 @@ def _sizes(task: CompactionTask, known: str, entries: Sequence[Part]) -> tuple[i
     window = task.summarizer_window or task.window
     if window is None:
         return None, tokens
-    whole = sum(map(prompt.size, entries)) + 1
     frame = prompt.overhead(prior=known, template=task.options.summary_prompt, max_tokens=tokens)
     usable = int(window * _PROMPT_MARGIN)
     left = usable - int((whole + frame) / task.chars_per_token)

@@ -69,24 +69,24 @@ _FEWEST_WORDS = 30
 
 
 def build(
-    entries: Sequence[Part],
+    record: str,
     *,
     prior: str = "",
     template: str | None = None,
     max_tokens: int,
     short: bool | None = None,
 ) -> list[dict[str, str]]:
-    """Return the request for a summary of ``entries`` as OpenAI-style messages.
+    """Return the request for a summary as OpenAI-style messages.
 
     Args:
-        entries: what is to be summarised.
+        record: what is to be summarised, see ``render``.
         prior: the summary so far, to be updated.
         template: the caller's own prompt. ``{history}`` or else ``%s`` marks where prior summary and transcript go;
             without a mark they go last.
         max_tokens: bound of the answer in tokens; the model reads it as a number of words.
         short: whether to ask in few words and without sections; by default below ``SMALL`` tokens.
     """
-    record, prior, words = render(entries), prior.strip(), _words(max_tokens)
+    prior, words = prior.strip(), _words(max_tokens)
     if prior:
         record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
     if template is not None:
@@ -116,7 +116,7 @@ def instruction(*, prior: bool, template: str | None = None, max_tokens: int) ->
 
 def overhead(*, prior: str = "", template: str | None = None, max_tokens: int) -> int:
     """Return how many characters ``build`` adds to the rendered transcript."""
-    return len(build((), prior=prior, template=template, max_tokens=max_tokens)[0]["content"]) - len(render(()))
+    return len(build("", prior=prior, template=template, max_tokens=max_tokens)[0]["content"])
 
 
 def wording() -> str:
