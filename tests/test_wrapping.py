@@ -15,7 +15,8 @@ from unittest.mock import Mock
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, compacted
+from compacter import Compacter, History, compacted
+from compacter.call.arguments import bind
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError, rate_limit_error
 
@@ -164,6 +165,33 @@ class TestSyncCallables:
         with pytest.raises(type(error)) as caught:
             compacter().wrap(chat)(messages=talk())
         assert caught.value is error
+
+
+class TestAFunctionThatTakesAnyKeyword:
+    """Such as ``def ask(**options): return client.responses.create(**options)``: messages are where they are passed."""
+
+    @pytest.mark.parametrize("kind", ["a list", "a history", "an iterator"])
+    @pytest.mark.parametrize("name", ["messages", "input", "contents"])
+    def test_messages_are_found_under_each_of_their_names(self, kind: str, name: str) -> None:
+        model, sent = ScriptedModel(window=900), list[int]()
+
+        def ask(**options: Any) -> Any:
+            sent.append(len(options[name]))
+            return model.completion("any-model", options[name])
+
+        messages = {"a list": talk(), "a history": History(talk()), "an iterator": iter(talk())}[kind]
+        wrapped: Any = compacter().wrap(ask, wire_format="openai")
+
+        assert answered(wrapped(**{name: messages})) == "ok"
+        assert sent[0] == len(talk()) > sent[-1]
+
+    @pytest.mark.parametrize(("form", "name"), [("responses", "input"), ("gemini", "contents"), ("openai", "messages")])
+    def test_a_format_says_what_its_messages_are_called(self, form: str, name: str) -> None:
+        def ask(**options: Any) -> None: ...
+
+        binding = bind(ask, wire_format=form)
+        assert binding is not None
+        assert binding.messages_param == name
 
 
 class TestTheModelAsItsOwnSummarizer:

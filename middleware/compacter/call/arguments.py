@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from compacter.errors import ConfigurationError
@@ -18,6 +18,8 @@ from compacter.messages.fields import field as member
 from compacter.messages.format import Message, MessageFormat
 
 MESSAGE_PARAMS = ("messages", "input", "contents")
+_PARAM_OF = {"responses": "input", "gemini": "contents"}
+"""What the messages of a format are called, where it is not ``messages``."""
 OUTPUT_PARAMS = (
     "max_tokens",
     "max_completion_tokens",
@@ -124,20 +126,28 @@ class Binding:
             return args[self.positional.index(self.messages_param)]
         return kwargs.get(self.messages_param)
 
+    def of_call(self, args: Args, kwargs: Options) -> Binding:
+        """The binding of one call: who takes any keyword, as ``def ask(**options)``, has messages where they are."""
+        if self.vendors or self.accepts is not None or self.messages(args, kwargs) is not None:
+            return self
+        found = next((name for name in MESSAGE_PARAMS if kwargs.get(name) is not None), self.messages_param)
+        return replace(self, messages_param=found)
+
     def held_elsewhere(self, kwargs: Options) -> str | None:  # noqa: ARG002 - some bindings can tell
         """Why the history is not in this call, in words for the user; ``None`` where it is."""
         return None
 
     def needs_list(self, args: Args, kwargs: Options) -> bool:
         """Whether the messages are no plain list: a ``History``, or an iterable that may be readable only once."""
-        found = self.messages(args, kwargs)
+        found = self.of_call(args, kwargs).messages(args, kwargs)
         return type(found) is not list and (hasattr(found, "pinned_ids") or is_mere_iterable(found))
 
     def as_list(self, args: Args, kwargs: dict[str, Any], *, histories: bool = True) -> Arguments:
         """The same call with a plain list in place of an iterable that can end, and of a ``History``."""
-        found = self.messages(args, kwargs)
+        own = self.of_call(args, kwargs)
+        found = own.messages(args, kwargs)
         if is_mere_iterable(found) or (histories and hasattr(found, "pinned_ids")):
-            return self.replace(args, kwargs, list(found), {})
+            return own.replace(args, kwargs, list(found), {})
         return args, kwargs
 
     def named(self, args: Args, kwargs: Options) -> Options:
@@ -263,9 +273,10 @@ def bind(
         parameters = {}
     open_ended = not parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     if messages_param is None:
-        name = next((known for known in MESSAGE_PARAMS if known in parameters), "messages" if open_ended else "")
-        if not name:
+        name = next((known for known in MESSAGE_PARAMS if known in parameters), "")
+        if not name and not open_ended:
             return None
+        name = name or _PARAM_OF.get(wire_format or "", "messages")
     elif messages_param in parameters or open_ended:
         name = messages_param
     else:

@@ -269,14 +269,14 @@ class WrappedFunction:
 
     async def read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrappedCall | str:
         """This call, read; why, in words, when it holds nothing that could be compacted."""
-        state, given = self.state, self.binding.messages
+        state, given = self.state, self.binding.of_call(args, kwargs).messages
         large = bool(io.asynchronous and state.safely("reading", lambda: is_large(given(args, kwargs))))
         read = partial(state.safely, "reading", lambda: self._read(io, args, kwargs, large=large))
         found: WrappedCall | str | None = await io.thread(read) if large else read()
         return "its messages could not be read" if found is None else found
 
     def _read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> WrappedCall | str:
-        binding, state, options = self.binding, self.state, self.state.options
+        binding, state, options = self.binding.of_call(args, kwargs), self.state, self.state.options
         arguments = binding.named(args, kwargs)
         elsewhere = binding.held_elsewhere(arguments)
         if elsewhere:
