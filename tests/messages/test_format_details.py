@@ -393,3 +393,18 @@ def test_a_summary_by_the_provider_weighs_what_the_model_reads_of_it() -> None:
     assert get_format("anthropic").size(unreadable) == 300
     assert get_format("openai").size(by_litellm(compaction("x" * 50))) == 51
     assert get_format("responses").size(sealed("A" * 400)) == 300
+
+
+def test_system_messages_are_found_wherever_they_stand() -> None:
+    system, user = {"role": "system", "content": "a"}, {"role": "user", "content": "b"}
+
+    assert get_format("openai").systems([system, user, {"role": "developer", "content": "c"}]) == [0, 2]
+
+
+def test_the_texts_of_a_bedrock_result_are_edited_as_one() -> None:
+    answer = {"toolUseId": "c", "content": [{"text": "one "}, {"text": "two"}]}
+    edited = get_format("bedrock").rewrite(
+        {"role": "user", "content": [{"toolResult": answer}]}, lambda _kind, text, _name: text.upper()
+    )
+
+    assert edited["content"][0]["toolResult"] == {"toolUseId": "c", "content": [{"text": "ONE TWO"}]}

@@ -156,7 +156,7 @@ class MessageFormat:
         caller, plain, read = 0, self.plain, self._reader()
         for index, message in enumerate(messages):
             try:
-                if not waiting and type(message) is dict and len(message) == 2:
+                if plain and not waiting and type(message) is dict and len(message) == 2:
                     text, kind = message["content"], plain[message["role"]]
                     if type(text) is str and text != _FILLER:
                         kinds.append(kind)

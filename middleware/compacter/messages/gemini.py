@@ -10,10 +10,9 @@ of parts is a user's content.
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import Literal
 
 from compacter.messages import media
@@ -244,8 +243,9 @@ class _Waiting:
     def __init__(self, calls: Sequence[tuple[str, str]]) -> None:
         self._calls = calls
         self._taken: set[int] = set()
-        self._places: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
-        for place, (name, call_id) in enumerate(calls):
+        self._places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for place in range(len(calls) - 1, -1, -1):  # The first one of each kind is the last of its list.
+            name, call_id = calls[place]
             self._places["name", name].append(place)
             self._places["id" if call_id else "without id", call_id or name].append(place)
 
@@ -254,9 +254,9 @@ class _Waiting:
         kinds = (("id", call_id), ("without id", name)) if call_id else (("name", name),)
         found: list[int] = []
         for places in (self._places[kind] for kind in kinds):
-            while places and places[0] in self._taken:
-                places.popleft()
-            found.extend(islice(places, 1))
+            while places and places[-1] in self._taken:
+                places.pop()
+            found.extend(places[-1:])
         if not found:
             return None
         self._taken.add(min(found))
