@@ -74,6 +74,14 @@ class TestRetrievedText:
         assert shorter is not None
         assert shorter.size == pytest.approx(asked.size - len(ASKED) + 2_000, abs=100)
 
+    @pytest.mark.parametrize(("others", "is_shortened"), [(0.9, True), (1.1, False)])
+    def test_where_no_limit_is_known_it_is_shortened_if_it_is_more_than_half(
+        self, others: float, is_shortened: bool
+    ) -> None:
+        history = [{"role": "user", "content": "o" * int(len(ASKED) * others)}, {"role": "user", "content": ASKED}]
+        asked = Request(format=get_format("openai"), original=history, messages=history)
+        assert (with_less_retrieved(asked, MARKS, target=None) is not None) is is_shortened
+
     def test_a_long_history_is_folded_too(self) -> None:
         model, told, _ = ask(turns=60, retrieved=MARKS)
         assert [type(event).__name__ for event in told] == [

@@ -17,7 +17,7 @@ from litellm.router import Router
 
 from compacter import Compacter, CompactionEvent, History
 from compacter.call.arguments import bind, is_mere_iterable
-from compacter.call.request import edited_by_provider
+from compacter.call.request import edited_by_provider, tokens_read
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -203,6 +203,8 @@ def objects(value: Any) -> Any:
 def test_a_reply_that_the_provider_edited_for_is_known(reply: Any) -> None:
     assert edited_by_provider(reply)
     assert edited_by_provider(objects(reply))
+    usage = reply.get("usage", {"input_tokens": 5})
+    assert tokens_read({**reply, "usage": usage}) == 0
 
 
 @pytest.mark.parametrize("reply", UNTOUCHED.values(), ids=UNTOUCHED.keys())

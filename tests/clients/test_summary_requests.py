@@ -347,5 +347,7 @@ def test_an_output_limit_that_was_passed_by_position_is_lowered_there() -> None:
             raise token_limit_error(limit=1_000, input_tokens=400, output_tokens=max_tokens)
         return {"choices": []}
 
-    Compacter().wrap(chat)(talk(), 900)
+    told: list[Any] = []
+    Compacter(on_event=told.append).wrap(chat)(talk(), 900)
     assert allowed == [900, 592]
+    assert [(event.before, event.after, event.attempt) for event in told] == [(900, 592, 1)]
