@@ -149,9 +149,11 @@ def test_of_a_record_the_values_that_tell_something_are_told() -> None:
     assert text == "Artifacts:\nTool lookup: ann_lee_4411 … Q7-1182 … Q7-1190"
 
 
-def test_what_stands_in_a_message_that_stays_is_not_quoted_too() -> None:
+@pytest.mark.parametrize("stays", ["The boat lies at pier 17.", "Mind this. The boat lies at pier 17. Good."])
+def test_what_stands_in_a_message_that_stays_is_not_quoted_too(stays: str) -> None:
     talk = [{"role": "user", "content": "The boat lies at pier 17."}, {"role": "assistant", "content": "I see." * 40}]
-    talk += [{"role": "user", "content": f"Hull {n} is made of spruce."} for n in range(20)] + [talk[0]]
+    talk += [{"role": "user", "content": f"Hull {n} is made of spruce."} for n in range(20)]
+    talk += [{"role": "user", "content": stays}]
     summary = str(Compacter(summarizer="extractive").compact(talk, budget=600).messages[0])
     assert "spruce" in summary
     assert "pier 17" not in summary

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.task import CompactionTask
@@ -329,15 +330,13 @@ def extracted(task: CompactionTask) -> Summary:
 
 
 def _in_view(task: CompactionTask, rules: Sequence[str]) -> set[str]:
-    """The lines that need no quoting: of the rules, and of the messages that stay."""
+    """The sentences that need no quoting: of the rules, and of the messages that stay."""
+    from compacter.summary.sentences import split
+
     parts = task.conversation.format.parts
-    stays = (
-        line
-        for at, message in enumerate(task.plan.kept)
-        for part in parts(message, at)
-        for line in part.text.splitlines()
-    )
-    return {line.partition(": ")[2] for line in rules}.union(map(str.strip, stays))
+    stays = (part.text for at, message in enumerate(task.plan.kept) for part in parts(message, at))
+    lines = map(str.strip, chain.from_iterable(map(str.splitlines, stays)))
+    return {line.partition(": ")[2] for line in rules}.union(chain.from_iterable(map(split, lines)))
 
 
 def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary, most: int | None = None) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def build(
         max_tokens: bound of the answer in tokens; the model reads it as a number of words.
         short: whether to ask in few words and without sections; by default below ``SMALL`` tokens.
     """
-    prior, words = prior.strip(), _words(max_tokens)
+    prior, words = prior.strip(), max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
     if prior:
         record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
     if template is not None:
@@ -111,7 +111,8 @@ def instruction(*, prior: bool, template: str | None = None, max_tokens: int) ->
         for mark in _MARKS:
             template = template.replace(mark, _ABOVE, 1)
         return template
-    return f"{_ALOUD}\n\n{_UPDATE if prior else _FIRST}{_SECTIONS}{_LIMITS.format(words=_words(max_tokens))}"
+    words = max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
+    return f"{_ALOUD}\n\n{_UPDATE if prior else _FIRST}{_SECTIONS}{_LIMITS.format(words=words)}"
 
 
 def overhead(*, prior: str = "", template: str | None = None, max_tokens: int) -> int:
@@ -148,10 +149,6 @@ def neutral(text: str) -> str:
     """Return ``text`` so that it cannot end the fence, begin a speaker line or act as a control token."""
     parted = _FORGED.sub(r"\g<0> ", text).splitlines()
     return "\n ".join(parted)
-
-
-def _words(max_tokens: int) -> int:
-    return max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
 
 
 def chunks(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]:
