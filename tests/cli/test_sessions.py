@@ -270,17 +270,6 @@ def test_opencode_begins_at_its_own_compaction(write: Write) -> None:
     assert said == ["What did we do so far?", "All buoys were checked."]
 
 
-def test_opencode_is_read_from_its_storage(folder: Path) -> None:
-    for each in opencode_session()["messages"]:
-        key = each["info"]["id"]
-        for place, value in (("message/ses_1", each["info"]), *((f"part/{key}", part) for part in each["parts"])):
-            target = folder / "storage" / place
-            target.mkdir(parents=True, exist_ok=True)
-            name = f"{key}.json" if place.startswith("message") else f"prt_{len(list(target.iterdir()))}.json"
-            (target / name).write_text(json.dumps(value))
-    assert len(read_transcript("storage/message/ses_1").messages) == STEPS * 4 + 1
-
-
 # -- all of them -------------------------------------------------------------------------------------------------
 
 SESSIONS = {

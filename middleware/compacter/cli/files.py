@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from compacter.cli import opencode, sessions
@@ -58,10 +57,6 @@ def read_transcripts(path: str) -> list[Transcript]:
     Raises:
         MistakeError: It cannot be read, or holds no messages of a kind that is known.
     """
-    if path != STDIN and Path(path).is_dir():
-        stored = opencode.read_folder(Path(path))
-        if stored is not None:
-            return [_session(path, stored)]
     text = read_text(path)
     name = "standard input" if path == STDIN else path
     if not text.strip():

@@ -1,4 +1,4 @@
-"""Sessions of opencode: the JSON of ``opencode export``, or the folder of a session below ``storage/message``.
+"""Sessions of opencode: the JSON of ``opencode export``, which ``opencode import`` takes back.
 
 The form of messages and their parts: https://opencode.ai/docs/cli/#export
 """
@@ -10,12 +10,13 @@ import re
 import uuid
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from compacter.cli.sessions import Line, Session
 from compacter.cli.terminal import json_text
 from compacter.messages.format import Message
+
+_STAMP = re.compile("msg_([0-9a-f]{12})")
 
 
 def read(data: object) -> Session | None:
@@ -112,16 +113,3 @@ def _opencode_line(message: Message, following: Line, stored: list[Line]) -> Lin
     info = {name: value for name, value in like.items() if name not in ("summary", "error")} | told
     part = {"id": f"prt_{key}", "sessionID": like.get("sessionID"), "messageID": told["id"], "type": "text"}
     return {"info": {**info, "role": message["role"]}, "parts": [{**part, "text": message.get("content") or ""}]}
-
-
-_STAMP = re.compile("msg_([0-9a-f]{12})")
-
-
-def read_folder(folder: Path) -> Session | None:
-    """The session in a folder ``storage/message/<session>``, whose parts lie in ``storage/part/<message>``."""
-    stored = []
-    for file in sorted(folder.glob("msg_*.json")):
-        info = json.loads(file.read_text(encoding="utf-8"))
-        parts = sorted((folder.parent.parent / "part" / file.stem).glob("*.json"))
-        stored.append({"info": info, "parts": [json.loads(part.read_text(encoding="utf-8")) for part in parts]})
-    return read({"info": {"id": folder.name}, "messages": stored}) if stored else None
