@@ -120,7 +120,9 @@ class Performer:
         asked: dict[str, Any] = {"model": self.model, "max_tokens": effect.max_tokens}
         if summarizer is not None and not isinstance(summarizer, str):
             blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
-            return summarizer, (messages,), accepted(summarizer, asked), blocks
+            takes = self.state.summarizer_takes
+            options = {name: asked[name] for name in asked if asked[name] is not None and name in takes}
+            return summarizer, (messages,), options, blocks
         if summarizer is None:
             messages = [*(effect.prefix or ()), *messages]
         asked |= {"model": summarizer or self.model, "messages": messages}
@@ -428,15 +430,3 @@ def gave_up_since(before: int, error: BaseException) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
-
-
-def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options that a function takes."""
-    given = {name: value for name, value in options.items() if value is not None}
-    try:
-        parameters = inspect.signature(function).parameters
-    except (ValueError, TypeError):
-        return given
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return given
-    return {name: value for name, value in given.items() if name in parameters}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -43,6 +44,8 @@ class State:
         self.detect = options.detect
         if isinstance(self.detect, AskedFirst):
             self.detect = replace(self.detect, complain=partial(self.log.failed, "detect"))
+        self.summarizer_takes = _taken_by(options.summarizer)
+        """Which of the options that a summarizer is asked with the user's own function takes."""
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
         memory = options.memory
@@ -153,3 +156,15 @@ class State:
 
     def _not_remembered(self, reason: str) -> None:
         self.log.write("debug", "compacter.not_remembered", f"not remembered: {reason}", {"reason": reason})
+
+
+def _taken_by(summarizer: object) -> frozenset[str]:
+    asked = frozenset({"model", "max_tokens"})
+    if not callable(summarizer):
+        return asked
+    try:
+        parameters = inspect.signature(summarizer).parameters
+    except (ValueError, TypeError):
+        return asked
+    any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return asked if any_name else asked & parameters.keys()
