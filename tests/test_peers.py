@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
+import compacter
 
 ROOT = Path(__file__).parents[1]
 PEERS = ROOT / "benchmarks" / "peers"
@@ -51,6 +54,15 @@ def test_each_peer_has_an_adapter_of_at_most_sixty_lines_that_says_how_it_was_se
         text = path.read_text(encoding="utf-8")
         assert text.startswith('"""'), path.name
         assert sum(bool(line.strip()) for line in text.splitlines()) <= 60, path.name
+
+
+@pytest.mark.parametrize("path", sorted(PEERS.glob("peer_*.py")), ids=lambda path: path.stem)
+def test_what_an_adapter_takes_from_a_client_is_there(path: Path) -> None:
+    # The project that both need may not be installed, so names are looked up in the client's file.
+    for module, names in re.findall(r"(?m)^from compacter\.clients\.(\w+) import ([\w, ]+)$", path.read_text("utf-8")):
+        text = (Path(compacter.__file__).parent / "clients" / f"{module}.py").read_text("utf-8")
+        for name in names.split(", "):
+            assert re.search(rf"(?m)^(?:class |def )?{name}\b", text), name
 
 
 def test_each_environment_is_pinned(run: ModuleType) -> None:

@@ -18,7 +18,7 @@ from agent_framework import (
 )
 from base import AsyncPeer, Message, Native, Settings
 
-from compacter.clients.agent_framework import _ADAPTER
+from compacter.clients.agent_framework import _read, _write
 
 
 class Client:
@@ -47,10 +47,10 @@ class Adapter(AsyncPeer):
         self.tokenizer = tokenizer
 
     def read(self, messages: list[Message]) -> Native:
-        return _ADAPTER.write(messages)
+        return _write(messages)
 
     def write(self, native: Native) -> list[Message]:
-        return [dict(mirror) for mirror in _ADAPTER.read(native)]
+        return [dict(mirror) for mirror in _read(native)]
 
     async def abefore(self, native: Native) -> Native:
         return await apply_compaction(native, strategy=self.strategy, tokenizer=self.tokenizer)

@@ -15,7 +15,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now
 from pydantic_ai_harness.compaction._shared import exceeds
 
-from compacter.clients.pydantic_ai import _ADAPTER
+from compacter.clients.pydantic_ai import _read, _write
 
 
 class Adapter(AsyncPeer):
@@ -36,10 +36,10 @@ class Adapter(AsyncPeer):
         self.strategy: Any = SummarizingCompaction(model=self.model, max_tokens=self.most, keep_tokens=keep)
 
     def read(self, messages: list[Message]) -> Native:
-        return _ADAPTER.write(messages)
+        return _write(messages)
 
     def write(self, native: Native) -> list[Message]:
-        return [dict(mirror) for mirror in _ADAPTER.read(native)]
+        return [dict(mirror) for mirror in _read(native)]
 
     def before(self, native: Native) -> Native:
         return super().before(native) if exceeds(native, None, self.most, None) else native

@@ -65,6 +65,9 @@ def _made(message: Mapping[str, Any]) -> Any:
     return Message(message["role"], [*([content] if content or not calls else []), *calls])
 
 
+_write = back(_made, lambda message, parts: Message(message.role, parts))
+
+
 def _refuse(update: Any) -> None:
     """Raise the refusal in an update, of which OpenAI's chat client makes an empty answer."""
     event = update.raw_representation
@@ -101,7 +104,7 @@ def wrap_client(state: State, client: T) -> T:
         adapter=Adapter(
             methods={},
             read=_read,
-            write=back(_made, lambda message, parts: Message(message.role, parts)),
+            write=_write,
             answer=lambda response: response,
         ),
     )
