@@ -323,8 +323,9 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
         r"|오류)[\"']?(?: ?[:=#] ?| \(?|\()[\"'#]?$"), "The context window is exceeded, error 8193"),
     Row("no count after: seconds", (r"[)\]]? ?-?(?:seconds?|secs?|s\b|ms\b|min(?:ute)?s?\b|hours?|days?|秒|分钟|секунд"
         r"|sekunden|secondes|segundos)|[)\]]? ?-?(?:bytes?|[kmg]i?b\b|char(?:acter)?s?\b|字符|字节|文字|글자|zeichen"
-        r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?|pages?|messages?\b(?! (?:tokens?|limit|length))"
-        r"|times?\b|attempts?\b|requests?\b|retries|bad request|-? ?\{|draft|% |percent|parameters?\b|gpus?\b)"),
+        r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?(?! \")|pages?"
+        r"|messages?\b(?! (?:tokens?|limit|length))|times?\b|attempts?\b|requests?\b"
+        r"|retries|bad request|-? ?\{|draft|% |percent|parameters?\b|gpus?\b)"),
      "The context window is exceeded, it took 950 ms"),
     Row("no count after: overshoot", (r" ?tokens? (?:over|too many|too long|longer|more than|above|beyond|past)\b"),
      "The context window is exceeded: it has 808 tokens too many"),

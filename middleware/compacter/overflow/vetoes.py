@@ -74,7 +74,7 @@ VETOES: Final[tuple[Row, ...]] = (
     Row("other thing: tool result", (r"\b(?:(?:tool(?! input)|mcp|file|page|search|command|plugin|server)\b"
         r".{0,60}\b(?:response|result|output|contents?)s?|output of|(?:mcp|tool|command|plugin)\b.{0,40}\breturned"
         r"|read tool|tool[ _]calls?)\b|\b(?:file contents? \(|(?:file|response|result"
-        r"|diff) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?)?\)? (?:exceed|is too)|file (?:is|has) \d)"),
+        r"|diff) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?|[km]b)?\)? (?:exceed|is too)|file (?:is|has) \d)"),
      "File content (9000 tokens) exceeds maximum allowed tokens"),
     Row("other thing: output cut", (r"\b(?:length limit was reached|(?:output|response|completion|reply|answer"
         r"|generation)\b.{0,60}\b(?:truncated|cut off|incomplete|stopped|ended)|could not finish|while generating"
@@ -98,7 +98,8 @@ VETOES: Final[tuple[Row, ...]] = (
      "Input tokens exceed the capacity, try again later"),
     Row("other thing: denied", (r"\b(?:(?:does|do|did|has|have|is|are|was|were) ?(?:not"
         r"|n't) (?:\w{1,10} )?(?:exceed\w{0,3}|too (?:long|large)|longer|larger)|approaching|but acceptable|to avoid"
-        r"|(?:automatically|will be|being|was|been|is|are|successfully) (?:truncated|compacted|shortened|trimmed))\b"
+        r"|(?<!try )(?<!by )(?<!consider )truncating|(?:automatically|will be|being|was|been|is|are"
+        r"|successfully) (?:truncated|compacted|shortened|trimmed))\b"
         r"|\bwithin (?:the |its )?(?:limits?|context)"), "The prompt does not exceed the context window"),
     Row("other thing: not available", (r"\b(?:not (?:yet )?available|deprecated|does not exist|billed at"
         r"|content[_ -](?:filter\w{0,4}|policy|management)|flagged|moderat\w{2,3})\b"),
