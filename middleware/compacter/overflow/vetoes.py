@@ -105,7 +105,7 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|content[_ -](?:filter\w{0,4}|policy|management)|flagged|moderat\w{2,3})\b"),
      "Prompts of more than 200000 tokens are not available, over the limit"),
     Row("other thing: limit of another thing", (r"\b(?:(?:image|speech|voice|audio) (?:model|generation|synthesis)"
-        r"|to embed|embeddings? (?:request|api|error)|(?:generate|create|get)[ _]embeddings?"
+        r"|(?:to|for) embed(?:ding)?|embeddings? (?:request|api|error)|(?:generate|create|get)[ _]embeddings?"
         r"|(?:in|per|submitted) batch|enqueued|clip|per (?:chunk|item|row|document)|(?:search|vector) index|(?:prompt"
         r"|context|conversation|history|chat|message|token)s?[ _](?:depth|nesting|retention|(?<!chat )template|id)"
         r"|(?:recursion|iteration|call stack|turn|nesting|stack) (?:limit|size|depth)s?|concurrent)\b"),
