@@ -57,12 +57,12 @@ _SCALE: Final = {
 }
 # 8192, 8,192, 8.192, 8_192, 8'192, 8 192, 128k, 1.2M; not what belongs to a date, a version, a name or a broken number.
 _NUMBER: Final = re.compile(
-    r"(?<![a-z0-9_\x1f])(?<!\d[.,:])(?<!\d ['’])(?<![a-z]-)(?<![a-z]\.)(?<!\d-)"
+    r"(?:(?<![a-z0-9_\x1f])|(?<= is))(?<!\d[.,:])(?<!\d ['’])(?<![a-z]-)(?<![a-z]\.)(?<!\d-)"
     r"(?P<body>\d{1,3}(?P<sep>[,._' ])\d{3}(?:(?P=sep)\d{3}){0,3}(?!\d)(?![,._]\d)"
     r"|\d{1,2}(?:,\d{2}){1,3},\d{3}(?!\d)"
     r"|\d{1,12}(?P<fraction>\.\d{1,3})?)"
     r"(?: ?(?P<scale>k|m|万|萬|만|thousand|million|mio|mil|тыс|млн)(?![a-z]))?"
-    r"(?![a-z0-9_%\x1f]|\.\d|:\d|-\d|-[a-su-z]|/\d{1,2}/)|(?<![a-z0-9_.:/-])(?P<glued>\d{2,9})(?=tok)"
+    r"(?![a-z0-9_%\x1f]|\.\d|:\d|-\d|-[a-su-z]|/\d{1,2}/)|(?:(?<![a-z0-9_.:/-])|(?<= is))(?P<glued>\d{2,9})(?=tok)"
 )
 _UNIT_WORD: Final = r"-? ?(?:toks?\b|tokens?\b|個?のトークン|トークン|个?tokens?|토큰|токен\w{0,3}|jetons?|词元|令牌)"
 _CLOSE: Final = r"[)\]\"'`}]{0,3} ?"
@@ -124,6 +124,8 @@ def measure(
         end = min(numbers[index + 1].start + 1 if index + 1 < len(numbers) else len(text), number.end + _REACH)
         is_near = near is None or near[0] <= number.start <= near[1]
         role, close = _role(text[start : number.start], text[number.end : end], table)
+        if role in {"sent", "input"} and number.value < _SMALLEST:
+            continue  # "attempt 3 of 5"
         if role is not None:
             # One in the deciding sentences comes first, then one with its words close by, then the last.
             best[role] = max(best.get(role, (False, False, -1, 0)), (is_near, close, number.start, number.value))
@@ -154,8 +156,6 @@ def measure(
         sent = total - output
     if total is None or (sent is not None and output is not None and total == sent and total < (limit or 0)):
         total = sent + (output or 0) if sent is not None else None
-    if total is not None and output is None and total < _SMALLEST <= (limit or 0):
-        total = sent = None  # "attempt 3 of 5"
     both = bool(output) or (counted and output is None)
     if output is None and (not both or sent == total):
         sent = None
@@ -323,8 +323,9 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
         r"|오류)[\"']?(?: ?[:=#] ?| \(?|\()[\"'#]?$"), "The context window is exceeded, error 8193"),
     Row("no count after: seconds", (r"[)\]]? ?-?(?:seconds?|secs?|s\b|ms\b|min(?:ute)?s?\b|hours?|days?|秒|分钟|секунд"
         r"|sekunden|secondes|segundos)|[)\]]? ?-?(?:bytes?|[kmg]i?b\b|char(?:acter)?s?\b|字符|字节|文字|글자|zeichen"
-        r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?|pages?|messages?\b(?! (?:tokens?|limit|length))"
-        r"|times?\b|attempts?\b|requests?\b|retries|bad request|draft|% |percent|parameters?\b|gpus?\b)"),
+        r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?(?! \")|pages?"
+        r"|messages?\b(?! (?:tokens?|limit|length))|times?\b|attempts?\b|requests?\b"
+        r"|retries|bad request|-? ?\{|draft|% |percent|parameters?\b|gpus?\b)"),
      "The context window is exceeded, it took 950 ms"),
     Row("no count after: overshoot", (r" ?tokens? (?:over|too many|too long|longer|more than|above|beyond|past)\b"),
      "The context window is exceeded: it has 808 tokens too many"),

@@ -106,7 +106,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|piu lung[ao]) (?:di|del|della))\b|超过|超出|超限|大于|超過|多于|超え|上回|オーバー|초과|넘었|넘습|넘어|넘는"
         r"|보다 (?:길|깁|큽|크|많)|uberschr(?:eit|itt)\w{0,4}|uberst(?:eig|ieg)\w{0,4}|превы[шс]\w{0,6}|больше,? чем"
         r"|длиннее"), "超出上下文窗口"),
-    Row("too long: too long", (r"\b(?:too (?:long|large|big|lengthy)|oversized?|excessively long|longer than that)\b"
+    Row("too long: too long", (r"\b(?:too[ -](?:long|large|big|lengthy)|oversized?|excessively long|longer than that)\b"
         r"|\b(?:is|are) (?:longer|larger)\b(?! than)"), "The chat is too long"),
     Row("too long: other languages", (r"\b(?:longo|longa|grande)s? demais\b|\b(?:zu (?:lang|gross)|trop (?:long|grand"
         r"|volumineu)\w{0,3}|(?:demasiado|muy) (?:larg|grand|extens)\w{0,2}|muito (?:long|grande)\w{0,2}|troppo (?:lung"
@@ -138,10 +138,12 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|limit(?:ed)?(?: \w{2,8}){0,2} to)(?: only)?(?: (?:prompt|input|message|context)\w{0,2} of)?(?: at most"
         r"| up to)?|(?:can|could|will|may) (?:only|at most) \w{2,10}\b.{0,40}?) \d"),
      "This input: expected at most 8192 tokens"),
+    Row("bound: maximum context", r"\bmax(?:imum)? (?:\w{3,10} )?context (?:length|window|size)\b.{0,20} is \d",
+     "The maximum context length is 8192 tokens. However, your"),
     Row("bound: east Asian", r"不能超过|不得超过|不可超过|应小于|必须小于|不超过", "输入 token 必须小于 8192"),
     # Advice to shorten it.
     Row("reduce: reduce", (r"\b(?:reduc|shorten|decreas|truncat|trim|shrink|shorter|compact|drop|remov"
         r"|summari[sz])\w{0,4}\b"), "Please reduce the length of the messages."),
-    Row("reduce: east Asian", r"减少|缩短|精简|缩减|減ら|短く|줄여|줄이", "请缩短输入"),
+    Row("reduce: east Asian", r"减少|缩短|压缩|精简|缩减|減ら|短く|줄여|줄이", "请缩短输入"),
 )
 # fmt: on

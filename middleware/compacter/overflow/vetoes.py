@@ -32,8 +32,8 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|browser) context\b|\bprompt cach\w{1,4}\b|\bcontext cach\w{1,4}\b|\bcached? content\b"),
      "ssl context: record too long"),
     # Another kind of error, with a cure of its own.
-    Row("other error: rate limit", (r"\b(?:limit rate|[rt]p[mds]|itpm|otpm|recently|burst|rate window|resets in"
-        r"|too many requests|please wait|slow down|back off|(?:usage|concurrency|spend\w{0,3}"
+    Row("other error: rate limit", (r"\b(?:limit rate|[rt]p[mds]|itpm|otpm|recently|burst|rate window|time ?frame"
+        r"|resets in|too many requests|please wait|slow down|back off|(?:usage|concurrency|spend\w{0,3}"
         r"|concurrent)[- _]?(?:limits?|requests|tokens))\b|\b(?:rate[-_ ]?limit|(?:in|for|within) the (?:last|past"
         r"|current) (?:\d|min|hour|day|sec)|tokens (?:in|within|every) \d{1,4} ?[smh]|throttl\w{1,6})|(?:\b"
         r"|_)per[ _-](?:min(?:ute)?|sec(?:ond)?|hour|day|week|month)s?\b|(?:/ ?|\ban? )(?:min|minute|hour|day|week"
@@ -71,15 +71,16 @@ VETOES: Final[tuple[Row, ...]] = (
     Row("other thing: tool definition", (r"\b(?:tool[ _](?:name|description|schema|argument)s?|input_schema|(?:stop"
         r"|banned|special|bias|suppress\w{0,3})[ _]tokens?|allowed[ _]token[ _]ids|bad_words|logit_bias|stop"
         r" sequences?)\b|\b(?:tools?[\[.]\d|functions?[\[.]\d)"), "The tool schema in the input is too large"),
-    Row("other thing: tool result", (r"\b(?:(?:tool|mcp|file|page|search|command|plugin|server)\b.{0,60}\b(?:response"
-        r"|result|output|contents?)s?|output of|(?:mcp|tool|command|plugin)\b.{0,40}\breturned|read tool"
-        r"|tool[ _]calls?)\b|\b(?:file contents? \(|(?:file|response|result"
-        r"|diff) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?)?\)? (?:exceed|is too)|file (?:is|has) \d)"),
+    Row("other thing: tool result", (r"\b(?:(?:tool(?! input)|mcp|file|page|search|command|plugin|server)\b"
+        r".{0,60}\b(?:response|result|output|contents?)s?|output of|(?:mcp|tool|command|plugin)\b.{0,40}\breturned"
+        r"|read tool|tool[ _]calls?)\b|\b(?:file contents? \(|(?:file|response|result"
+        r"|diff) (?:content )?\(?(?:of )?\d[\d,.]{0,10} ?(?:tokens?|[km]b)?\)? (?:exceed|is too)|file (?:is|has) \d)"),
      "File content (9000 tokens) exceeds maximum allowed tokens"),
     Row("other thing: output cut", (r"\b(?:length limit was reached|(?:output|response|completion|reply|answer"
         r"|generation)\b.{0,60}\b(?:truncated|cut off|incomplete|stopped|ended)|could not finish|while generating"
-        r"|unterminated|(?:output|response|reply|answer|embedding)s? (?:\w{1,6} )?(?:exceed\w{0,3}|too (?:long"
-        r"|large)))\b"), "The model's answer to the messages was cut off: limit reached"),
+        r"|unterminated|(?<!and )(?<!plus )"
+        r"(?<!\+ )(?:output|response|reply|answer|embedding)s? (?:\w{1,6} )?(?:exceed\w{0,3}|too (?:long|large)))\b"),
+     "The model's answer to the messages was cut off: limit reached"),
     Row("other thing: too small", (r"\b(?:too (?:small|short|low|few)(?! for (?:the|this|your)|: (?:the |your )?prompt)"
         r"|minimum|must be (?:positive|at least|divisible)|(?:num_ctx|n_ctx|n_batch|ctx-size|top_k|offset) (?:must"
         r"|should|cannot|exceeds)|n_ctx_train|n_ctx_per_seq|context[ _](?:window|length|size) (?:must|should))\b"),
@@ -97,13 +98,15 @@ VETOES: Final[tuple[Row, ...]] = (
      "Input tokens exceed the capacity, try again later"),
     Row("other thing: denied", (r"\b(?:(?:does|do|did|has|have|is|are|was|were) ?(?:not"
         r"|n't) (?:\w{1,10} )?(?:exceed\w{0,3}|too (?:long|large)|longer|larger)|approaching|but acceptable|to avoid"
-        r"|(?:automatically|will be|being|was|been|is|are|successfully) (?:truncated|compacted|shortened|trimmed))\b"
+        r"|(?<!try )(?<!by )(?<!consider )truncating|(?:automatically|will be|being|was|been|is|are"
+        r"|successfully) (?:truncated|compacted|shortened|trimmed))\b"
         r"|\bwithin (?:the |its )?(?:limits?|context)"), "The prompt does not exceed the context window"),
     Row("other thing: not available", (r"\b(?:not (?:yet )?available|deprecated|does not exist|billed at"
         r"|content[_ -](?:filter\w{0,4}|policy|management)|flagged|moderat\w{2,3})\b"),
      "Prompts of more than 200000 tokens are not available, over the limit"),
     Row("other thing: limit of another thing", (r"\b(?:(?:image|speech|voice|audio) (?:model|generation|synthesis)"
-        r"|to embed|embedding request|enqueued|clip|per (?:chunk|item|row|document)|(?:search|vector) index|(?:prompt"
+        r"|(?:to|for) embed(?:ding)?|embeddings? (?:request|api|error)|(?:generate|create|get)[ _]embeddings?"
+        r"|(?:in|per|submitted) batch|enqueued|clip|per (?:chunk|item|row|document)|(?:search|vector) index|(?:prompt"
         r"|context|conversation|history|chat|message|token)s?[ _](?:depth|nesting|retention|(?<!chat )template|id)"
         r"|(?:recursion|iteration|call stack|turn|nesting|stack) (?:limit|size|depth)s?|concurrent)\b"),
      "maximum context depth exceeded in parser"),
