@@ -57,6 +57,18 @@ def test_another_model_with_a_larger_window_gets_it_all_at_once() -> None:
     assert len(prompts_for(128_000)) == 1
 
 
+def test_a_summary_that_is_cut_keeps_its_sentences_word_for_word() -> None:
+    told = [f"The Executive Summary: of report {number} names harbour {number}." for number in range(400)]
+    history = [{"role": "user", "content": f"What of pier {turn}? " * 60} for turn in range(60)]
+
+    result = Compacter(summarizer=lambda messages: " ".join(told), max_summary_tokens=400).compact(history)
+
+    assert result.event is not None
+    summary = result.event.summary
+    assert 1 < sum(sentence in summary for sentence in told) < len(told)
+    assert summary.count("report ") == summary.count("The Executive Summary: of report ")
+
+
 def test_a_summarizer_that_never_stops_in_time_costs_no_more_calls_than_another() -> None:
     events: list[CompactionEvent] = []
 

@@ -5,6 +5,7 @@ What reads and writes summaries is loaded at the first one: a program in which n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -225,7 +226,7 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
     if len(story) > most:
         from compacter.summary.timeline import timeline
 
-        story = timeline((), int(most), story).replace("Summary: ", "")
+        story = re.sub("(?m)^Summary: ", "", timeline((), int(most), story))
     return replace(so_far, story=story, rules=rules)
 
 
