@@ -16,7 +16,7 @@ from google import genai
 from litellm.router import Router
 
 from compacter import Compacter, CompactionEvent, History
-from compacter.call.arguments import bind, is_mere_iterable
+from compacter.call.arguments import Binding, bind, is_mere_iterable
 from compacter.call.request import edited_by_provider, tokens_read
 from compacter.testing import ScriptedModel
 
@@ -122,7 +122,7 @@ def endpoint(client: Any, *path: str) -> str:
 def endpoint_of(method: Any) -> str:
     inside = [cell.cell_contents for cell in method.__func__.__closure__]
     inside += [one.binding for one in inside if hasattr(one, "binding")]
-    found: str = next(one for one in inside if hasattr(one, "endpoint")).endpoint({})
+    found: str = next(one for one in inside if isinstance(one, Binding)).read((), {}).endpoint
     return found
 
 
@@ -163,8 +163,11 @@ def test_the_endpoint_of_a_copy_is_the_copys_own() -> None:
 def test_a_call_may_say_itself_where_it_goes() -> None:
     binding = bind(lambda messages, **options: None)
     assert binding is not None
-    assert binding.endpoint({}) == ""
-    assert binding.endpoint({"base_url": "http://a"}) != binding.endpoint({"api_base": "http://b"}) != ""
+    nowhere, there, elsewhere = (
+        binding.read((), said).endpoint for said in ({}, {"base_url": "http://a"}, {"api_base": "http://b"})
+    )
+    assert nowhere == ""
+    assert there != elsewhere != ""
 
 
 # -- what the provider has edited --------------------------------------------------------------------------------------

@@ -92,6 +92,31 @@ Arguments: TypeAlias = tuple[Args, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What the arguments of one call say."""
+
+    named: Options
+    """All arguments by their parameters' names, however they were passed."""
+    messages: Any
+    """The messages argument as it was passed, or ``None``."""
+    model: str | None
+    """The model's name, where the call says it."""
+    endpoint: str
+    """The kind of client and its base URL, with what the call itself says of the place; "" where neither is known.
+
+    Part of the memory's scope: a summary that was made for one server is not sent to another one.
+    """
+    output_option: str
+    """The option that limits the output."""
+    output_tokens: int | None
+    """Its value."""
+    beside: Sequence[Any]
+    """The options whose content the provider reads too."""
+    elsewhere: str | None = None
+    """Why the history is not in this call, in words for the user; ``None`` where it is."""
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """How to read and change the arguments of one function. Subclassed for clients that keep things elsewhere.
 
@@ -133,10 +158,6 @@ class Binding:
         found = next((name for name in MESSAGE_PARAMS if kwargs.get(name) is not None), self.messages_param)
         return replace(self, messages_param=found)
 
-    def held_elsewhere(self, kwargs: Options) -> str | None:  # noqa: ARG002 - some bindings can tell
-        """Why the history is not in this call, in words for the user; ``None`` where it is."""
-        return None
-
     def needs_list(self, args: Args, kwargs: Options) -> bool:
         """Whether the messages are no plain list: a ``History``, or an iterable that may be readable only once."""
         found = self.of_call(args, kwargs).messages(args, kwargs)
@@ -150,36 +171,27 @@ class Binding:
             return own.replace(args, kwargs, list(found), {})
         return args, kwargs
 
-    def named(self, args: Args, kwargs: Options) -> Options:
-        """All arguments by their parameters' names, however they were passed."""
-        return {**dict(zip(self.positional, args, strict=False)), **kwargs}
-
-    def model(self, args: Args, kwargs: Options) -> str | None:
-        """The model's name, where the call says it."""
-        given = self.named(args, kwargs)
-        found = next(filter(None, map(given.get, ("model", "model_id", "modelId"))), None)
-        return found if isinstance(found, str) else None
-
-    def endpoint(self, kwargs: Options) -> str:
-        """The kind of client and its base URL, with what the call itself says of the place; "" where neither is known.
-
-        Part of the memory's scope: a summary that was made for one server is not sent to another one.
-        """
-        places = [f"{name}={kwargs[name]}" for name in _PLACES if kwargs.get(name)]
-        return " ".join([self.server(), *places] if self.server is not None else places)
+    def read(self, args: Args, kwargs: Options) -> CallFacts:
+        """What a call says of itself."""
+        named = {**dict(zip(self.positional, args, strict=False)), **kwargs}
+        model = next(filter(None, map(named.get, ("model", "model_id", "modelId"))), None)
+        places = [f"{name}={named[name]}" for name in _PLACES if named.get(name)]
+        options = self.options(named)
+        limits = {name: options[name] for name in OUTPUT_PARAMS if type(options.get(name)) is int}
+        output_option = next(iter(limits), self.output_param)
+        return CallFacts(
+            named=named,
+            messages=self.messages(args, kwargs),
+            model=model if isinstance(model, str) else None,
+            endpoint=" ".join([self.server(), *places] if self.server is not None else places),
+            output_option=output_option,
+            output_tokens=limits.get(output_option),
+            beside=[value for name, value in options.items() if name in BESIDE and value],
+        )
 
     def options(self, kwargs: Options) -> Options:
         """Where the call keeps its output limit, and what is sent beside the messages."""
         return kwargs
-
-    def output_limit(self, kwargs: Options) -> tuple[str, int | None]:
-        """Name of the option that limits the output, and its value in tokens."""
-        options = self.options(kwargs)
-        for name in OUTPUT_PARAMS:
-            value = options.get(name)
-            if isinstance(value, int) and not isinstance(value, bool):
-                return name, value
-        return self.output_param, None
 
     # -- changing a call -----------------------------------------------------------------------------------------------
 
@@ -198,7 +210,7 @@ class Binding:
         vendor has; a parameter that is left out gets its default, or ``None`` where it has none.
         """
         messages, extra = wire.prompt(prompt)
-        name, _ = self.output_limit(self.named(args, kwargs))
+        name = self.read(args, kwargs).output_option
         kept = self._without(args, lambda param, value: not self._carries(param, value))
         options = {param: value for param, value in parsed(kwargs).items() if self._carries(param, value)}
         if not self.vendors:
@@ -243,7 +255,7 @@ class Binding:
         if wire.alternates and messages and wire.speaker(messages[-1]) == "user":
             messages.append(wire.filler("assistant"))
         messages.append(wire.say("user", instruction))
-        given = self.named(args, kwargs)
+        facts = self.read(args, kwargs)
 
         def left_out(name: str, value: object) -> bool:
             return name in NOT_FOR_NATIVE and not is_off_switch(name, value)
@@ -254,9 +266,9 @@ class Binding:
         if "stream" in kwargs:
             options["stream"] = False
         # Thinking comes out of the output limit, and Anthropic refuses a limit that its budget does not fit into.
-        limit += whole(member(given.get("thinking"), "budget_tokens"))
-        name, _ = self.output_limit(given)
-        changed = {name: limit} if self._accepts(name) or name in given else {}
+        limit += whole(member(facts.named.get("thinking"), "budget_tokens"))
+        name = facts.output_option
+        changed = {name: limit} if self._accepts(name) or name in facts.named else {}
         return self.replace(self._without(args, left_out), options, messages, changed)
 
 

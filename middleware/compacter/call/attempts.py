@@ -134,7 +134,7 @@ class SteppedCall(WrappedFunction):
         Where that guess is wrong, the provider refuses, and what was folded before is found then.
         """
         messages = kwargs.get(self.binding.messages_param)
-        calibration = self.state.calibration(self.binding.model((), kwargs))
+        calibration = self.state.calibration(self.binding.read((), kwargs).model)
         if self.state.proactive or not calibration.window or not isinstance(messages, list):
             return False
         left = int(calibration.window * calibration.chars_per_token * _SMALL)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
-from compacter.call.arguments import BESIDE, Binding, characters_sent
+from compacter.call.arguments import Binding, characters_sent
 from compacter.call.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.call.perform import GiveUps, WrappedCall, gave_up_since, mark_given_up
 from compacter.call.recover import Policy, expected_tokens
@@ -269,19 +269,18 @@ class WrappedFunction:
 
     async def read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrappedCall | str:
         """This call, read; why, in words, when it holds nothing that could be compacted."""
-        state, given = self.state, self.binding.of_call(args, kwargs).messages
-        large = bool(io.asynchronous and state.safely("reading", lambda: is_large(given(args, kwargs))))
+        state, binding = self.state, self.binding.of_call(args, kwargs)
+        large = bool(io.asynchronous and state.safely("reading", lambda: is_large(binding.messages(args, kwargs))))
         read = partial(state.safely, "reading", lambda: self._read(io, args, kwargs, large=large))
         found: WrappedCall | str | None = await io.thread(read) if large else read()
         return "its messages could not be read" if found is None else found
 
     def _read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> WrappedCall | str:
         binding, state, options = self.binding.of_call(args, kwargs), self.state, self.state.options
-        arguments = binding.named(args, kwargs)
-        elsewhere = binding.held_elsewhere(arguments)
-        if elsewhere:
-            return elsewhere
-        given, messages = binding.messages(args, kwargs), list[Message]()
+        facts = binding.read(args, kwargs)
+        if facts.elsewhere:
+            return facts.elsewhere
+        given, messages = facts.messages, list[Message]()
         history = given if hasattr(given, "pinned_ids") else None
         if isinstance(given, str):
             messages = [{"role": "user", "content": given}] if given else []
@@ -296,20 +295,17 @@ class WrappedFunction:
         from compacter.recall.quotes import strip
 
         messages = strip(messages, form) or messages
-        model = binding.model(args, kwargs)
-        called = model or getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
-        option, limit = binding.output_limit(arguments)
-        beside = [value for name, value in binding.options(arguments).items() if name in BESIDE and value]
+        called = facts.model or getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
         request = Request(
             format=form,
             original=messages,
             messages=messages,
-            overhead=sum(map(characters_sent, beside)),
-            output_tokens=limit,
-            output_option=option,
-            model=model,
+            overhead=sum(map(characters_sent, facts.beside)),
+            output_tokens=facts.output_tokens,
+            output_option=facts.output_option,
+            model=facts.model,
             digest=named or conversation_digest(form, messages),
             pin=options.pin,
             pinned_by_history=frozenset() if history is None else history.pinned_ids(),
@@ -325,7 +321,7 @@ class WrappedFunction:
             # A conversation that has just begun is to be known by its second call.
             known = state.conversation(named or conversation_digest(form, messages, 1))
         watched = state.proactive or bool(state.event_hooks)
-        scope = (called, form.name, binding.endpoint(arguments), state.scope, *([repr(rules)] if rules else []))
+        scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
         return WrappedCall(
             state=state,
             io=io,

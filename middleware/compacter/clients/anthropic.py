@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from compacter.call.arguments import Args, Arguments, Binding, Options
+from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options
 from compacter.call.io import IO
 from compacter.call.state import State
 from compacter.call.streams import with_special_methods
@@ -35,15 +35,17 @@ _DEEPEST_MARK = 6
 class Messages(Binding):
     """``messages.create`` and its like."""
 
-    def held_elsewhere(self, kwargs: Options) -> str | None:
-        """A turn that continues a message thread holds only what is new."""
-        if not continues_thread(kwargs):
-            return None
-        return (
+    def read(self, args: Args, kwargs: Options) -> CallFacts:
+        """What the arguments say. A turn that continues a message thread holds only what is new."""
+        facts = Binding.read(self, args, kwargs)
+        if not continues_thread(facts.named):
+            return facts
+        elsewhere = (
             'with thread={"type": "continue"} the history is kept by the server and not in this call. Send the whole '
             'history with thread={"type": "create"}, or use client.beta.messages.thread(), which keeps it and does '
             "that by itself"
         )
+        return replace(facts, elsewhere=elsewhere)
 
     def native_call(
         self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int

@@ -99,7 +99,7 @@ class Invoke(Binding):
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
         """A request to the same model with a body of its own."""
         messages, extra = wire.prompt(prompt)
-        name, _ = self.output_limit(kwargs)
+        name = self.read(args, kwargs).output_option
         body = {key: value for key, value in _body(kwargs).items() if key in _KEPT_IN_BODY}
         body |= {**extra, name: limit, "messages": messages}
         kept = {key: kwargs[key] for key in _KEPT_BESIDE_BODY if key in kwargs}

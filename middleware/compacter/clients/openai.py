@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.call import streams
-from compacter.call.arguments import Binding, Options, bind, parsed
+from compacter.call.arguments import Args, Binding, CallFacts, Options, bind, parsed
 from compacter.call.io import IO
 from compacter.call.perform import Performer
 from compacter.call.request import usage_of
@@ -46,17 +46,19 @@ COPIES = ("copy", "with_options", "with_middleware")
 class Responses(Binding):
     """``responses.create``: the history may lie with OpenAI, and the call may hold only what is new."""
 
-    def held_elsewhere(self, kwargs: Options) -> str | None:
-        """With ``previous_response_id`` or ``conversation`` the history is the server's."""
+    def read(self, args: Args, kwargs: Options) -> CallFacts:
+        """What the arguments say. With ``previous_response_id`` or ``conversation`` the history is the server's."""
+        facts = Binding.read(self, args, kwargs)
         for name in ("previous_response_id", "conversation"):
-            if kwargs.get(name):
-                return (
+            if facts.named.get(name):
+                elsewhere = (
                     f"with {name} the history is kept by the server and not in this call. Have the server "
                     'compact it in time (context_management=[{"type": "compaction", "compact_threshold": '
                     '...}]), let it drop the oldest items (truncation="auto"), or send the whole history as '
                     "input"
                 )
-        return None
+                return replace(facts, elsewhere=elsewhere)
+        return facts
 
 
 def wrap_call(state: State, function: Function, binding: Binding) -> Function:

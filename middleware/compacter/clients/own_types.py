@@ -13,11 +13,11 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, TypeVar, overload
 
-from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt
+from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, Prompt
 from compacter.call.state import State
 from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
@@ -183,10 +183,10 @@ class OwnTypes(Binding):
         own = Binding.messages(self, args, kwargs)
         return Mirrors(own, self.adapter.read) if isinstance(own, Sequence) and not isinstance(own, str) else own
 
-    def model(self, args: Args, kwargs: Options) -> str | None:
-        """The name that the call says, or that the model's object has."""
-        found = kwargs.get("model")
-        return found if isinstance(found, str) else self.adapter.model(args[0])
+    def read(self, args: Args, kwargs: Options) -> CallFacts:
+        """What the arguments say; the model's name may be its object's."""
+        facts = Binding.read(self, args, kwargs)
+        return replace(facts, model=facts.model or self.adapter.model(args[0]))
 
     def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
         """The same call with other messages, which are the framework's again."""

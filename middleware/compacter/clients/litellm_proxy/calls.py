@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compacter.call.arguments import Binding
+from compacter.call.arguments import Args, Binding, CallFacts, Options
 from compacter.call.attempts import SteppedCall
 from compacter.call.streams import has_content
 from compacter.overflow import TokenLimit, detect_in_reply
@@ -51,13 +51,9 @@ class ProxyBinding(Binding):
     group: str = ""
     place: str = ""
 
-    def model(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """The model group."""
-        return self.group
-
-    def endpoint(self, kwargs: Mapping[str, Any]) -> str:
-        """Part of the memory's scope: whose records these are."""
-        return self.place
+    def read(self, args: Args, kwargs: Options) -> CallFacts:
+        """What the request says, with the model group, and whose records these are."""
+        return replace(Binding.read(self, args, kwargs), model=self.group, endpoint=self.place)
 
 
 @dataclass(slots=True)
