@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -33,9 +33,11 @@ class Performs(Performer):
         super().__init__(state=State(Options()), io=io, large=large)
         self._perform = perform
 
-    async def perform(self, effect: Effect[Any]) -> Any:
+    async def _performed(self, effect: Effect[Any]) -> Any:
         outcome = self._perform(effect)
         return await outcome if hasattr(outcome, "__await__") else outcome
+
+    performs: ClassVar[Any] = {Sleep: _performed}
 
 
 def drive(flow: Flow[Any], performer: Performs) -> Any:

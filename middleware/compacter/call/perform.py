@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from compacter import models
 from compacter.call import streams
@@ -27,7 +28,7 @@ from compacter.call.request import read_reply
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
-from compacter.events import CompactionEvent, CompactionStarted, Event, PassagesRecalled, RetriesExhausted
+from compacter.events import CompactionEvent, CompactionStarted, PassagesRecalled, RetriesExhausted
 from compacter.memory.base import BaseMemory
 from compacter.memory.match import Thread, View
 from compacter.memory.record import flight_key
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from compacter.history import History
 
 T = TypeVar("T")
-SummaryCall = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]
-"""Function to ask, its arguments, and whether it may block an event loop."""
+Performs = Callable[[Any, Any], Awaitable[Any]]
+"""What carries out an effect: a function of the performer and the effect."""
 _CLAIM_SECONDS = 120.0
 """Seconds for which a claim is asked for, and for which another process's claim is waited for."""
 _CLAIM_POLL = 0.05
@@ -64,13 +65,14 @@ class Performer:
     """Whether compacting and retrying was in vain."""
     _started: float = field(default_factory=time.monotonic, init=False)
     _spent: float = field(default=0.0, init=False)
-    """Seconds that compacting has taken so far; the provider's own time is not among them."""
+    """Seconds of ``timeout`` that are spent: those of the summarizer, and of waiting for another call's summary."""
 
     async def run(self, flow: Flow[Any], outcome: Any = None, until: type[Effect[Any]] | tuple[()] = ()) -> Any:
         """What a flow returns; or its next effect of the kind ``until``, whose outcome is passed in to go on.
 
-        What an effect raises is thrown into the flow, but for what is no ``Exception``. Where that would hold up an
-        event loop, what the flow does between its effects is done in a thread.
+        What an effect raises is thrown into the flow, but for what is no ``Exception``: only ``Call`` and
+        ``AskSummarizer`` raise. Where that would hold up an event loop, what the flow does between its effects is done
+        in a thread.
         """
         advance = flow.send
         try:
@@ -79,32 +81,30 @@ class Performer:
                 ended, found = await self.io.thread(step) if self.large else step()
                 if ended or isinstance(found, until):
                     return found
+                perform: Performs = self.performs.get(type(found), _unknown)
+                began = time.monotonic()
                 try:
-                    outcome, advance = await self.perform(found), flow.send
+                    outcome, advance = await perform(self, found), flow.send
                 except Exception as error:  # noqa: BLE001 - the flow decides what an error means
                     outcome, advance = error, flow.throw
+                if isinstance(found, (AskSummarizer, Remembered)):
+                    self._spent += time.monotonic() - began
         except BaseException:
             with contextlib.suppress(ValueError):  # A thread that a cancellation has left alone is still in it.
                 flow.close()
             raise
 
-    async def perform(self, effect: Effect[Any]) -> Any:
-        """Carry out one effect. Only ``Call`` and ``AskSummarizer`` raise."""
-        match effect:
-            case AskSummarizer():
-                return await self._asked(effect)
-            case Tell(what=CompactionPlan()):
-                return await self._approved(effect.what)
-            case Tell():
-                return await self.told(effect.what)
-        raise TypeError(f"{effect!r} is no effect; strategies yield those of compacter.effects")
-
     async def _asked(self, effect: AskSummarizer) -> Reply:
-        function, args, kwargs, blocks = self._summary_call(effect)
-        totals, summarizer = self.state.totals, self.state.options.summarizer
+        totals, summarizer, timeout = self.state.totals, self.state.options.summarizer, self.state.options.timeout
+        if summarizer is None or isinstance(summarizer, str):
+            ask, blocks = self._request(effect)
+        else:
+            options = {"model": self.model, "max_tokens": effect.max_tokens}
+            taken = {name: options[name] for name in self.state.summarizer_takes if options[name] is not None}
+            ask = partial(summarizer, [dict(message) for message in effect.messages], **taken)
+            blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
         totals.count(summarizer_calls=1)
-        with self._budget() as seconds:
-            raw = await self.io.ask(partial(function, *args, **kwargs), seconds, blocks=blocks)
+        raw = await self.io.ask(ask, None if timeout is None else max(0.0, timeout - self._spent), blocks=blocks)
         reply = Reply("".join(map(streams.text_of, raw))) if isinstance(raw, list) else read_reply(raw)
         model = summarizer
         if not isinstance(summarizer, str):
@@ -114,23 +114,21 @@ class Performer:
         totals.count(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)
         return reply
 
-    def _summary_call(self, effect: AskSummarizer) -> SummaryCall:
-        """The user's own function, or litellm's, by the model's name."""
-        summarizer, messages = self.state.options.summarizer, list[Any](map(dict, effect.messages))
-        asked: dict[str, Any] = {"model": self.model, "max_tokens": effect.max_tokens}
-        if summarizer is not None and not isinstance(summarizer, str):
-            blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
-            takes = self.state.summarizer_takes
-            options = {name: asked[name] for name in asked if asked[name] is not None and name in takes}
-            return summarizer, (messages,), options, blocks
-        if summarizer is None:
-            messages = [*(effect.prefix or ()), *messages]
-        asked |= {"model": summarizer or self.model, "messages": messages}
+    def _request(self, effect: AskSummarizer) -> tuple[Callable[[], Any], bool]:
+        """A request to a model that litellm knows by its name, and whether it blocks an event loop."""
+        asked = {
+            "model": self.state.options.summarizer or self.model,
+            "max_tokens": effect.max_tokens,
+            "messages": [*(effect.prefix or ()), *map(dict, effect.messages)],
+        }
         awaits = self.io.awaits
-        return (models.acompletion if awaits else models.completion), (), asked, not awaits
+        return partial(models.acompletion if awaits else models.completion, **asked), not awaits
 
-    async def told(self, event: Event) -> Event:
-        """Tell totals, log and hooks of an event; the event, with its duration."""
+    async def told(self, effect: Tell[Any]) -> Any:
+        """The plan to carry out; or the event, with its duration, after totals, log and hooks were told of it."""
+        event = effect.what
+        if isinstance(event, CompactionPlan):
+            return await self._approved(event)
         if isinstance(event, CompactionStarted):
             self._started = time.monotonic()
         if isinstance(event, RetriesExhausted):
@@ -159,14 +157,12 @@ class Performer:
             self.state.log.failed(what, error)
             return otherwise
 
-    @contextlib.contextmanager
-    def _budget(self) -> Generator[float | None]:
-        """Gives what is left of ``timeout``, in seconds; what is done meanwhile is taken off it."""
-        timeout, started = self.state.options.timeout, time.monotonic()
-        try:
-            yield None if timeout is None else max(0.0, timeout - self._spent)
-        finally:
-            self._spent += time.monotonic() - started
+    performs: ClassVar[Mapping[type[Effect[Any]], Performs]] = {AskSummarizer: _asked, Tell: told}
+    """What carries out an effect, by its kind."""
+
+
+async def _unknown(_: Performer, effect: object) -> Any:
+    raise TypeError(f"{effect!r} is no effect; strategies yield those of compacter.effects")
 
 
 def _step(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
@@ -203,19 +199,6 @@ class WrappedCall(Performer):
     _closed: bool = field(default=False, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    async def perform(self, effect: Effect[Any]) -> Any:
-        """As for every `Performer`, and those effects that a call alone can ask for."""
-        match effect:
-            case Call():
-                return await self._called(effect)
-            case Remembered():
-                return await self._remembered(effect)
-            case Remember():
-                return await self._remember(effect)
-            case Quote():
-                return await self._quoted(effect)
-        return await super().perform(effect)
-
     def close(self, *, for_good: bool = True) -> None:
         """Release what this call holds, so that nobody waits for it; ``for_good``: also what it is granted later."""
         with self._lock:
@@ -247,10 +230,10 @@ class WrappedCall(Performer):
             return Reply(error=reply.error) if gave_up_since(before, reply.error) else reply
         return reply
 
-    def _summary_call(self, effect: AskSummarizer) -> SummaryCall:
-        """Without the option ``summarizer`` the wrapped function itself."""
+    def _request(self, effect: AskSummarizer) -> tuple[Callable[[], Any], bool]:
+        """Without the option ``summarizer`` a request to the wrapped function itself."""
         if self.state.options.summarizer is not None:
-            return super()._summary_call(effect)
+            return super()._request(effect)
         binding, form, limit = self.binding, self.policy.request.format, effect.max_tokens
         messages = [dict(message) for message in effect.messages]
         if effect.prefix is None:
@@ -258,7 +241,7 @@ class WrappedCall(Performer):
         else:
             instruction = messages[0]["content"]
             args, kwargs = binding.native_call(self.args, self.kwargs, form, effect.prefix, instruction, limit)
-        return binding.asks or self.function, args, kwargs, False
+        return partial(binding.asks or self.function, *args, **kwargs), False
 
     # -- memory and quotes ---------------------------------------------------------------------------------------------
 
@@ -293,16 +276,15 @@ class WrappedCall(Performer):
         found = await self.io.thread(find) if self.large else find()
         if found is None:
             return ""
-        await self.told(
-            PassagesRecalled(
-                model=self.model,
-                conversation=effect.digest,
-                passages=len(found.passages),
-                characters=len(found.text),
-                tokens=self.policy.calibration.tokens(len(found.text)),
-                duration=time.monotonic() - started,
-            )
+        event = PassagesRecalled(
+            model=self.model,
+            conversation=effect.digest,
+            passages=len(found.passages),
+            characters=len(found.text),
+            tokens=self.policy.calibration.tokens(len(found.text)),
+            duration=time.monotonic() - started,
         )
+        await self.told(Tell(event))
         return found.text
 
     async def _use(
@@ -330,24 +312,22 @@ class WrappedCall(Performer):
             if state.memory is not None and state.memory.blocking:
                 await self._claim(state.memory, key)
             return
-        with self._budget() as left:
-            end = time.monotonic() + (LONGEST_WAIT if left is None else min(LONGEST_WAIT, left))
-            while not flight.over() and (remaining := end - time.monotonic()) > 0:
-                await io.wait(flight.done, min(LOOK_AGAIN, remaining))
+        end = time.monotonic() + min(LONGEST_WAIT, (state.options.timeout or math.inf) - self._spent)
+        while not flight.over() and (remaining := end - time.monotonic()) > 0:
+            await io.wait(flight.done, min(LOOK_AGAIN, remaining))
 
     async def _claim(self, memory: BaseMemory, key: str) -> None:
         """Claim the compaction among all processes, or wait for the one that has it."""
         state = self.state
-        with self._budget() as left:
-            end = time.monotonic() + (_CLAIM_SECONDS if left is None else min(_CLAIM_SECONDS, left))
-            while not await self._granted(memory, key):
-                # A memory that never grants a claim is not waited for.
-                if state.grants is None:
-                    state.grants = await self._granted(memory, f"probe {secrets.token_hex(8)}")
-                if not state.grants or time.monotonic() > end:
-                    return
-                await self.io.sleep(_CLAIM_POLL)
-            state.grants = True
+        end = time.monotonic() + min(_CLAIM_SECONDS, (state.options.timeout or math.inf) - self._spent)
+        while not await self._granted(memory, key):
+            # A memory that never grants a claim is not waited for.
+            if state.grants is None:
+                state.grants = await self._granted(memory, f"probe {secrets.token_hex(8)}")
+            if not state.grants or time.monotonic() > end:
+                return
+            await self.io.sleep(_CLAIM_POLL)
+        state.grants = True
 
     async def _granted(self, memory: BaseMemory, key: str) -> bool:
         """Whether this call now holds the claim; True too when the memory cannot say."""
@@ -378,6 +358,14 @@ class WrappedCall(Performer):
                 return True
         self.io.beside(release)
         return True
+
+    performs: ClassVar[Mapping[type[Effect[Any]], Performs]] = {
+        **Performer.performs,
+        Call: _called,
+        Remembered: _remembered,
+        Remember: _remember,
+        Quote: _quoted,
+    }
 
 
 def holds_secrets(

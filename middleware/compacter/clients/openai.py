@@ -30,7 +30,7 @@ from compacter.clients.copying import (
     unbound,
 )  # fmt: skip
 from compacter.clients.raw import looking_into_raw
-from compacter.effects import Reply
+from compacter.effects import Reply, Tell
 from compacter.events import CompactionEvent
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FormatName
@@ -220,7 +220,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
             compacted = await io.call(compact, resource, **_request(kwargs, compact))
         except Exception as error:  # noqa: BLE001 - the server's first answer is the one to raise
             return _given_up(first, f"asked the server to compact its history, and {_NAME} failed: {_type(error)}")
-        await Performer(state=state, io=io).told(_event(state, kwargs, compacted))
+        await Performer(state=state, io=io).told(Tell(_event(state, kwargs, compacted)))
         had = f"had the server compact its history ({_NAME}), and the request"
         try:
             waiting = _waiting(kwargs, compacted)
