@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-
-from compacter.fork import Lock
 
 Trigger = Literal["token_limit", "threshold", "manual"]
 _SHOWN = 80
@@ -338,46 +335,3 @@ class Totals:
     """USD; ``None`` once a summary was made whose price is not known."""
     characters_saved: int = 0
     """Characters before less characters after, of all compactions."""
-
-
-class RunningTotals:
-    """Adds events up. Thread-safe; counting a call costs one atomic step."""
-
-    def __init__(self) -> None:
-        self.count_call = count().__next__
-        self._looks = 0
-        self._totals = Totals()
-        self._lock = Lock()
-
-    def add(self, event: Event) -> None:
-        """Take an event in."""
-        match event:
-            case CompactionEvent():
-                self.count(rounds=1, characters_saved=event.original_data_size - event.compacted_data_size)
-            case CompactionFailed():
-                self.count(failures=1)
-            case CompactionReused():
-                self.count(reused=1)
-            case PassagesRecalled():
-                self.count(recalled=1)
-            case MaxTokensAdjusted():
-                self.count(adjusted=1)
-            case RetriesExhausted():
-                self.count(given_up=1)
-
-    def count(self, **more: float | None) -> None:
-        """Add to the fields of these names; what is not known makes the sum unknown."""
-        with self._lock:
-            sums: dict[str, Any] = {}
-            for name, n in more.items():
-                known = getattr(self._totals, name)
-                sums[name] = None if n is None or known is None else known + n
-            self._totals = replace(self._totals, **sums)
-
-    def snapshot(self) -> Totals:
-        """The totals now."""
-        with self._lock:
-            # Looking at the counter is a step of its own.
-            calls = self.count_call() - self._looks
-            self._looks += 1
-            return replace(self._totals, calls=calls)

@@ -103,7 +103,7 @@ class Performer:
             taken = {name: options[name] for name in self.state.summarizer_takes if options[name] is not None}
             ask = partial(summarizer, [dict(message) for message in effect.messages], **taken)
             blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
-        totals.count(summarizer_calls=1)
+        totals.add(summarizer_calls=1)
         raw = await self.io.ask(ask, None if timeout is None else max(0.0, timeout - self._spent), blocks=blocks)
         reply = Reply("".join(map(streams.text_of, raw))) if isinstance(raw, list) else read_reply(raw)
         model = summarizer
@@ -111,7 +111,7 @@ class Performer:
             model = word(raw, "model") or (self.model if summarizer is None else None)
         if reply.input_tokens and isinstance(model, str):
             reply = replace(reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw))
-        totals.count(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)
+        totals.add(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)
         return reply
 
     def _request(self, effect: AskSummarizer) -> tuple[Callable[[], Any], bool]:

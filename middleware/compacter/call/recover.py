@@ -179,13 +179,12 @@ class Policy:
 
     def _make_smaller(self, found: TokenLimit) -> Flow[str]:
         """Make the request smaller. What was done, in words; empty where nothing helps."""
-        target = self.target(found)
-        if self.request.quotes:
+        request, target = self.request, self.target(found)
+        if request.quotes:
             self.quotes = False
-            self.request = replace(self.request, quotes="")
-            if target is not None and target >= self.request.conversation.size:
+            self.request = request = replace(request, quotes="")
+            if target is not None and target >= request.conversation.size:
                 return "quotes left out"
-        request = self.request
         lowered = self.lowered_output(found) if found.kind == "input_plus_output" else None
         if lowered is not None:
             before = request.output_tokens or 0

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cachetools import LRUCache
@@ -15,7 +16,17 @@ from compacter.call.log import Log
 from compacter.call.request import ConversationState
 from compacter.compaction.plan import Calibration
 from compacter.effects import Quote
-from compacter.events import CompactionEvent, CompactionSkipped, Event, RunningTotals
+from compacter.events import (
+    CompactionEvent,
+    CompactionFailed,
+    CompactionReused,
+    CompactionSkipped,
+    Event,
+    MaxTokensAdjusted,
+    PassagesRecalled,
+    RetriesExhausted,
+    Totals,
+)
 from compacter.fork import Lock
 from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
@@ -156,6 +167,48 @@ class State:
 
     def _not_remembered(self, reason: str) -> None:
         self.log.write("debug", "compacter.not_remembered", f"not remembered: {reason}", {"reason": reason})
+
+
+_COUNTED: Mapping[type, str] = {
+    CompactionEvent: "rounds",
+    CompactionFailed: "failures",
+    CompactionReused: "reused",
+    PassagesRecalled: "recalled",
+    MaxTokensAdjusted: "adjusted",
+    RetriesExhausted: "given_up",
+}
+"""What an event adds one to."""
+
+
+class RunningTotals:
+    """Adds events up. Thread-safe; counting a call costs one atomic step."""
+
+    def __init__(self) -> None:
+        self.count_call = count().__next__
+        self._looks = 0
+        self._totals = Totals()
+        self._lock = Lock()
+
+    def add(self, event: Event | None = None, **more: float | None) -> None:
+        """Take an event in, or add to the fields of these names; what is not known makes the sum unknown."""
+        if type(event) in _COUNTED:
+            more = {_COUNTED[type(event)]: 1}
+        if isinstance(event, CompactionEvent):
+            more["characters_saved"] = event.original_data_size - event.compacted_data_size
+        with self._lock:
+            sums: dict[str, Any] = {}
+            for name, n in more.items():
+                known = getattr(self._totals, name)
+                sums[name] = None if n is None or known is None else known + n
+            self._totals = replace(self._totals, **sums)
+
+    def snapshot(self) -> Totals:
+        """The totals now."""
+        with self._lock:
+            # Looking at the counter is a step of its own.
+            calls = self.count_call() - self._looks
+            self._looks += 1
+            return replace(self._totals, calls=calls)
 
 
 def _taken_by(summarizer: object) -> frozenset[str]:

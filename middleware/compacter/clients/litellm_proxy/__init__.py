@@ -6,7 +6,8 @@ In the proxy's config file::
       callbacks: compacter.clients.litellm_proxy.compacter
 
 ``docs/gateway.md`` says what is covered. The chapters: `settings` reads the config; `plugin` has the hooks by which the
-proxy asks what to send; `calls` is a request over all its attempts; `summaries` asks for summaries, `metrics` counts.
+proxy asks what to send; `calls` is a request over all its attempts, `attempts` carries on the flow of one call from
+each to the next; `summaries` asks for summaries, `metrics` counts.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compacter.call.arguments import Args, Binding, CallFacts, Options
-from compacter.call.attempts import SteppedCall
 from compacter.call.streams import has_content
+from compacter.clients.litellm_proxy.attempts import SteppedCall
 from compacter.overflow import TokenLimit, detect_in_reply
 
 

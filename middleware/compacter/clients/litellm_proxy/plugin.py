@@ -19,10 +19,10 @@ from typing import Any
 from cachetools import TTLCache
 from litellm.integrations.custom_logger import CustomLogger
 
-from compacter.call.attempts import SteppedCall
 from compacter.call.io import ASYNC
 from compacter.call.state import State
 from compacter.call.streams import close
+from compacter.clients.litellm_proxy.attempts import SteppedCall
 from compacter.clients.litellm_proxy.calls import (
     PROTOCOLS,
     ROUND,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compacter.call.arguments import Binding
-from compacter.call.attempts import SteppedCall
 from compacter.call.state import State
+from compacter.clients.litellm_proxy.attempts import SteppedCall
 from compacter.memory import InProcessMemory
 from compacter.options import validated
 from compacter.overflow import TokenLimit
