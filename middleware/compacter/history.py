@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, MutableSequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
+from compacter.call.io import ASYNC, IO, SYNC, run
 from compacter.compacter import CompactionResult
 from compacter.compaction.check import kept_and_discarded
 from compacter.compaction.conversation import Conversation
@@ -302,19 +303,11 @@ class History(MutableSequence[Message]):
         What must stay is kept, even where it is too much; such a history is tried again when it has grown by a quarter.
         Raises ``CompactionError`` where no summary can be had and the option ``fallback`` is ``None``.
         """
-        budget, version = self._budget(), self._version
-        if budget is None:
-            return CompactionResult(list(self._messages), fits=not self.needs_compaction())
-        result = self._own().compact(self, model=self._model, wire_format=self._wire_format, budget=budget)
-        return self._settled(self._installed(version, result))
+        return run(self._compact_if_needed(SYNC))
 
     async def acompact_if_needed(self) -> CompactionResult:
         """As ``compact_if_needed``, without blocking the event loop."""
-        budget, version = self._budget(), self._version
-        if budget is None:
-            return CompactionResult(list(self._messages), fits=not self.needs_compaction())
-        result = await self._own().acompact(self, model=self._model, wire_format=self._wire_format, budget=budget)
-        return self._settled(self._installed(version, result))
+        return await self._compact_if_needed(ASYNC)
 
     def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
         """Compact now, even where it is not needed (see ``Compacter.compact``).
@@ -328,19 +321,11 @@ class History(MutableSequence[Message]):
                 changed then.
             ConfigurationError: An argument is unusable, or nobody can write a summary.
         """
-        version = self._version
-        result = self._own().compact(
-            self, model=self._model, wire_format=self._wire_format, budget=budget, summary=summary
-        )
-        return self._installed(version, result if budget is not None and result.fits else _forced(result))
+        return run(self._compact(SYNC, budget, summary, forced=True))
 
     async def acompact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
         """As ``compact``, without blocking the event loop; ``budget`` and ``summary`` are the same."""
-        version = self._version
-        result = await self._own().acompact(
-            self, model=self._model, wire_format=self._wire_format, budget=budget, summary=summary
-        )
-        return self._installed(version, result if budget is not None and result.fits else _forced(result))
+        return await self._compact(ASYNC, budget, summary, forced=True)
 
     @property
     def version(self) -> int:
@@ -384,12 +369,34 @@ class History(MutableSequence[Message]):
             self._set(list(messages), pins)
             return True
 
-    def _installed(self, version: int, result: CompactionResult) -> CompactionResult:
+    async def _compact(
+        self, io: IO, budget: int | None, summary: str | None = None, *, forced: bool = False
+    ) -> CompactionResult:
+        """Compact, and take over what comes of it; ``forced``: it is an error where nothing does."""
+        own, version = self._own(), self._version
+        result: CompactionResult = await io.call(
+            own.acompact if io.asynchronous else own.compact,
+            self,
+            model=self._model,
+            wire_format=self._wire_format,
+            budget=budget,
+            summary=summary,
+        )
         if not result.changed:
+            if forced and (budget is None or not result.fits):
+                raise CompactionError("the history is too short to compact: nothing in it could be folded")
             return result
-        if not self.install(version, result.messages, self._own().options.redaction):
-            self._own().tell_history_changed(result.event)
+        if not self.install(version, result.messages, own.options.redaction):
+            own.tell_history_changed(result.event)
             return CompactionResult(list(self._messages))
+        return result
+
+    async def _compact_if_needed(self, io: IO) -> CompactionResult:
+        budget = self._budget()
+        if budget is None:
+            return CompactionResult(list(self._messages), fits=not self.needs_compaction())
+        result = await self._compact(io, budget)
+        self._stuck = self._size() if self.needs_compaction() else 0
         return result
 
     def _size(self) -> int:
@@ -403,10 +410,6 @@ class History(MutableSequence[Message]):
             return None
         tokens = self.tokens()
         return max(1, int(size * threshold * _TARGET_SHARE / tokens)) if tokens >= threshold else None
-
-    def _settled(self, result: CompactionResult) -> CompactionResult:
-        self._stuck = self._size() if self.needs_compaction() else 0
-        return result
 
     def _own(self) -> Compacter:
         if self._compacter is None:
@@ -531,9 +534,3 @@ def _stored(value: object) -> dict[str, str]:
 def _restored(value: dict[str, object]) -> object:
     held = value.get(_BYTES)
     return base64.b64decode(held, validate=True) if len(value) == 1 and isinstance(held, str) else value
-
-
-def _forced(result: CompactionResult) -> CompactionResult:
-    if not result.changed:
-        raise CompactionError("the history is too short to compact: nothing in it could be folded")
-    return result
