@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from litellm import Message as LitellmMessage
+from tests.memory.matching import Matching
 
 from compacter.memory import InProcessMemory
-from compacter.memory.match import Matcher
 from compacter.messages.format import MessageFormat
 
 Talk = Callable[..., list[dict[str, Any]]]
@@ -64,7 +64,7 @@ def test_all_that_is_kept_alive_is_within_the_bound(
     openai: MessageFormat, talk: Talk, make: Callable[[Talk, str], list[Any]]
 ) -> None:
     memory = InProcessMemory(max_bytes=MOST)
-    matcher = Matcher(memory)
+    matcher = Matching(memory)
     empty = alive(memory)
     for user in range(30):
         history = make(talk, f"journey {user} ")
@@ -77,7 +77,7 @@ def test_all_that_is_kept_alive_is_within_the_bound(
 
 def test_edited_messages_that_are_put_in_count_in_full(openai: MessageFormat, talk: Talk) -> None:
     memory = InProcessMemory(max_bytes=MOST)
-    matcher = Matcher(memory)
+    matcher = Matching(memory)
     for user in range(30):
         history = talk(20, f"journey {user}")
         shortened = {"role": "assistant", "content": f"{user}" + "🙂" * 40_000}
@@ -89,14 +89,14 @@ def test_edited_messages_that_are_put_in_count_in_full(openai: MessageFormat, ta
 def test_a_record_holds_no_text_of_what_was_folded(openai: MessageFormat, talk: Talk) -> None:
     memory = InProcessMemory()
     history = talk(20, "a secret journey")
-    Matcher(memory).remember("scope", openai, history, [history[0], SUMMARY, *history[15:]])
+    Matching(memory).remember("scope", openai, history, [history[0], SUMMARY, *history[15:]])
     saved: list[str] = []
 
     class Spying(InProcessMemory):
         def save(self, record: Any) -> None:
             saved.append(record.to_json())
 
-    Matcher(Spying()).remember("scope", openai, history, [history[0], SUMMARY, *history[15:]])
+    Matching(Spying()).remember("scope", openai, history, [history[0], SUMMARY, *history[15:]])
     assert len(saved) == 1
     assert "secret" not in saved[0]
     assert "So far" in saved[0]
@@ -106,7 +106,7 @@ def test_clearing_lets_go_of_everything(openai: MessageFormat, talk: Talk) -> No
     memory = InProcessMemory()
     empty = alive(memory)
     history = talk(300)
-    matcher = Matcher(memory)
+    matcher = Matching(memory)
     matcher.remember("scope", openai, history, [history[0], SUMMARY, *history[250:]])
     memory.clear()
     assert matcher.memory.empty()

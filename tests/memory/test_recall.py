@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from litellm import Message as LitellmMessage
+from tests.memory.matching import Matching
 
 from compacter.memory import InProcessMemory, Record
-from compacter.memory.match import Matcher
 from compacter.messages.format import MessageFormat, get_format
 
 Talk = Callable[..., list[dict[str, Any]]]
@@ -27,8 +27,8 @@ def answered(text: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def recall() -> Matcher:
-    return Matcher(InProcessMemory())
+def recall() -> Matching:
+    return Matching(InProcessMemory())
 
 
 def fold(history: Sequence[Any], cut: int, keep: Sequence[int] = (), summary: Any = SUMMARY) -> list[Any]:
@@ -37,7 +37,7 @@ def fold(history: Sequence[Any], cut: int, keep: Sequence[int] = (), summary: An
 
 
 def test_a_history_that_went_on_gets_the_summary_and_the_rest(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
@@ -48,15 +48,15 @@ def test_a_history_that_went_on_gets_the_summary_and_the_rest(
     assert all(one is other for one, other in zip(view[2:], later[7:], strict=True))
 
 
-def test_equal_copies_of_the_messages_are_recognised(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_equal_copies_of_the_messages_are_recognised(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     copies = json.loads(json.dumps(history))
     assert recall.view("scope", openai, copies) == fold(history, 7)
-    assert Matcher(recall.memory).view("scope", openai, copies) == fold(history, 7)
+    assert Matching(recall.memory).view("scope", openai, copies) == fold(history, 7)
 
 
-def test_nothing_is_known_of_another_conversation(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_nothing_is_known_of_another_conversation(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     assert recall.view("scope", openai, [*history[:2], answered("Something else."), *history[3:]]) is None
@@ -65,7 +65,7 @@ def test_nothing_is_known_of_another_conversation(recall: Matcher, openai: Messa
     assert recall.view("scope", openai, []) is None
 
 
-def test_the_longest_prefix_wins(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_the_longest_prefix_wins(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
     history = talk(12)
     longer = {"role": "user", "content": "[summary] Longer."}
     recall.remember("scope", openai, history, fold(history, 9, summary=longer))
@@ -76,7 +76,7 @@ def test_the_longest_prefix_wins(recall: Matcher, openai: MessageFormat, talk: T
 
 
 def test_of_two_views_with_one_boundary_the_one_that_folded_more_wins(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     shortened = answered("Cut short.")
@@ -90,7 +90,7 @@ def test_of_two_views_with_one_boundary_the_one_that_folded_more_wins(
 
 @pytest.mark.parametrize("index", [1, 3, 6])
 def test_an_edit_in_place_of_what_was_folded_stops_matching(
-    recall: Matcher, openai: MessageFormat, talk: Talk, index: int
+    recall: Matching, openai: MessageFormat, talk: Talk, index: int
 ) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
@@ -102,7 +102,7 @@ def test_an_edit_in_place_of_what_was_folded_stops_matching(
 
 
 def test_an_edit_in_place_deep_inside_a_message_stops_matching(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     history[3] = {
@@ -116,7 +116,7 @@ def test_an_edit_in_place_deep_inside_a_message_stops_matching(
 
 @pytest.mark.parametrize("index", [7, 9])
 def test_an_edit_of_what_was_not_folded_does_not_matter(
-    recall: Matcher, openai: MessageFormat, talk: Talk, index: int
+    recall: Matching, openai: MessageFormat, talk: Talk, index: int
 ) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
@@ -127,12 +127,12 @@ def test_an_edit_of_what_was_not_folded_does_not_matter(
 @pytest.mark.parametrize("seen", [True, False])
 def test_system_messages_may_come_go_and_change(openai: MessageFormat, talk: Talk, seen: bool) -> None:
     memory = InProcessMemory()
-    first = Matcher(memory)
+    first = Matching(memory)
     history = talk(10)
     noon: dict[str, Any] = {"role": "system", "content": "It is noon."}
     history.insert(4, noon)
     first.remember("scope", openai, history, [history[0], SUMMARY, noon, *history[8:]])
-    recall = first if seen else Matcher(memory)
+    recall = first if seen else Matching(memory)
     for _ in range(2):
         assert recall.view("scope", openai, history) == [history[0], SUMMARY, noon, *history[8:]]
         one: dict[str, Any] = {"role": "system", "content": "It is one."}
@@ -145,7 +145,7 @@ def test_system_messages_may_come_go_and_change(openai: MessageFormat, talk: Tal
 
 
 def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_messages(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     history.insert(4, {"role": "system", "content": "It is noon."})
@@ -157,7 +157,7 @@ def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_m
 
 
 def test_a_filler_stays_behind_the_system_message_it_stood_behind(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(8)
     history.insert(5, {"role": "system", "content": "It is noon."})
@@ -167,7 +167,7 @@ def test_a_filler_stays_behind_the_system_message_it_stood_behind(
     assert recall.view("scope", openai, [*history, said("More.")]) == [*after, said("More.")]
 
 
-def test_marks_for_the_providers_cache_may_move(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_marks_for_the_providers_cache_may_move(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
     def marked(messages: list[dict[str, Any]], *places: int) -> list[dict[str, Any]]:
         copies = copy.deepcopy(messages)
         for place in places:
@@ -182,7 +182,9 @@ def test_marks_for_the_providers_cache_may_move(recall: Matcher, openai: Message
         assert recall.view("scope", openai, sent) == fold(sent, 7)
 
 
-def test_messages_may_be_an_sdks_objects_now_and_dicts_then(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_messages_may_be_an_sdks_objects_now_and_dicts_then(
+    recall: Matching, openai: MessageFormat, talk: Talk
+) -> None:
     history: list[Any] = talk(10)
     objects = [LitellmMessage(**message) if message["role"] == "assistant" else message for message in history]
     recall.remember("scope", openai, objects, fold(objects, 7))
@@ -193,7 +195,7 @@ def test_messages_may_be_an_sdks_objects_now_and_dicts_then(recall: Matcher, ope
 
 
 def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     class Held:
         def __init__(self, content: str) -> None:
@@ -210,7 +212,7 @@ def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(
     assert recall.view("scope", openai, history) is None
 
 
-def test_another_scope_never_shares(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_another_scope_never_shares(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
     history = talk(10)
     recall.remember("model a", openai, history, fold(history, 7))
     assert recall.view("model b", openai, history) is None
@@ -218,7 +220,7 @@ def test_another_scope_never_shares(recall: Matcher, openai: MessageFormat, talk
 
 
 def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     after = fold(history, 7, summary=dict(SUMMARY))
@@ -232,7 +234,7 @@ def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(
 
 
 def test_messages_kept_inside_the_folded_part_stay_in_their_places(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(12)
     after = fold(history, 9, keep=(3, 7))
@@ -246,7 +248,7 @@ def test_messages_kept_inside_the_folded_part_stay_in_their_places(
 
 @pytest.mark.parametrize("pinned", [2, 4, 6])
 def test_pinned_messages_may_stand_before_all_that_was_folded(
-    recall: Matcher, openai: MessageFormat, talk: Talk, pinned: int
+    recall: Matching, openai: MessageFormat, talk: Talk, pinned: int
 ) -> None:
     history = talk(12)
     after = [*history[: 1 + pinned], SUMMARY, *history[10:]]
@@ -255,7 +257,7 @@ def test_pinned_messages_may_stand_before_all_that_was_folded(
 
 
 def test_a_shortened_history_never_loses_its_last_user_message(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 8))
@@ -266,7 +268,7 @@ def test_a_shortened_history_never_loses_its_last_user_message(
 
 
 def test_a_kept_user_message_that_became_another_ones_does_not_count_as_the_users(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(6)
     history += [answered(f"Step {number}.") for number in range(6)]
@@ -278,7 +280,7 @@ def test_a_kept_user_message_that_became_another_ones_does_not_count_as_the_user
 
 
 def test_an_edited_message_stands_in_the_place_of_its_original(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
@@ -293,7 +295,7 @@ def test_an_edited_message_stands_in_the_place_of_its_original(
 
 def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_one(talk: Talk) -> None:
     openai = get_format("openai")
-    strict = Matcher(InProcessMemory(), alternate=True)
+    strict = Matching(InProcessMemory(), alternate=True)
     history = talk(6)
     history[4] = {
         "role": "assistant",
@@ -306,12 +308,12 @@ def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_on
     strict.remember("scope", openai, made_for_assistant, fold(made_for_assistant, 6))
     assert strict.view("scope", openai, made_for_assistant) == fold(made_for_assistant, 6)
     assert strict.view("scope", openai, [*history[:6], user]) is None
-    lenient = Matcher(strict.memory)
+    lenient = Matching(strict.memory)
     assert lenient.view("scope", openai, [*history[:6], user]) == fold([*history[:6], user], 6)
 
 
 def test_an_openings_repetition_by_many_users_costs_no_long_search(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     greeting, history = answered("Hello! How can I help?"), talk(1)
     for user in range(50):
@@ -328,7 +330,7 @@ def test_an_openings_repetition_by_many_users_costs_no_long_search(
         def empty(self) -> bool:
             return False
 
-    view = Matcher(Counting()).view("scope", openai, history)
+    view = Matching(Counting()).view("scope", openai, history)
     assert view == fold(history, 8)
     assert found == [1]
 
@@ -338,22 +340,22 @@ def test_nothing_is_looked_up_while_nothing_is_known(openai: MessageFormat, talk
         def find(self, keys: Sequence[str]) -> Sequence[Record]:
             raise AssertionError(keys)
 
-    assert Matcher(Strict()).view("scope", openai, talk(10)) is None
+    assert Matching(Strict()).view("scope", openai, talk(10)) is None
 
 
 def test_a_history_too_large_to_compare_with_is_recognised_all_the_same(openai: MessageFormat, talk: Talk) -> None:
     memory = InProcessMemory(max_bytes=5_000)
     history = talk(40)
-    Matcher(memory).remember("scope", openai, history, fold(history, 30))
+    Matching(memory).remember("scope", openai, history, fold(history, 30))
     assert len(memory) == 1
     for _ in range(2):
-        assert Matcher(memory).view("scope", openai, history) == fold(history, 30)
+        assert Matching(memory).view("scope", openai, history) == fold(history, 30)
     memory.clear()
-    assert Matcher(memory).view("scope", openai, history) is None
+    assert Matching(memory).view("scope", openai, history) is None
 
 
 def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
-    recall: Matcher, openai: MessageFormat, talk: Talk
+    recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
@@ -365,10 +367,10 @@ def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
         def empty(self) -> bool:
             return False
 
-    assert Matcher(Muddled()).view("scope", openai, history) == fold(history, 7)
+    assert Matching(Muddled()).view("scope", openai, history) == fold(history, 7)
 
 
-def test_a_compaction_that_folded_nothing_is_not_kept(recall: Matcher, openai: MessageFormat, talk: Talk) -> None:
+def test_a_compaction_that_folded_nothing_is_not_kept(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
     history = talk(4)
     recall.remember("scope", openai, history, history)
     assert recall.memory.empty()
@@ -390,7 +392,7 @@ ANTHROPIC: list[dict[str, Any]] = [
 
 
 def test_each_wire_format_compares_by_its_own_content() -> None:
-    recall, form = Matcher(InProcessMemory()), get_format("anthropic")
+    recall, form = Matching(InProcessMemory()), get_format("anthropic")
     after = [SUMMARY, answered("Understood."), ANTHROPIC[4]]
     recall.remember("scope", form, ANTHROPIC, after)
     in_blocks = [
@@ -404,7 +406,7 @@ def test_each_wire_format_compares_by_its_own_content() -> None:
 
 
 def test_a_view_does_not_end_with_an_answer_that_was_put_in() -> None:
-    recall, form = Matcher(InProcessMemory()), get_format("anthropic")
+    recall, form = Matching(InProcessMemory()), get_format("anthropic")
     history = [*ANTHROPIC[:3], said("And the next train?")]
     after = [ANTHROPIC[0], SUMMARY, answered("Understood."), history[3]]
     recall.remember("scope", form, history, after)
@@ -413,7 +415,7 @@ def test_a_view_does_not_end_with_an_answer_that_was_put_in() -> None:
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_the_providers_own_compaction_is_in_the_view_only_where_it_was_kept(recall: Matcher, *, stays: bool) -> None:
+def test_the_providers_own_compaction_is_in_the_view_only_where_it_was_kept(recall: Matching, *, stays: bool) -> None:
     form = get_format("responses")
     native = {"type": "compaction", "encrypted_content": '{"content": "They met."}'}
     history = [{"role": "developer", "content": "Be brief."}, native, said("One?"), answered("One."), said("Two?")]

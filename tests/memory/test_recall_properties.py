@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.memory.matching import Matching
 
 from compacter.memory import InProcessMemory
-from compacter.memory.match import Matcher
 from compacter.messages.format import get_format
 
 OPENAI = get_format("openai")
@@ -105,14 +105,14 @@ def test_the_view_is_what_comparing_contents_says(
 ) -> None:
     history, folded, boundary = compaction
     memory = InProcessMemory()
-    recall = Matcher(memory)
+    recall = Matching(memory)
     recall.remember("scope", OPENAI, history, compacted(history, folded, boundary))
     for _ in range(3):
         later = data.draw(continuations(history))
         untouched = copy.deepcopy(later)
         wanted = expected(history, later, folded, boundary)
         assert recall.view("scope", OPENAI, later) == wanted
-        assert Matcher(memory).view("scope", OPENAI, later) == wanted
+        assert Matching(memory).view("scope", OPENAI, later) == wanted
         assert later == untouched
 
 
@@ -122,7 +122,7 @@ def test_an_edit_in_place_is_noticed_and_its_undoing_too(
 ) -> None:
     history, folded, boundary = compaction
     history = [dict(message) for message in history]
-    recall = Matcher(InProcessMemory())
+    recall = Matching(InProcessMemory())
     recall.remember("scope", OPENAI, history, compacted(history, folded, boundary))
     before = copy.deepcopy(history)
     message = data.draw(st.sampled_from(history))

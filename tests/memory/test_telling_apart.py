@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from litellm import Message as LitellmMessage
+from tests.memory.matching import Matching
 
 from compacter import Compacter
 from compacter.memory import InProcessMemory, SQLiteMemory
-from compacter.memory.match import Matcher
 from compacter.memory.record import conversation_digest, flight_key, message_digest, prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
@@ -61,7 +61,7 @@ def test_arguments_that_differ_are_told_apart(one: Any, other: Any, seen: bool) 
     memory = InProcessMemory()
     history, edited = asking(one), asking(other)
     after = [SUMMARY, history[4]]
-    matcher = Matcher(memory, alternate=False)
+    matcher = Matching(memory, alternate=False)
     matcher.remember("scope", ANTHROPIC, history, after)
     if seen:
         assert matcher.view("scope", ANTHROPIC, history) == after
@@ -138,7 +138,7 @@ UNREADABLE: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(name: str, place: int) -> None:
     memory, told = InProcessMemory(), list[str]()
-    matcher = Matcher(memory, on_unencodable=told.append)
+    matcher = Matching(memory, on_unencodable=told.append)
     plain = [{"role": ("user", "assistant")[number % 2], "content": f"Message {number}."} for number in range(9)]
     matcher.remember("scope", OPENAI, plain, [SUMMARY, *plain[6:]])
     history: list[Any] = list(plain)
@@ -162,7 +162,7 @@ def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(name: str
 @pytest.mark.parametrize("kind", [Hidden, Slotted])
 def test_two_messages_with_hidden_data_are_never_taken_for_one(kind: Callable[[str, str], Any]) -> None:
     memory = InProcessMemory()
-    matcher = Matcher(memory, alternate=False)
+    matcher = Matching(memory, alternate=False)
 
     def talk(text: str) -> list[Any]:
         return [kind(("user", "assistant")[number % 2], f"{text} {number}") for number in range(9)]
@@ -175,7 +175,7 @@ def test_two_messages_with_hidden_data_are_never_taken_for_one(kind: Callable[[s
 
 def test_the_reason_is_told_once() -> None:
     told: list[str] = []
-    matcher = Matcher(InProcessMemory(), on_unencodable=told.append)
+    matcher = Matching(InProcessMemory(), on_unencodable=told.append)
     history = [{"role": "user", "content": "x", "n": 10**5_000}, *asking({})]
     for _ in range(3):
         matcher.remember("scope", OPENAI, history, [SUMMARY, history[-1]])
@@ -187,8 +187,8 @@ def test_a_summary_that_cannot_be_stored_is_not_kept(tmp_path: Any) -> None:
     memory = SQLiteMemory(tmp_path / "memory.db")
     history = asking({})
     odd = {"role": "user", "content": [{"type": "text", "compacter:bytes": "YWJj"}]}
-    Matcher(memory, on_unencodable=told.append).remember("scope", ANTHROPIC, history, [odd, history[4]])
-    assert Matcher(memory, alternate=False).view("scope", ANTHROPIC, history) is None
+    Matching(memory, on_unencodable=told.append).remember("scope", ANTHROPIC, history, [odd, history[4]])
+    assert Matching(memory, alternate=False).view("scope", ANTHROPIC, history) is None
     assert len(told) == 1
 
 
@@ -230,7 +230,7 @@ def same(one: Any, other: Any) -> bool:
 @given(json_values, json_values)
 def test_comparing_with_what_was_seen_agrees_with_types_and_values(one: Any, other: Any) -> None:
     memory = InProcessMemory()
-    matcher = Matcher(memory, alternate=False)
+    matcher = Matching(memory, alternate=False)
     history = asking({"value": one})
     matcher.remember("scope", ANTHROPIC, history, [SUMMARY, history[4]])
     if len(memory):

@@ -29,8 +29,8 @@ from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
 from compacter.events import CompactionEvent, CompactionStarted, PassagesRecalled, RetriesExhausted
-from compacter.memory.base import BaseMemory
-from compacter.memory.match import Thread, View
+from compacter.memory.base import BaseMemory, Steps, apump, pump
+from compacter.memory.match import Recognised, View
 from compacter.memory.record import flight_key
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
 from compacter.messages.fields import json_text, word
@@ -188,6 +188,8 @@ class WrappedCall(Performer):
     """What was passed in place of a list."""
     version: int
     """Its version at that time."""
+    seen: Recognised | None = None
+    """What the messages were recognised by when they were sent last, where they are still the same."""
     last: Reply | None = field(default=None, init=False)
     """What the wrapped function answered last."""
     trace: TracebackType | None = field(default=None, init=False)
@@ -251,8 +253,9 @@ class WrappedCall(Performer):
             await self._lead(effect.head)
         if memory is None or matcher is None:
             return None
-        asked = self.scope, policy.request.format, effect.messages
-        view = await self._use(memory, lambda: matcher.view(*asked), lambda thread: matcher.aview(*asked, thread))
+        # The wrapped function may have changed what was seen before it was called.
+        seen = None if effect.head else self.seen
+        view = await self._use(memory, matcher.view, self.scope, policy.request.format, effect.messages, seen)
         if view is not None:
             self._views.append((view, view.record))
             policy.calibration.window = policy.calibration.window or view.window
@@ -263,10 +266,7 @@ class WrappedCall(Performer):
         form, window = self.policy.request.format, self.policy.calibration.window
         if memory is None or matcher is None or (redact and holds_secrets(redact, form, effect.before, effect.after)):
             return
-        made = self.scope, form, effect.before, effect.after, window
-        record = await self._use(
-            memory, lambda: matcher.remember(*made), lambda thread: matcher.aremember(*made, thread)
-        )
+        record = await self._use(memory, matcher.remember, self.scope, form, effect.before, effect.after, window)
         if record:
             self._views.append((effect.after, record))
 
@@ -287,16 +287,14 @@ class WrappedCall(Performer):
         await self.told(Tell(event))
         return found.text
 
-    async def _use(
-        self, memory: BaseMemory, action: Callable[[], T], awaited: Callable[[Thread | None], Awaitable[T]]
-    ) -> T | None:
+    async def _use(self, memory: BaseMemory, work: Callable[..., Steps[T]], *given: object) -> T | None:
         """Use the memory: awaited where it can be; from a thread where it waits for a disk or a network."""
         if self.io.awaits and memory.asynchronous:
-            used: T | None = await self._safely("memory", lambda: awaited(self.io.thread if self.large else None))
+            thread = self.io.thread if self.large else None
+            used: T | None = await self._safely("memory", lambda: apump(work(*given, awaited=True), thread))
             return used
-        if memory.blocking or self.large:
-            return await self.io.thread(lambda: self.state.safely("memory", action))
-        return self.state.safely("memory", action)
+        action = partial(self.state.safely, "memory", lambda: pump(work(*given)))
+        return await self.io.thread(action) if memory.blocking or self.large else action()
 
     # -- one summary for several calls ---------------------------------------------------------------------------------
 

@@ -288,13 +288,20 @@ class WrappedFunction:
             messages = list(given)
         if not messages:
             return f"the call has no messages in its argument {binding.messages_param!r}"
+        seen, new = (None, 0) if state.matcher is None else state.matcher.seen(messages)
         try:
-            form = get_format(binding.wire_format or recognise(messages, param=binding.messages_param))
+            name = binding.wire_format or recognise(messages, param=binding.messages_param, since=new)
+            if seen is not None and name != seen.form.name:
+                seen, new = None, 0
+                name = binding.wire_format or recognise(messages, param=binding.messages_param)
+            form = get_format(name)
         except UnknownFormatError as error:
             return str(error)
         from compacter.recall.quotes import strip
 
-        messages = strip(messages, form) or messages
+        kept = strip(messages[new:], form)  # What was sent before had no quotes then.
+        if new or kept:
+            messages[new:] = kept
         called = facts.model or getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
@@ -335,6 +342,7 @@ class WrappedFunction:
             scope="\0".join(scope),
             history=history,
             version=getattr(history, "version", 0),
+            seen=seen,
         )
 
     # -- what the next call may learn from a quiet one -----------------------------------------------------------------

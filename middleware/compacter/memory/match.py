@@ -5,20 +5,20 @@ from __future__ import annotations
 import copy
 import sys
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
-from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
 from compacter.compaction.check import kept_and_discarded
-from compacter.memory.base import Memory, Steps, apump, base_memory, pump
+from compacter.memory.base import Memory, Steps, base_memory
 from compacter.memory.record import (
     LONGEST_OPENING,
     Record,
     StoredMessage,
+    conversation_digest,
     footprint,
     lookup_keys,
     prefix_digest,
@@ -26,15 +26,11 @@ from compacter.memory.record import (
 )
 from compacter.messages.fields import Json, Unencodable
 from compacter.messages.format import Message, MessageFormat
+from compacter.messages.openai import OPENAI
 from compacter.messages.parts import Kind
 
 _LONG = 2_048
 """Characters from which a text is compared by its hash instead of being kept."""
-
-
-Thread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs something in a thread, awaited."""
-
 
 _SHORT = 400
 """Bytes that a message with a role and a text takes beside the text, and its digest."""
@@ -55,7 +51,7 @@ class Matcher:
     ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None`` where the
     message format decides. ``on_unencodable`` is called, once, with the reason why a message is neither found nor kept.
 
-    ``view`` and ``remember`` raise what the memory raises, and nothing else.
+    ``view`` and ``remember`` are steps, for ``pump`` or ``apump``. They raise what the memory raises, and nothing else.
     """
 
     def __init__(
@@ -69,19 +65,45 @@ class Matcher:
         self._alternate = alternate
         self._on_unencodable = on_unencodable
 
-    def view(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
-        """The messages with their longest remembered prefix compacted, or ``None``."""
-        return pump(self._viewing(self.memory.find, scope, form, messages))
+    def seen(self, messages: list[Message]) -> tuple[Recognised | None, int]:
+        """What this history was recognised by when it was sent last, and the index behind what it had then.
 
-    async def aview(
-        self, scope: str, form: MessageFormat, messages: Sequence[Message], thread: Thread | None = None
-    ) -> View | None:
-        """As ``view``, with a memory that is awaited; ``thread`` does what is worked out about a large history."""
-        return await apump(self._viewing(self.memory.afind, scope, form, messages), thread)
+        ``None`` and 0 where not all of that is there as it was.
+        """
+        if self.memory.empty():
+            return None, 0
+        try:
+            record = self.memory.attached(f"opening:{conversation_digest(OPENAI, messages)}")
+            known = self.memory.attached(f"recognised:{record}")
+            if isinstance(known, Recognised):
+                first = _leading(known.form, messages)
+                middle = first + len(known.prefix)
+                end = middle + len(known.rest)
+                # Comparing structures runs in C: nothing that was seen before is encoded again.
+                if known.prefix == messages[first:middle] and known.rest == messages[middle:end]:
+                    return known, end
+        except Exception:  # noqa: BLE001, S110 - somebody else's class: what it raises is told where it is looked up
+            pass
+        return None, 0
 
-    def _viewing(
-        self, find: Callable[[Sequence[str]], object], scope: str, form: MessageFormat, messages: Sequence[Message]
+    def view(
+        self,
+        scope: str,
+        form: MessageFormat,
+        messages: Sequence[Message],
+        seen: Recognised | None = None,
+        *,
+        awaited: bool = False,
     ) -> Steps[View | None]:
+        """The messages with their longest remembered prefix compacted, or ``None``.
+
+        Args:
+            scope: Part of each record's key.
+            form: The messages' format.
+            messages: The history.
+            seen: What ``seen`` has just said that it is recognised by.
+            awaited: Whether the memory is one that is awaited.
+        """
         if not messages or self.memory.empty():
             return None
         try:
@@ -90,13 +112,14 @@ class Matcher:
         except Exception as error:  # noqa: BLE001 - somebody else's class, or more nesting than Python's stack
             self._unencodable(error)
             return None
+        find: Callable[[Sequence[str]], object] = self.memory.afind if awaited else self.memory.find
         found: Sequence[object] = (yield find(keys)) if keys else ()
         records = [record for record in found if isinstance(record, Record) and record.key in keys and record.sound()]
         # Of two with one boundary, the one that folded more was made when the other's view overflowed.
         records.sort(key=lambda record: (-record.boundary, -record.folded))
         for record in records:
             try:
-                known = self._recognised(record, history)
+                known = self._recognised(record, history, seen)
                 if known is not None:
                     view = _view(known, history, form.alternates if self._alternate is None else self._alternate)
                     if view is not None:
@@ -113,35 +136,14 @@ class Matcher:
         before: Sequence[Message],
         after: Sequence[Message],
         window: int | None = None,
-    ) -> str:
+        *,
+        awaited: bool = False,
+    ) -> Steps[str]:
         """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``.
 
-        ``window`` is the model's, in tokens, where it is known. Returns the ``id`` of the record; empty where there can
-        be none.
+        ``window`` is the model's, in tokens, where it is known; ``awaited`` as for ``view``. Returns the ``id`` of the
+        record; empty where there can be none.
         """
-        return pump(self._remembering(self.memory.save, scope, form, before, after, window))
-
-    async def aremember(
-        self,
-        scope: str,
-        form: MessageFormat,
-        before: Sequence[Message],
-        after: Sequence[Message],
-        window: int | None = None,
-        thread: Thread | None = None,
-    ) -> str:
-        """As ``remember``, with a memory that is awaited; ``thread`` as for ``aview``."""
-        return await apump(self._remembering(self.memory.asave, scope, form, before, after, window), thread)
-
-    def _remembering(
-        self,
-        save: Callable[[Record], object],
-        scope: str,
-        form: MessageFormat,
-        before: Sequence[Message],
-        after: Sequence[Message],
-        window: int | None,
-    ) -> Steps[str]:
         try:
             history = _History(form, before)
             record = _record_of(scope, history, after, window or 0)
@@ -152,6 +154,7 @@ class Matcher:
             return ""
         if record is None:
             return ""
+        save: Callable[[Record], object] = self.memory.asave if awaited else self.memory.save
         try:
             yield save(record)
         except Unencodable as error:
@@ -163,23 +166,36 @@ class Matcher:
         if tell is not None:
             tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
-    def _recognised(self, record: Record, history: _History) -> _Recognised | None:
+    def _recognised(self, record: Record, history: _History, seen: Recognised | None) -> Recognised | None:
         """What is known of this history as one that the record matches; ``None`` when the record is not of it."""
-        known = self.memory.attached(f"recognised:{record.id}")
-        if isinstance(known, _Recognised):
-            now = list(islice(history.messages, history.first, history.first + len(known.prefix)))
-            # Comparing structures runs in C: nothing that was seen before is encoded again.
-            if known.prefix == now and (known.record is record or known.record == record):
-                return known
-        # The last message alone tells most histories apart.
-        folded = history.folded(record)
-        if not folded or prefix_digest(history.form, folded[-1:]) != record.last:
-            return None
-        if prefix_digest(history.form, folded) != record.digest:
-            return None
-        return self._lay_out(record, history)
+        form, messages, name = history.form, history.messages, f"recognised:{record.id}"
+        known = self.memory.attached(name)
+        if seen is not None and seen.record == record:
+            known = seen
+        elif (
+            isinstance(known, Recognised)
+            and known.record == record
+            and known.prefix == list(islice(messages, history.first, history.first + len(known.prefix)))
+        ):
+            end = history.first + len(known.prefix)
+            if known.rest != list(islice(messages, end, end + len(known.rest))):
+                known = replace(known, rest=[], rest_size=0)
+        else:
+            # The last message alone tells most histories apart.
+            folded = history.folded(record)
+            if not folded or prefix_digest(form, folded[-1:]) != record.last:
+                return None
+            if prefix_digest(form, folded) != record.digest:
+                return None
+            known = self._lay_out(record, history)
+        new, size = _comparables(islice(messages, history.first + len(known.prefix) + len(known.rest), None))
+        if new or known is not seen:
+            known = replace(known, rest=known.rest + new, rest_size=known.rest_size + size)
+            self.memory.attach(name, known, known.size + known.rest_size)
+            self.memory.attach(f"opening:{conversation_digest(OPENAI, messages)}", record.id, _SHORT)
+        return known
 
-    def _lay_out(self, record: Record, history: _History) -> _Recognised:
+    def _lay_out(self, record: Record, history: _History) -> Recognised:
         """Lay the record's view out over a history that it matches, and keep what recognises this history quickly."""
         form, messages, first, body = history.form, history.messages, history.first, history.body
         end = body[record.boundary - 1] + 1
@@ -199,9 +215,10 @@ class Matcher:
         placed.sort(key=itemgetter(0))
         later = (body[position] for position in record.kept if position > record.folded_user)
         user_stays = record.folded_user < 0 or any(form.read(messages[index])[0] is Kind.USER for index in later)
-        prefix, size = _prefix(islice(messages, first, end))
-        known = _Recognised(record, prefix, tuple(item for _, item in placed), user_stays)
-        self.memory.attach(f"recognised:{record.id}", known, size + footprint(record))
+        prefix, size = _comparables(islice(messages, first, end))
+        size += footprint(record)
+        known = Recognised(record, form, prefix, tuple(item for _, item in placed), user_stays, size)
+        self.memory.attach(f"recognised:{record.id}", known, size)
         return known
 
 
@@ -211,9 +228,7 @@ class _History:
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
         self.messages = messages
-        self.first = next(
-            (index for index, message in enumerate(messages) if form.speaker(message) != "system"), len(messages)
-        )
+        self.first = _leading(form, messages)
         """Where its leading system messages end."""
         self._body: Sequence[int] | None = None
 
@@ -232,6 +247,11 @@ class _History:
             return []
         kept, head = set(record.kept), map(self.messages.__getitem__, self.body[: record.boundary])
         return [message for position, message in enumerate(head) if position not in kept] if kept else list(head)
+
+
+def _leading(form: MessageFormat, messages: Sequence[Message]) -> int:
+    """Where the leading system messages end."""
+    return next((index for index, message in enumerate(messages) if form.speaker(message) != "system"), len(messages))
 
 
 def _record_of(scope: str, history: _History, after: Sequence[Message], window: int) -> Record | None:
@@ -273,22 +293,29 @@ def _record_of(scope: str, history: _History, after: Sequence[Message], window: 
 
 
 @dataclass(frozen=True, slots=True)
-class _Recognised:
+class Recognised:
     """A history that was recognised once, so that it need not be encoded again, and what its view is made of.
 
     Messages are counted from the end of the leading system messages.
     """
 
     record: Record
+    form: MessageFormat
     prefix: list[Json]
     """The messages up to the record's boundary, as what they can be compared with. The rest stands verbatim."""
     items: tuple[int | StoredMessage, ...]
     """What stands for the prefix: the number of a message that stays verbatim, or a message that is put in."""
     user_stays: bool
     """Whether the last genuine user message of the prefix, if there is one, stays verbatim."""
+    size: int
+    """Bytes that all this takes, but for the rest."""
+    rest: list[Json] = field(default_factory=list)
+    """The messages behind the boundary when the history was sent last, as what they can be compared with."""
+    rest_size: int = 0
+    """Bytes that these take."""
 
 
-def _view(known: _Recognised, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
+def _view(known: Recognised, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
     """The view of this history.
 
     ``None`` where what follows the boundary does not go with what was put before it: summary and filler were made for
@@ -311,19 +338,19 @@ def _view(known: _Recognised, history: _History, alternate: bool) -> View | None
     return View([*messages[:first], *head, *messages[end:]])
 
 
-def _prefix(messages: Iterable[Message]) -> tuple[list[Json], int]:
+def _comparables(messages: Iterable[Message]) -> tuple[list[Json], int]:
     """What these messages can be compared with, and how many bytes that takes."""
-    prefix: list[Json] = []
+    found: list[Json] = []
     size = 0
     for message in messages:
         text = message.get("content") if type(message) is dict and len(message) == 2 else None
         if type(text) is str and len(text) < _LONG and type(message.get("role")) is str:
-            prefix.append(message.copy())
+            found.append(message.copy())
             size += _SHORT + sys.getsizeof(text)
         else:
-            prefix.append(_comparable(message))
-            size += footprint(prefix[-1])
-    return prefix, size
+            found.append(_comparable(message))
+            size += footprint(found[-1])
+    return found, size
 
 
 _DIFFERENT = object()

@@ -331,22 +331,23 @@ _FIELDS = frozenset(
 """All the fields that a message of somebody's own class may have, to be taken for a message like the provider's."""
 
 
-def recognise(messages: Sequence[Message], *, param: str = "") -> FormatName:
+def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -> FormatName:
     """The message format, by what only one format has.
 
     What several share, plain role and content, is ``openai``: what is put into such a list is valid in all of them.
     ``param`` is the name of the argument the messages came in: ``contents`` is Gemini's, ``input`` the Responses API's.
+    Of those before ``since`` only the first forty are looked at: the others are known to say nothing else.
 
     Raises :class:`UnknownFormatError` for the messages of frameworks, such as LangChain's or LlamaIndex's, and for
     lists without a user or assistant of any of the formats.
     """
     if param == "contents":
         return "gemini"
-    others: Sequence[Message] = messages
+    others: Sequence[Message] = messages[since:]
     found = _first_telling(islice(messages, _LOOK_AT))
     if found is None:
         with suppress(LookupError):  # As a rule the rest of a chat is plain: this is asked of each call's history.
-            others = [item for item in messages if type(item) is not dict or type(item["content"]) is not str]
+            others = [item for item in others if type(item) is not dict or type(item["content"]) is not str]
         found = _first_telling(others)
     if found != "gemini":
         _refuse_foreign(messages, set(map(type, others)) - {dict})

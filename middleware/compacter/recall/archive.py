@@ -54,7 +54,7 @@ class Archive:
             self._index.redact = self._redact
             while self._waiting:
                 self._index.add(self._waiting[0]())
-                self._entries = self._index.entries
+                self._entries = list(self._index.entries)
                 del self._waiting[0]
             return self._index
 

@@ -26,7 +26,7 @@ from weakref import finalize
 from compacter.errors import CompacterError
 from compacter.fork import Lock
 from compacter.messages.parts import Part
-from compacter.recall.passages import DENSE, asks, cut, quotable, readable
+from compacter.recall.passages import DENSE, asks, cut, readable
 from compacter.summary.sentences import FUNCTION_WORDS
 
 MAX_BYTES = 64_000_000
@@ -147,15 +147,6 @@ def _pairs(match: re.Match[str]) -> str:
     return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
 
 
-def _shown(entry: Part, redact: Redact | None) -> str:
-    """What is searched and quoted. Names of JSON's fields are labels: what they become is redacted once more."""
-    if redact is None:
-        return readable(entry)
-    clean = redact(entry.text)
-    shown = readable(replace(entry, text=clean))
-    return clean if shown == clean else redact(shown)
-
-
 def _close(table: sqlite3.Connection, lock: AbstractContextManager[object]) -> None:
     # A fork waits for the lock: a child must not inherit SQLite's own locks while a thread of its parent is inside.
     with lock:
@@ -173,12 +164,10 @@ class Index:
         self, entries: Iterable[Part] = (), *, redact: Redact | None = None, max_bytes: int = MAX_BYTES
     ) -> None:
         self.redact, self._max_bytes, self._lock, self._name = redact, max_bytes, Lock(), next(_NAMES)
-        with self._lock:
-            self._clear()
-        self.add(entries)
-
-    def _clear(self) -> None:
-        self._entries: list[Part] = []
+        self.entries: list[Part] = []
+        """What is held, oldest first, as it is searched: redacted, JSON as lines."""
+        self.bytes = 0
+        """Bytes of the texts and of the index over them, about."""
         self._held = 0
         self._runs = array("I")  # Three numbers each: which entry, where in its text a run begins, where it ends.
         try:
@@ -187,20 +176,12 @@ class Index:
             self._table.execute(_TABLE)
         except sqlite3.OperationalError as error:
             raise SearchUnavailableError("recall needs SQLite with FTS5, which this Python lacks") from error
-
-    def __len__(self) -> int:
-        """How many runs there are."""
-        return len(self._runs) // 3
+        self.add(entries)
 
     @property
     def version(self) -> tuple[int, int]:
         """Equal for the same index, as long as nothing is added to it."""
-        return self._name, len(self)
-
-    @property
-    def entries(self) -> list[Part]:
-        """What is held, oldest first, as it is searched: redacted, JSON as lines."""
-        return list(self._entries)
+        return self._name, len(self._runs)
 
     @classmethod
     def restored(cls, entries: Iterable[Part], redact: Redact | None = None, max_bytes: int = MAX_BYTES) -> Index:
@@ -209,93 +190,85 @@ class Index:
         index.redact = redact
         return index
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of the texts and of the index over them, about."""
-        with self._lock:
-            pages = self._table.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-            return self._held + int(pages.fetchone()[0]) + self._runs.itemsize * len(self._runs)
-
-    def add(self, entries: Iterable[Part]) -> None:
-        """Take in what a later fold has folded; ``entries`` follow those that are here."""
-        with self._lock:
-            self._insert(entries, self.redact)
-            if self.bytes > self._max_bytes:
-                self._forget()
-
     def extended(self, entries: Iterable[Part]) -> Index:
         """Another index, of these and of ``entries`` after them; this one stays as it is."""
         other = Index(redact=self.redact, max_bytes=self._max_bytes)
         with self._lock:
             self._table.backup(other._table)
-            other._entries, other._runs, other._held = self.entries, self._runs[:], self._held
+            other.entries, other._runs, other._held = self.entries[:], self._runs[:], self._held
         other.add(entries)
         return other
+
+    def add(self, entries: Iterable[Part]) -> None:
+        """Take in what a later fold has folded; ``entries`` follow those that are here."""
+        with self._lock:
+            self._insert(entries, self.redact)
+            if self.bytes <= self._max_bytes:
+                return
+            # Begin again with the newest quarter of what may be held, so that all of it takes linear time.
+            kept, room = len(self.entries), self._max_bytes // 4
+            while kept > 0 and (room := room - getsizeof(self.entries[kept - 1].text)) >= 0:
+                kept -= 1
+            newest, self.entries, self._runs, self._held = self.entries[kept:], [], array("I"), 0
+            self._table.execute("INSERT INTO passages(passages) VALUES ('delete-all')")
+            self._table.execute("VACUUM")
+            self._insert(newest, None)
 
     def _insert(self, entries: Iterable[Part], redact: Redact | None) -> None:
         kept: list[Part] = []
         rows: list[tuple[int, str]] = []
         runs = array("I")
-        for entry in filter(quotable, entries):
-            text = _shown(entry, redact)
+        for entry in entries:
+            # No system prompt, no placeholder of a medium, no earlier summary.
+            if entry.role == "system" or entry.kind not in ("text", "call", "result") or not entry.text:
+                continue
+            clean = redact(entry.text) if redact else entry.text
+            text = readable(replace(entry, text=clean))
+            if redact and text != clean:
+                text = redact(text)  # Names of JSON's fields have become labels.
             for start, end in cut(text, lines=entry.kind != "text"):
-                runs.extend((len(self._entries) + len(kept), start, end))
-                rows.append((len(self) + len(rows) + 1, spaced(text[start:end])))
+                runs.extend((len(self.entries) + len(kept), start, end))
+                rows.append(((len(self._runs) + len(runs)) // 3, spaced(text[start:end])))
             kept.append(replace(entry, text=text, name="" if entry.kind == "text" else entry.name))
         self._table.execute("BEGIN")
         self._table.executemany("INSERT INTO passages(rowid, text) VALUES (?, ?)", rows)
         self._table.execute("COMMIT")
         self._runs.extend(runs)
-        self._entries.extend(kept)
+        self.entries.extend(kept)
+        (pages,) = self._table.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
         self._held += sum(getsizeof(entry.text) for entry in kept)
-
-    def _forget(self) -> None:
-        """Begin again with the newest quarter of what may be held, so that all of it takes linear time."""
-        kept, room = len(self._entries), self._max_bytes // 4
-        while kept > 0 and (room := room - getsizeof(self._entries[kept - 1].text)) >= 0:
-            kept -= 1
-        newest = self._entries[kept:]
-        self._close()
-        self._clear()
-        self._insert(newest, None)
+        self.bytes = self._held + int(pages[0]) + self._runs.itemsize * len(self._runs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is built again from the texts that are here, redacted as they are."""
-        return Index.restored, (self._entries, self.redact, self._max_bytes)
+        return Index.restored, (self.entries, self.redact, self._max_bytes)
 
-    def find(self, wanted: Iterable[Term], limit: int = 100) -> Found:
-        """The runs that bear most on what is ``wanted``, at most ``limit`` of them."""
+    def find(self, wanted: Iterable[Term], limit: int = 100, weights: Sequence[float] | None = None) -> Found:
+        """The runs that bear most on what is ``wanted``, at most ``limit`` of them.
+
+        ``weights`` are those of another search for it, in place of what the terms weigh here.
+        """
         wanted = tuple(wanted)
-        with self._lock:
-            weights, masks = self._look_up(wanted)
-            count, entries, runs = len(self), self._entries, self._runs
-        return Found(wanted, tuple(weights), tuple(ranked(weights, masks, count, limit)), count, entries, runs)
-
-    def best(self, found: Found) -> float:
-        """What the best place here is worth by the weights of what was ``found`` elsewhere."""
-        with self._lock:
-            _, masks = self._look_up(found.terms)
-        best = ranked(found.weights, masks, len(self), 1)
-        return best[0].score if best else 0.0
-
-    def _look_up(self, wanted: Sequence[Term]) -> tuple[list[float], dict[int, int]]:
-        """The weights of the terms; for each run that holds any, a mask with a bit for each of them."""
         phrases = [f'"{term.text}"' for term in wanted]
-        counts = [self._table.execute(_COUNT, (phrase,)).fetchone()[0] for phrase in phrases]
-        weights = [
-            term.weight * math.log(1 + (len(self) - count + 0.5) / (count + 0.5)) if len(self) else 0.0
-            for term, count in zip(wanted, (max(1, count) for count in counts), strict=True)
-        ]
         masks: dict[int, int] = {}
+        """For each run that holds any of the terms, a bit for each of them."""
         left = _POSTINGS
-        for place in sorted(range(len(wanted)), key=counts.__getitem__):
-            if counts[place] > left and left < _POSTINGS:
-                weights[place] = 0.0
-                continue
-            left -= counts[place]
-            for (row,) in self._table.execute(_ROWS, (phrases[place], _POSTINGS)):
-                masks[row - 1] = masks.get(row - 1, 0) | 1 << place
-        return weights, masks
+        with self._lock:
+            count, entries, runs = len(self._runs) // 3, self.entries, self._runs
+            counts = [self._table.execute(_COUNT, (phrase,)).fetchone()[0] for phrase in phrases]
+            told = list(weights or ())
+            if weights is None:
+                common = [max(1, rows) for rows in counts]
+                rare = [math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0 for rows in common]
+                told = [term.weight * rarity for term, rarity in zip(wanted, rare, strict=True)]
+            for place in sorted(range(len(wanted)), key=counts.__getitem__):
+                if counts[place] > left and left < _POSTINGS:
+                    told[place] = 0.0
+                    continue
+                left -= counts[place]
+                for (row,) in self._table.execute(_ROWS, (phrases[place], _POSTINGS)):
+                    masks[row - 1] = masks.get(row - 1, 0) | 1 << place
+        return Found(wanted, tuple(told), tuple(ranked(told, masks, count, limit)), count, entries, runs)
 
 
 def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:

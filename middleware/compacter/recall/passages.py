@@ -98,11 +98,6 @@ def read(messages: Sequence[Message], wire: MessageFormat, indexes: Iterable[int
     return entries
 
 
-def quotable(entry: Part) -> bool:
-    """Whether an entry can be asked for: not the system prompt, not a medium's placeholder, not an earlier summary."""
-    return entry.role != "system" and entry.kind in ("text", "call", "result") and bool(entry.text)
-
-
 def readable(entry: Part) -> str:
     """The entry's text without a terminal's colours; JSON of a call or a result as lines of ``path: value``."""
     text = _COLOUR.sub("", entry.text) if "\x1b" in entry.text else entry.text

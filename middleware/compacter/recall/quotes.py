@@ -95,7 +95,10 @@ def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank |
 
     """
     found = index.find(asked.terms)
-    if not _bears(found) or view.best(found) >= found.hits[0].score:
+    if not _bears(found):
+        return None
+    said = view.find(found.terms, 1, found.weights).hits
+    if said and said[0].score >= found.hits[0].score:
         return None
     order = [(hit.score, hit.number) for hit in found.hits if hit.score >= _WORTH * found.hits[0].score]
     if rank is not None:

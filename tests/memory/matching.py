@@ -1,0 +1,27 @@
+"""A ``Matcher`` as a plain program uses it: its steps are carried out at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from compacter.memory import Memory
+from compacter.memory.base import pump
+from compacter.memory.match import Matcher, View
+from compacter.messages.format import MessageFormat
+
+
+class Matching:
+    def __init__(
+        self, memory: Memory, *, alternate: bool | None = None, on_unencodable: Callable[[str], object] | None = None
+    ) -> None:
+        self.matcher = Matcher(memory, alternate=alternate, on_unencodable=on_unencodable)
+        self.memory = self.matcher.memory
+
+    def view(self, scope: str, form: MessageFormat, messages: Sequence[Any]) -> View | None:
+        return pump(self.matcher.view(scope, form, messages))
+
+    def remember(
+        self, scope: str, form: MessageFormat, before: Sequence[Any], after: Sequence[Any], window: int | None = None
+    ) -> str:
+        return pump(self.matcher.remember(scope, form, before, after, window))
