@@ -379,6 +379,8 @@ REPORT = (
     ],
 )
 def test_a_tale_that_has_hardly_a_word_of_the_conversation_is_known(text: str, *, invented: bool) -> None:
-    told = ["I want the roof of the boathouse mended before winter. Which firms are there? Compare Tannhof and Brandt.",
-            "Slate tiles like those of the church, below 4,000 euros. Ask for written offers and prices."]  # fmt: skip
-    assert checks.is_invented(text, told) is invented
+    told = ("I want the roof of the boathouse mended before winter. Which firms are there? Compare Tannhof and Brandt. "
+            "Slate tiles like those of the church, below 4,000 euros.")  # fmt: skip
+    entries = [Part("user", "text", "Ask for written offers and prices.")]
+    assert bool(fault(text, entries=entries, told=told)) is invented
+    assert fault(text, entries=entries) == ""

@@ -60,14 +60,14 @@ def test_a_template_says_where_the_transcript_goes_else_it_goes_last(template: s
 
 @pytest.mark.parametrize("prior", ["", "Old facts."])
 @pytest.mark.parametrize("template", [None, "Sum up: {history}!", "Sum up."])
-def test_the_overhead_is_what_is_added_to_the_transcript(prior: str, template: str | None) -> None:
-    overhead = prompt.overhead(prior=prior, template=template, max_tokens=1000)
-    assert len(content(prior=prior, template=template)) == overhead + len(RECORD)
+def test_a_prompt_around_nothing_has_what_is_added_to_the_transcript(prior: str, template: str | None) -> None:
+    around = prompt.build("", prior=prior, template=template, max_tokens=1000)[0]["content"]
+    assert len(content(prior=prior, template=template)) == len(around) + len(RECORD)
 
 
 def test_the_built_in_prompt_is_short() -> None:
-    assert prompt.overhead(max_tokens=4096) < 900
-    assert prompt.overhead(prior="x", max_tokens=4096) < 1000
+    assert len(content(max_tokens=4096)) - len(RECORD) < 900
+    assert len(content(max_tokens=4096, prior="x")) - len(RECORD) < 1000
 
 
 @pytest.mark.parametrize("options", [{"max_tokens": 128}, {"max_tokens": 2_000, "short": True}])

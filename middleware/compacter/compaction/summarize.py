@@ -151,7 +151,7 @@ def _by_model(task: CompactionTask, entries: Sequence[Part]) -> Asking:
         except NoSummaryError:
             raise
         except Exception as error:
-            half = sum(map(prompt.size, pending[0])) // 2
+            half = (len(record) - prompt.FENCE_SIZE) // 2
             if options.detect(error) is None or half < _SMALLEST_CHUNK:
                 raise NoSummaryError(f"the summarizer raised {type(error).__name__}", error) from error
             pending = list(prompt.chunks([entry for chunk in pending for entry in chunk], half))
@@ -178,18 +178,26 @@ def _updated(task: CompactionTask, chunk: Sequence[Part], record: str, so_far: S
         messages = prompt.build(
             record, prior=_known(so_far), template=task.options.summary_prompt, max_tokens=words, short=short
         )
-        answer = yield from _sent(task, AskSummarizer(messages, tokens))
-        updated = _accepted(task, answer, chunk, so_far)
+        updated = yield from _asked(task, AskSummarizer(messages, tokens), chunk, so_far)
         if isinstance(updated, Summary):
             return updated
         fault = updated
     raise NoSummaryError(f"the summary was refused: {fault}")
 
 
-def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far: Summary) -> Summary | str:
-    """The summary that an answer makes, or what is wrong with it."""
+def _asked(
+    task: CompactionTask, request: AskSummarizer, chunk: Sequence[Part], so_far: Summary
+) -> Generator[Effect[Any], Any, Summary | str]:
+    """Ask the model once: the summary that its answer makes, or what is wrong with it."""
     from compacter.summary import checks, sections
 
+    tally = task.tally
+    tally.calls += 1
+    answer: Reply = yield from request
+    tally.input_tokens += answer.input_tokens
+    tally.output_tokens += answer.output_tokens
+    if tally.cost is not None:
+        tally.cost = None if answer.cost is None else tally.cost + answer.cost
     text = checks.clean(answer.text)
     fault = checks.fault(
         text,
@@ -198,16 +206,15 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
         finish=answer.finish,
         refused=answer.refused,
         called_tool=answer.called_tool,
+        told=_known(so_far) if _is_small(task) else None,
     )
-    if not fault and _is_small(task) and checks.is_invented(text, [*(part.text for part in chunk), _known(so_far)]):
-        fault = "the summary has hardly a word of the conversation"
     if fault:
         return fault
     if task.options.redact is not None:
         text = task.options.redact(text)
     if checks.copies(text, so_far.story, chunk):
         # A model that says the same again would do so a third time. Quoted lines tell what came since.
-        task.tally.unverified.append(_COPIED)
+        tally.unverified.append(_COPIED)
         return so_far
     items, before = sections.parse(text), sections.parse(so_far.story)
     if items is None and before is None:
@@ -220,7 +227,7 @@ def _accepted(task: CompactionTask, answer: Reply, chunk: Sequence[Part], so_far
             rules=so_far.rules,
             rule_room=max(0, room(task) // _RULE_SHARE),
         )
-        task.tally.unverified += checked.dropped
+        tally.unverified += checked.dropped
         rules, story = checked.rules, sections.render(checked.sections)
     most = _LONGER * reserve(task.options, task.window, task.plan.head_size, task.chars_per_token)
     if len(story) > most:
@@ -245,21 +252,10 @@ def _natively(
     asked = prompt.instruction(prior=bool(so_far.story), template=task.options.summary_prompt, max_tokens=tokens)
     request = AskSummarizer([{"role": "user", "content": asked}], tokens, task.messages[: task.plan.cut])
     try:
-        answer = yield from _sent(task, request)
+        updated = yield from _asked(task, request, entries, so_far)
     except Exception:  # noqa: BLE001 - whatever it was, the transcript is another request
         return None
-    updated = _accepted(task, answer, entries, so_far)
     return updated if isinstance(updated, Summary) else None
-
-
-def _sent(task: CompactionTask, request: AskSummarizer) -> Generator[Effect[Any], Any, Reply]:
-    task.tally.calls += 1
-    answer: Reply = yield from request
-    task.tally.input_tokens += answer.input_tokens
-    task.tally.output_tokens += answer.output_tokens
-    if task.tally.cost is not None:
-        task.tally.cost = None if answer.cost is None else task.tally.cost + answer.cost
-    return answer
 
 
 def _sizes(task: CompactionTask, known: str, whole: int) -> tuple[int | None, int]:
@@ -271,7 +267,8 @@ def _sizes(task: CompactionTask, known: str, whole: int) -> tuple[int | None, in
     window = task.summarizer_window or task.window
     if window is None:
         return None, tokens
-    frame = prompt.overhead(prior=known, template=task.options.summary_prompt, max_tokens=tokens)
+    empty = prompt.build("", prior=known, template=task.options.summary_prompt, max_tokens=tokens)
+    frame = len(empty[0]["content"])
     usable = int(window * _PROMPT_MARGIN)
     left = usable - int((whole + frame) / task.chars_per_token)
     if left >= min(tokens, window // _LEAST_ANSWER):
@@ -287,10 +284,6 @@ def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tok
 
     So the room buys as much as without a model, however little that one says.
     """
-    from compacter.summary.timeline import timeline
-
-    if task.summary is not None:
-        return replace(summary, quoted="")
     allowed, head = room(task), task.plan.head_size
     if task.target is None or task.plan.trigger != "manual":
         if task.window is None:
@@ -302,13 +295,11 @@ def _filled(task: CompactionTask, entries: Sequence[Part], summary: Summary, tok
     left = allowed - len(replace(summary, quoted="").text)
     if left < _WORTH_FILLING:
         return replace(summary, quoted="")
-    return replace(summary, quoted=timeline(entries, left, summary.quoted, _in_view(task, summary.rules)))
+    return replace(summary, quoted=_quoted(task, entries, left, summary.quoted, summary.rules))
 
 
 def extracted(task: CompactionTask) -> Summary:
     """A summary without any model. Raises ``NoSummaryError`` when there is no room for one."""
-    from compacter.summary.timeline import timeline
-
     budget = room(task)
     if task.target is None or task.plan.trigger != "manual":
         # A summary that fills the window would make the very next message too long again.
@@ -324,20 +315,21 @@ def extracted(task: CompactionTask) -> Summary:
     entries = task.entries()
     lines = _rules(task, entries, prior, budget)
     left = budget - sum(len(line) + 1 for line in lines) - len(story)
-    quoted = timeline(entries, left, before, _in_view(task, lines))
+    quoted = _quoted(task, entries, left, before, lines)
     if not (quoted or story or lines):
         raise NoSummaryError("nothing can be read in the head")
     return Summary(story, lines, (), quoted)
 
 
-def _in_view(task: CompactionTask, rules: Sequence[str]) -> set[str]:
-    """The sentences that need no quoting: of the rules, and of the messages that stay."""
+def _quoted(task: CompactionTask, entries: Sequence[Part], size: int, before: str, rules: Sequence[str]) -> str:
+    """Lines quoted from ``before`` and ``entries``: nothing that stands in the rules or in messages that stay."""
     from compacter.summary.sentences import split
+    from compacter.summary.timeline import timeline
 
     parts = task.conversation.format.parts
     stays = (part.text for at, message in enumerate(task.plan.kept) for part in parts(message, at))
-    lines = map(str.strip, chain.from_iterable(map(str.splitlines, stays)))
-    return {line.partition(": ")[2] for line in rules}.union(chain.from_iterable(map(split, lines)))
+    lines = chain((line.partition(": ")[2] for line in rules), chain.from_iterable(map(str.splitlines, stays)))
+    return timeline(entries, size, before, set(chain.from_iterable(split(line.strip()) for line in lines)))
 
 
 def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary, most: int | None = None) -> tuple[str, ...]:

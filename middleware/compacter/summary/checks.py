@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from unicodedata import name
 
 from compacter.messages.fields import flat
@@ -107,7 +106,10 @@ _ASKING = """
     Assistent Namen Zahlen Entscheidungen Wörter écrire rédigez utilisateur tâche tarea escribe conversación usuario
     asistente nombres números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
 """
-"""Words that name a summary, and others that requests for one are made of."""
+_MAKES, _ASKS = stems(words(_MAKING)), stems(words(_MAKING + _ASKING))
+"""Words that name a summary, and all that requests for one are made of."""
+_REQUEST = frozenset(run for line in prompt.WORDING for run in runs(words(line)))
+"""The runs of words of our own requests."""
 _PREAMBLE = re.compile(r"(?i)\W{0,8}(?:sure|here|below|this is|hier|voici|aquí|以下)|.*[:：]$")
 _MOSTLY, _ASKING_DENSE, _FEWEST_WORDS, _HELD_PART = 0.5, 0.2, 8, 4
 """Shares of the telling words that are a request's (less where words are pairs of characters); words that can be
@@ -150,6 +152,7 @@ def fault(
     finish: str | None = None,
     refused: bool = False,
     called_tool: bool = False,
+    told: str | None = None,
 ) -> str:
     """Return what is wrong with a summary, or an empty string.
 
@@ -160,6 +163,8 @@ def fault(
         finish: the provider's finish or stop reason.
         refused: whether the provider reported a refusal.
         called_tool: whether the answer is a tool call.
+        told: what a small model was told beside ``entries``; None for other models. Small ones make up tales: those of
+            a model of 135 million parameters had .14 of their telling words from the conversation.
     """
     finish, head = (finish or "").lower(), text.strip()[:_HEAD]
     said = words(text)
@@ -182,7 +187,17 @@ def fault(
         return "the summary is in another script than the conversation"
     if len(text) >= limit:
         return "the summary is not smaller than what it replaces"
-    return "the summary repeats itself" if _repeats_itself(text, said) else ""
+    long = Counter(flat(sentence).lower() for sentence in sentences(text) if len(sentence) >= _PARAGRAPH)
+    twice = sum(len(sentence) * (times - 1) for sentence, times in long.items())
+    again = len(every := runs(said)) - len(set(every))
+    if twice > _TWICE * len(text) or (len(said) >= 3 * _FEWEST_WORDS and again > _REPEATED * len(every)):
+        return "the summary repeats itself"
+    own = stems(said)
+    if told is not None and len(own) >= _FEWEST_TOLD:
+        held = set().union(*(own & stems(words(one)) for one in (told, *(entry.text for entry in entries))))
+        if len(held) < _TOLD_SHARE * len(own):
+            return "the summary has hardly a word of the conversation"
+    return ""
 
 
 def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
@@ -192,34 +207,17 @@ def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
     return since > len(prior) // 4 and len(own) >= _FEWEST_WORDS and len(own - before) <= _NEW * len(own)
 
 
-def is_invented(text: str, told: Iterable[str]) -> bool:
-    """Whether hardly a telling word of a summary stands in what was ``told``: a small model's own tale.
-
-    Measured with a model of 135 million parameters: its tales had .14 of their words from the conversation.
-    """
-    own = stems(words(text))
-    held = set().union(*(own & stems(words(one)) for one in told))
-    return len(own) >= _FEWEST_TOLD and len(held) < _TOLD_SHARE * len(own)
-
-
-@cache
-def _request() -> tuple[frozenset[tuple[str, ...]], frozenset[str]]:
-    """The runs of words of our own requests, and the telling words of any request."""
-    own = frozenset(run for line in prompt.wording().splitlines() for run in runs(words(line)))
-    return own, frozenset(stems(words(_MAKING)) | stems(words(_ASKING)))
-
-
-def _says_request_again(text: str, said: Sequence[str], entries: Sequence[Part]) -> bool:
+def _says_request_again(text: str, said: list[str], entries: Sequence[Part]) -> bool:
     """Whether an answer, or its beginning, has the words of a request for a summary and none of the conversation."""
-    own, (request, asking) = set(runs(list(said))), _request()
-    if len(said) >= _FEWEST_WORDS and len(own & request) > _MOSTLY * len(own):
+    own = set(runs(said))
+    if len(said) >= _FEWEST_WORDS and len(own & _REQUEST) > _MOSTLY * len(own):
         return True
     whole = sentences(text)
     for asked in (text, whole[0]) if whole and not _PREAMBLE.match(whole[0]) else (text,):
         telling = stems(words(asked))
         share = _ASKING_DENSE if UNSPACED.search(asked) else _MOSTLY
-        if telling & stems(words(_MAKING)) and len(telling & asking) >= max(2, share * len(telling)):
-            others = telling - asking
+        if telling & _MAKES and len(telling & _ASKS) >= max(2, share * len(telling)):
+            others = telling - _ASKS
             held = {stem for entry in entries for stem in others.intersection(stems(words(entry.text)))}
             if len(held) * _HELD_PART < max(1, len(others)):
                 return True
@@ -250,16 +248,6 @@ def _continues(text: str, entries: Sequence[Part]) -> bool:
         if same or flat(entry.text) == flat(text):
             return True
     return False
-
-
-def _repeats_itself(text: str, said: Sequence[str]) -> bool:
-    """Whether sentences of some length stand there twice, or much of the text in runs of three words."""
-    long = Counter(flat(sentence).lower() for sentence in sentences(text) if len(sentence) >= _PARAGRAPH)
-    twice = sum(len(sentence) * (times - 1) for sentence, times in long.items())
-    every = runs(list(said))
-    return twice > _TWICE * len(text) or (
-        len(said) >= 3 * _FEWEST_WORDS and len(every) - len(set(every)) > _REPEATED * len(every)
-    )
 
 
 def _in_another_script(text: str, entries: Sequence[Part]) -> bool:

@@ -65,14 +65,10 @@ class Summary:
     def text(self) -> str:
         """All of it as one text, without tag and frame."""
         head = "\n".join([*map(flat, self.rules), *(NOTE + flat(note) for note in self.notes)])
-        whole = "\n\n".join(block for block in (head, neutral(self.story).strip()) if block)
-        quoted = neutral(self.quoted).strip()
+        # Lines that look like a rule, a note or our own heading are marked as quoted.
+        story, quoted = (_FORGED.sub("> ", _BREAK.sub("\n", text)).strip() for text in (self.story, self.quoted))
+        whole = "\n\n".join(block for block in (head, story) if block)
         return whole + _SEPARATOR + quoted if quoted else whole
-
-
-def neutral(text: str) -> str:
-    """Mark lines of ``text`` that look like a rule, a note or our own heading as quoted (``> ``)."""
-    return _FORGED.sub("> ", _BREAK.sub("\n", text))
 
 
 def compose(summary: Summary | str) -> str:

@@ -62,6 +62,13 @@ _SHORT_LIMITS = (
     "names, numbers, decisions, what is done and what is still open."
 )
 _ALOUD = "This is not part of the conversation: everything above is the record of it. Call no tool."
+WORDING = "\n".join(
+    (
+        *(_OPENING, _FIRST, _UPDATE, _SECTIONS, _LIMITS, _ALOUD, _SHORT_OPENING),
+        *(_SHORT_FIRST + _SHORT_LIMITS, _SHORT_UPDATE + _SHORT_LIMITS),
+    )
+).splitlines()
+"""All the lines that the built-in requests are made of."""
 _ABOVE = "(the conversation above)"
 _MARKS = ("{history}", "%s")
 _WORDS_PER_TOKEN = 0.6
@@ -115,17 +122,6 @@ def instruction(*, prior: bool, template: str | None = None, max_tokens: int) ->
     return f"{_ALOUD}\n\n{_UPDATE if prior else _FIRST}{_SECTIONS}{_LIMITS.format(words=words)}"
 
 
-def overhead(*, prior: str = "", template: str | None = None, max_tokens: int) -> int:
-    """Return how many characters ``build`` adds to the rendered transcript."""
-    return len(build("", prior=prior, template=template, max_tokens=max_tokens)[0]["content"])
-
-
-def wording() -> str:
-    """Return all the words that the built-in requests are made of."""
-    short = (_SHORT_FIRST + _SHORT_LIMITS, _SHORT_UPDATE + _SHORT_LIMITS)
-    return "\n".join((_OPENING, _FIRST, _UPDATE, _SECTIONS, _LIMITS, _ALOUD, _SHORT_OPENING, *short))
-
-
 def render(entries: Iterable[Part]) -> str:
     """Return the fenced transcript of ``entries``, each headed by its speaker.
 
@@ -164,11 +160,11 @@ def chunks(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]
     chunk: list[Part] = []
     used = 0
     for group in _groups(entries):
-        sizes = [size(entry) for entry in group]
+        sizes = [len(line(entry)) + 1 for entry in group]
         fresh = used + sum(sizes) > room >= sum(sizes)
         for entry, whole in zip(group, sizes, strict=True):
             for part in (entry,) if whole <= room else _parts(entry, room):
-                length = size(part)
+                length = len(line(part)) + 1
                 if (fresh or used + length > room) and chunk:
                     done.append(tuple(chunk))
                     chunk, used = [], 0
@@ -176,11 +172,6 @@ def chunks(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]
                 chunk.append(part)
                 used += length
     return (*done, tuple(chunk)) if chunk else tuple(done)
-
-
-def size(entry: Part) -> int:
-    """Return the characters of an entry's line in the transcript, its line break included."""
-    return len(line(entry)) + 1
 
 
 def _groups(entries: Sequence[Part]) -> Iterator[list[Part]]:
@@ -198,7 +189,7 @@ def _groups(entries: Sequence[Part]) -> Iterator[list[Part]]:
 
 def _parts(entry: Part, room: int) -> list[Part]:
     text, pieces, start = entry.text, list[str](), 0
-    space = room - size(replace(entry, text="")) - _LABEL_SIZE
+    space = room - len(line(replace(entry, text=""))) - 1 - _LABEL_SIZE
     while start < len(text):
         end = min(len(text), start + space)
         # Rendering adds characters (an indent after each line break): shrink in proportion, at least by one.

@@ -255,7 +255,18 @@ def lines(
             entries[line] = size
     for line in [line for line in entries if line.startswith(LATER)][:-_MOST_CHANGES]:
         del entries[line]
-    return fixed + _fitting(entries, budget - sum(len(line) + 1 for line in fixed))
+    listed, room = list(entries), budget - sum(len(line) + 1 for line in fixed)
+    changes = {place: _about(line) for place, line in enumerate(listed) if line.startswith(LATER)}
+    chosen: set[int] = set()
+    for place in sorted(range(len(listed)), key=lambda at: (at not in changes, entries[listed[at]] > TYPED, -at)):
+        if len(listed[place]) >= room:
+            continue
+        about = _about(listed[place])
+        later = {other for other, said in changes.items() if other > place and overlap(about, said) >= _SAME}
+        if place in changes or chosen.issuperset(later):
+            chosen.add(place)
+            room -= len(listed[place]) + 1
+    return [*fixed, *(listed[place] for place in sorted(chosen))]
 
 
 def _said(parts: Sequence[Part], known: list[str], quoted: Collection[str]) -> Iterator[tuple[str, int]]:
@@ -297,24 +308,3 @@ def _may_change(sentence: Sentence) -> bool:
     """Whether a statement was typed and has a word with which people change what they said."""
     typed = sentence.prose and sentence.size <= TYPED and len(sentence.text) <= _LONGEST_CHANGE
     return typed and not sentence.text.endswith(("?", "？")) and takes_back(sentence.text)
-
-
-def _fitting(entries: dict[str, int], room: int) -> list[str]:
-    """Choose lines for ``room`` characters; no rule without what the user said of it later."""
-    listed = list(entries)
-    changes = {place: _about(line) for place, line in enumerate(listed) if line.startswith(LATER)}
-
-    def rank(place: int) -> tuple[bool, bool, int]:
-        return place not in changes, entries[listed[place]] > TYPED, -place
-
-    chosen: set[int] = set()
-    for place in sorted(range(len(listed)), key=rank):
-        cost = len(listed[place]) + 1
-        if cost > room:
-            continue
-        about = _about(listed[place])
-        later = {other for other, said in changes.items() if other > place and overlap(about, said) >= _SAME}
-        if place in changes or chosen.issuperset(later):
-            chosen.add(place)
-            room -= cost
-    return [listed[place] for place in sorted(chosen)]

@@ -147,27 +147,22 @@ def read(parts: Sequence[Part], first: int = 0) -> Iterator[Sentence]:
     for number, (name, part) in enumerate(named(parts), first):
         if part.kind in ("summary", "media") or part.role == "system":
             continue
-        if part.kind == "text" and part.role in ("user", "assistant"):
-            yield from _text(part, number)
+        size = len(part.text)
+        if part.kind != "text" or part.role not in ("user", "assistant"):
+            speaker, output = f"Tool {name or part.kind}", part.kind == "result"
+            for text in _values(part.text):
+                yield Sentence(text, speaker, number, prose=False, output=output, size=size)
             continue
-        speaker = f"Tool {name or part.kind}"
-        for piece in _values(part.text):
-            yield Sentence(piece, speaker, number, prose=False, output=part.kind == "result", size=len(part.text))
-
-
-def _text(part: Part, number: int) -> Iterator[Sentence]:
-    speaker = "User" if part.role == "user" else "Assistant"
-    size = len(part.text)
-    code = False
-    for line in filter(None, map(str.strip, _ANSI.sub("\n", part.text).splitlines())):
-        if line.startswith(_FENCE):
-            code = not code
-            continue
-        follows = False
-        for text in split(line):
-            prose = not code and (_plain(text, _CODE_SHARE // 2) if size <= TYPED else reads(text))
-            yield Sentence(text, speaker, number, follows, prose, size=size)
-            follows = True
+        code = False
+        for line in filter(None, map(str.strip, _ANSI.sub("\n", part.text).splitlines())):
+            if line.startswith(_FENCE):
+                code = not code
+                continue
+            follows = False
+            for text in split(line):
+                prose = not code and (_plain(text, _CODE_SHARE // 2) if size <= TYPED else reads(text))
+                yield Sentence(text, part.role.capitalize(), number, follows, prose, size=size)
+                follows = True
 
 
 def sentences(text: str) -> list[str]:

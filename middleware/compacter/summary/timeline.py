@@ -12,7 +12,7 @@ import heapq
 import math
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, pairwise
 from operator import add
@@ -68,10 +68,35 @@ def timeline(
     linearly with the text.
     """
     pool = _Pool([*_prior(prior), *read(parts)])
-    chosen = _choose(pool, budget, in_view)
-    story = "\n".join(quote(pool.sentences, [place for place in chosen if pool.told[place]]))
-    artifacts = "\n".join(quote(pool.sentences, [place for place in chosen if not pool.told[place]]))
-    return "\n\n".join(filter(None, [story, artifacts and f"{ARTIFACTS}\n{artifacts}"]))
+    # What is in view has been told already.
+    stated = {place for place, one in enumerate(pool.sentences) if one.text in in_view}
+    for needed in pool.needs.values():
+        needed.difference_update(stated)
+    chosen: set[int] = set()
+    covered: set[int] = set().union(*(pool.words[place] for place in stated))
+    # What the same speaker says again in the same words is told once, where it was said last.
+    newest = set({(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values()) - stated
+    story = [place for place in newest if pool.told[place]]
+    others = [place for place in newest if not pool.told[place]]
+    left = budget
+    asked = next((one.part for one in pool.sentences if one.speaker == "User"), None)
+    request = [place for place, one in enumerate(pool.sentences) if one.part == asked][:_REQUEST]
+    # What the user said later in other words brings the later words along.
+    changed = [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
+    for first, share in ((request, _FIRST), (changed, _CHANGES)):
+        left -= _fill(pool, newest.intersection(first), int(budget * share), chosen, covered)
+    left -= _fill(pool, story, int(left * _STORY) if others else left, chosen, covered)
+    if others:
+        left -= len(ARTIFACTS) + 3
+        left -= _fill(pool, others, left, chosen, covered)
+        left -= _fill(pool, story, left, chosen, covered)
+    # All has been told once. What is said again matters more often than not.
+    again: set[int] = set()
+    left -= _fill(pool, story, left, chosen, again)
+    _fill(pool, others, left, chosen, again)
+    told = "\n".join(quote(pool.sentences, sorted(place for place in chosen if pool.told[place])))
+    artifacts = "\n".join(quote(pool.sentences, sorted(place for place in chosen if not pool.told[place])))
+    return "\n\n".join(filter(None, [told, artifacts and f"{ARTIFACTS}\n{artifacts}"]))
 
 
 def _prior(text: str) -> Iterator[Sentence]:
@@ -247,63 +272,27 @@ def _alike(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Con
     return alike if alike >= (_CHANGED if change else _RELATED) else 0.0
 
 
-def _choose(pool: _Pool, room: int, in_view: Collection[str]) -> list[int]:
-    """Choose sentences for ``room`` characters, in order; those that are in view have been told already."""
-    stated = {place for place, one in enumerate(pool.sentences) if one.text in in_view}
-    for needed in pool.needs.values():
-        needed.difference_update(stated)
-    chosen: set[int] = set()
-    covered: set[int] = set().union(*(pool.words[place] for place in stated))
-    # What the same speaker says again in the same words is told once, where it was said last.
-    newest = set({(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values())
-    story = [place for place in newest if pool.told[place] and place not in stated]
-    others = [place for place in newest if not pool.told[place] and place not in stated]
-    left = room
-    asked = next((one.part for one in pool.sentences if one.speaker == "User"), None)
-    request = [place for place, one in enumerate(pool.sentences) if one.part == asked][:_REQUEST]
-    # What the user said later in other words brings the later words along.
-    changed = [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
-    for first, share in ((request, _FIRST), (changed, _CHANGES)):
-        told = [place for place in first if place in newest and place not in stated]
-        left -= _fill(pool, told, int(room * share), chosen, covered)
-    left -= _fill(pool, story, int(left * _STORY) if others else left, chosen, covered)
-    if others:
-        left -= len(ARTIFACTS) + 3
-        left -= _fill(pool, others, left, chosen, covered)
-        left -= _fill(pool, story, left, chosen, covered)
-    # All has been told once. What is said again matters more often than not.
-    again: set[int] = set()
-    left -= _fill(pool, story, left, chosen, again)
-    _fill(pool, others, left, chosen, again)
-    return sorted(chosen)
-
-
-def _fill(pool: _Pool, places: Sequence[int], room: int, chosen: set[int], covered: set[int]) -> int:
+def _fill(pool: _Pool, places: Iterable[int], room: int, chosen: set[int], covered: set[int]) -> int:
     """Add to ``chosen`` those of ``places`` that tell most in ``room`` characters; return the characters they take.
 
     Lazy greedy by gain per character: the gain of a sentence only falls while others are chosen, so only the top of
     the heap is looked at again (Minoux 1978). A sentence brings along what it needs, or is not chosen.
     """
-    sentences, needs, left = pool.sentences, pool.needs, room
+    sentences, needs, most, left = pool.sentences, pool.needs, pool.most.__getitem__, room
     lines = {(sentences[place].part, pool.told[place]) for place in chosen}
-
-    def cost(place: int) -> int:
-        one = sentences[place]
-        return len(one.text) + (3 if (one.part, pool.told[place]) in lines else len(one.speaker) + 3)
-
-    def together(place: int) -> list[int]:
-        needed = needs.get(place)
-        return [place, *(needed - chosen)] if needed else [place]
-
-    most = pool.most.__getitem__
-    heap = [(-sum(map(most, together(place))), place) for place in places if place not in chosen]
+    heap = [
+        (-most(place) - sum(map(most, needs[place] - chosen if place in needs else ())), place)
+        for place in places
+        if place not in chosen
+    ]
     heapq.heapify(heap)
     while heap and left >= _LEAST:
         _, place = heapq.heappop(heap)
         if place in chosen or len(sentences[place].text) + 3 > left:
             continue
-        group = together(place)
-        price = sum(map(cost, group))
+        group = [place, *(needs[place] - chosen)] if place in needs else [place]
+        price = sum(len(sentences[one].text) + 3 for one in group)
+        price += sum(len(sentences[one].speaker) for one in group if (sentences[one].part, pool.told[one]) not in lines)
         gain = sum([pool.gain(one, covered) for one in group]) / (price + _HANDLING) if price <= left else 0.0
         if gain <= 0:
             continue
