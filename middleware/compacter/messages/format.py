@@ -212,17 +212,23 @@ class MessageFormat:
             and self.speaker(message) == "system"
         ]
 
-    def parts(self, message: Message, index: int) -> Iterator[Part]:
+    def parts(self, message: Message, index: int) -> list[Part]:
         """What a summarizer reads of it: no reasoning, media as placeholders, calls and results as text.
 
         Empty parts and fillers, which nobody has said, are left out, a call never is. ``index`` is the message's
         position in the caller's list.
         """
-        for part in self._all_parts(message, index):
-            if part.kind == "call" or (part.text and part.kind != "reasoning" and part.text not in _FILLERS):
-                yield part
+        return [
+            part
+            for part in self._all_parts(message, index)
+            if part.kind == "call" or (part.text and part.kind != "reasoning" and part.text not in _FILLERS)
+        ]
 
     def _all_parts(self, message: Message, index: int) -> Sequence[Part]:
+        if type(message) is dict and len(message) == 2:
+            text, role = message.get("content"), message.get("role")
+            if type(text) is str and type(role) is str and role in self.plain:
+                return (text_part(_SPEAKERS[self.plain[role]], text, index),)  # The common case, kept short.
         try:
             return list(self._parts(message, _SPEAKERS.get(self.kind(message), "assistant"), index))
         except Exception:  # noqa: BLE001 - as in ``read``
@@ -232,6 +238,8 @@ class MessageFormat:
         """The words of a user message that holds nothing but text (to recognise a summary message), else ``None``."""
         if self.kind(message) is not Kind.USER:
             return None
+        if self.plain and type(text := field(message, "content")) is str:
+            return text
         try:
             parts = list(self._parts(message, "user", 0))
         except Exception:  # noqa: BLE001 - as in ``read``
