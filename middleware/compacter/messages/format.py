@@ -10,18 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import Json, Unencodable, characters, field, listed, replaced, text_field, word
-from compacter.messages.parts import (
-    Broken,
-    Kind,
-    Outline,
-    Part,
-    Speaker,
-    Steps,
-    left,
-    outlined,
-    spoken,
-    text_part,
-)
+from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, outlined, paired, spoken, text_part
 
 Message: TypeAlias = Any
 """One provider-native item, a dict or an SDK object; read, never changed."""
@@ -38,7 +27,6 @@ _SPEAKERS: dict[Kind, Speaker] = {
     Kind.ASSISTANT: "assistant",
     Kind.RESULT: "tool",
 }
-_SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
 _NO_SYSTEM = ("user", "assistant", "tool", "model")
 """Roles of a dict that is surely no system message, in every format."""
 FILLERS: Mapping[Literal["user", "assistant"], str] = {
@@ -144,51 +132,9 @@ class MessageFormat:
         except Exception:  # noqa: BLE001 - somebody else's object: whatever it raises, it is not folded
             return Kind.UNKNOWN, _weight(message), (), ()
 
-    def outline(self, messages: Sequence[Message]) -> Steps:  # noqa: C901 - one decision a line
-        """Kinds, sizes and steps of a whole history: calls are paired with results by position.
-
-        Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
-        batch ends with the next user or assistant message that answers none of it. A result that answers nothing
-        is a step of its own, unless calls are still waiting: then their results may follow it.
-        """
-        kinds, sizes, steps, broken = list[Kind](), list[int](), list[int](), list[Broken]()
-        waiting: dict[str, int] = {}
-        caller, plain, read = 0, self.plain, self._reader()
-        for index, message in enumerate(messages):
-            try:
-                if plain and not waiting and type(message) is dict and len(message) == 2:
-                    text, kind = message["content"], plain[message["role"]]
-                    if type(text) is str and text != _FILLER:
-                        kinds.append(kind)
-                        sizes.append(len(text))
-                        steps.append(index)
-                        continue
-            except (LookupError, TypeError):
-                pass  # Not of this common form.
-            kind, size, calls, results = read(message)
-            kinds.append(kind)
-            sizes.append(size)
-            answers = False
-            for result in results:
-                count = waiting.pop(result, 0)
-                if not count:
-                    broken.append(Broken(index, result, "orphan result"))
-                    continue
-                answers = True
-                if count > 1:
-                    waiting[result] = count - 1
-            if not answers and (not waiting or kind in _SPEAKING):
-                steps.append(index)
-            elif not calls:
-                continue
-            if waiting:
-                broken.extend(Broken(caller, call, "unanswered call") for call in left(waiting))
-                waiting.clear()
-            for call in calls:
-                waiting[call] = waiting.get(call, 0) + 1
-            caller = index
-        broken.sort(key=lambda half: half.index)
-        return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+    def outline(self, messages: Sequence[Message]) -> Steps:
+        """Kinds, sizes and steps of a whole history."""
+        return paired(messages, self._reader(), self.plain, _FILLER)
 
     def _reader(self) -> Callable[[Message], Outline]:
         """What reads the messages of one history, one after another."""

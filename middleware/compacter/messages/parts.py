@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from compacter.messages import media
 from compacter.messages.fields import Json, characters, json_text
@@ -156,6 +156,60 @@ def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
             results.append(part.call_id)
     kind = Kind.RESULT if role is Kind.USER and results and not genuine else role
     return kind, size, tuple(left(calls)), tuple(results)
+
+
+_SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
+
+
+def paired(  # noqa: C901 - one decision a line
+    messages: Sequence[Any], read: Callable[[Any], Outline], plain: Mapping[str, Kind], filler: str
+) -> Steps:
+    """A whole history in short: each call is paired with its results by position.
+
+    Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
+    batch ends with the next user or assistant message that answers none of it. A result that answers nothing
+    is a step of its own, unless calls are still waiting: then their results may follow it.
+
+    A message of a role in ``plain`` and a text, and of nothing else, needs no ``read``, but for the ``filler``.
+    """
+    kinds, sizes, steps, broken = list[Kind](), list[int](), list[int](), list[Broken]()
+    waiting: dict[str, int] = {}
+    caller = 0
+    for index, message in enumerate(messages):
+        try:
+            if plain and not waiting and type(message) is dict and len(message) == 2:
+                text, kind = message["content"], plain[message["role"]]
+                if type(text) is str and text != filler:
+                    kinds.append(kind)
+                    sizes.append(len(text))
+                    steps.append(index)
+                    continue
+        except (LookupError, TypeError):
+            pass  # Not of this common form.
+        kind, size, calls, results = read(message)
+        kinds.append(kind)
+        sizes.append(size)
+        answers = False
+        for result in results:
+            count = waiting.pop(result, 0)
+            if not count:
+                broken.append(Broken(index, result, "orphan result"))
+                continue
+            answers = True
+            if count > 1:
+                waiting[result] = count - 1
+        if not answers and (not waiting or kind in _SPEAKING):
+            steps.append(index)
+        elif not calls:
+            continue
+        if waiting:
+            broken.extend(Broken(caller, call, "unanswered call") for call in left(waiting))
+            waiting.clear()
+        for call in calls:
+            waiting[call] = waiting.get(call, 0) + 1
+        caller = index
+    broken.sort(key=lambda half: half.index)
+    return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
 
 
 def spoken(text: str) -> str:

@@ -138,14 +138,9 @@ class ResponsesFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         if not isinstance(block, str) and word(block, "type") not in _TEXTS:
             return block
-        old = _part_text(block)
-        new = edit("text", old, "")
-        if new == old:
-            return block
-        if isinstance(block, str):
-            return new
+        edited = self._reworded(block, _part_text(block), edit)
         # Annotations point into the old text by position.
-        return replaced(block, text=new, annotations=[]) if field(block, "annotations") else replaced(block, text=new)
+        return replaced(edited, annotations=[]) if edited is not block and field(block, "annotations") else edited
 
     def _content(self, message: Message) -> Json:
         """The item as data without marks; an item without a type is a message."""

@@ -5,15 +5,14 @@ Of fallbacks: https://docs.litellm.ai/docs/proxy/reliability.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from compacter.call.arguments import Binding
 from compacter.call.attempts import SteppedCall
-from compacter.call.streams import has_content
-from compacter.overflow import TokenLimit, detect_in_reply
+from compacter.clients.raw import EventWatch
+from compacter.overflow import TokenLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +223,7 @@ async def refused_before_content(
         detect: The detector for what the stream raises.
     """
     held: list[Any] = []
-    text = b""
-    iterator = aiter(stream)
+    watch, iterator = EventWatch(), aiter(stream)
     while len(held) < _MOST_HELD:
         try:
             chunk = await anext(iterator, _END)
@@ -234,30 +232,8 @@ async def refused_before_content(
         if chunk is _END:
             break
         held.append(chunk)
-        if isinstance(chunk, (str, bytes)):
-            text += chunk.encode() if isinstance(chunk, str) else chunk
-            events, text = _events(text)
-        else:
-            events = [chunk]
-        for event in events:
-            found = detect_in_reply(event)
-            if found is not None:
-                return held, None, found
-            if has_content(event):
-                return held, None, None
-    return held, None, None
-
-
-def _events(text: bytes) -> tuple[list[Any], bytes]:
-    """The data of complete server-sent events, and what is left over."""
-    *blocks, rest = text.replace(b"\r\n", b"\n").split(b"\n\n")
-    events: list[Any] = []
-    for block in blocks:
-        data = b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
-        if not data:
-            continue
-        try:
-            events.append(json.loads(data))
-        except ValueError:
-            events.append(data)  # ``[DONE]``, or nothing that is known: it counts as content.
-    return events, rest
+        text = chunk.encode() if isinstance(chunk, str) else chunk
+        if watch.read(text) if isinstance(text, bytes) else watch.judge(chunk):
+            break
+    watch.end()
+    return held, None, watch.found
