@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import Json, Unencodable, characters, field, listed, replaced, text_field, word
-from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, outlined, paired, spoken, text_part
+from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, outlined, paired, spoken
 
 Message: TypeAlias = Any
 """One provider-native item, a dict or an SDK object; read, never changed."""
@@ -53,7 +53,12 @@ class MessageFormat:
     """The name that ``wire_format=`` takes."""
     alternates: ClassVar[bool] = False
     """Whether user and assistant must take turns strictly, the user first."""
-    roles: ClassVar[Mapping[str, Kind]]
+    roles: ClassVar[Mapping[str, Kind]] = {
+        "user": Kind.USER,
+        "assistant": Kind.ASSISTANT,
+        "system": Kind.SYSTEM,
+        "developer": Kind.SYSTEM,
+    }
     """What each role means."""
     plain: ClassVar[Mapping[str, Kind]] = {}
     """What each role means in a message of a role and a text alone; empty where such messages are not usual."""
@@ -174,11 +179,11 @@ class MessageFormat:
         if type(message) is dict and len(message) == 2:
             text, role = message.get("content"), message.get("role")
             if type(text) is str and type(role) is str and role in self.plain:
-                return (text_part(_SPEAKERS[self.plain[role]], text, index),)  # The common case, kept short.
+                return (Part.of_text(_SPEAKERS[self.plain[role]], text, index),)  # The common case, kept short.
         try:
             return list(self._parts(message, _SPEAKERS.get(self.kind(message), "assistant"), index))
         except Exception:  # noqa: BLE001 - as in ``read``
-            return [text_part("assistant", f"[a message of type {type(message).__name__}]", index)]
+            return [Part.of_text("assistant", f"[a message of type {type(message).__name__}]", index)]
 
     def plain_text(self, message: Message) -> str | None:
         """The words of a user message that holds nothing but text (to recognise a summary message), else ``None``."""

@@ -90,51 +90,52 @@ class Part:
     call_id: str | None = None
     """What a call or its result is paired by; ``None`` where it needs no partner."""
 
+    @classmethod
+    def of_text(cls, role: Speaker, text: str, index: int) -> Part:
+        """Plain text."""
+        return cls(role, "text", text, "", index, len(text))
 
-def text_part(role: Speaker, text: str, index: int) -> Part:
-    """Plain text."""
-    return Part(role, "text", text, "", index, len(text))
+    @classmethod
+    def of_data(cls, role: Speaker, data: Json, index: int) -> Part:
+        """Data that only its maker knows, shown as JSON."""
+        return cls(role, "text", json_text(data), "", index, characters(data))
 
+    @classmethod
+    def of_reasoning(cls, role: Speaker, size: int, index: int) -> Part:
+        """Reasoning: weighed, never shown."""
+        return cls(role, "reasoning", "", "", index, size)
 
-def data_part(role: Speaker, data: Json, index: int) -> Part:
-    """Data that only its maker knows, shown as JSON."""
-    return Part(role, "text", json_text(data), "", index, characters(data))
+    @classmethod
+    def of_call(cls, name: str, arguments: Json, call_id: str | None, index: int) -> Part:
+        """A tool call."""
+        return cls("assistant", "call", json_text(arguments), name, index, len(name) + characters(arguments), call_id)
 
+    @classmethod
+    def of_result(cls, output: Json, call_id: str | None, index: int, name: str = "") -> Part:
+        """A tool's output, or one part of it."""
+        return cls("tool", "result", json_text(output), name, index, characters(output), call_id)
 
-def reasoning_part(role: Speaker, size: int, index: int) -> Part:
-    """Reasoning: weighed, never shown."""
-    return Part(role, "reasoning", "", "", index, size)
-
-
-def call_part(name: str, arguments: Json, call_id: str | None, index: int) -> Part:
-    """A tool call."""
-    return Part("assistant", "call", json_text(arguments), name, index, len(name) + characters(arguments), call_id)
-
-
-def result_part(output: Json, call_id: str | None, index: int, name: str = "") -> Part:
-    """A tool's output, or one part of it."""
-    return Part("tool", "result", json_text(output), name, index, characters(output), call_id)
-
-
-def media_part(
-    role: Speaker,
-    mime: str,
-    data: Json,
-    index: int,
-    *,
-    name: str = "",
-    detail: Json = None,
-    characters: int | None = None,
-) -> Part:
-    """A medium: ``data`` is its bytes, base64 text or address. ``characters`` is the size of one that is a text."""
-    if isinstance(data, str) and (found := media.data_url(data)) is not None:
-        mime, data = found
-    if not isinstance(data, (str, bytes, bytearray)) or not data or (isinstance(data, str) and ":" in data[:16]):
-        data = None  # What lies elsewhere has an address such as https://...
-    size = characters
-    if size is None:
-        size = media.weight(mime, None if data is None else media.decoded_size(data), detail=detail)
-    return Part(role, "media", media.placeholder(mime, data, bytes_=characters), name, index, size)
+    @classmethod
+    def of_medium(
+        cls,
+        role: Speaker,
+        mime: str,
+        data: Json,
+        index: int,
+        *,
+        name: str = "",
+        detail: Json = None,
+        characters: int | None = None,
+    ) -> Part:
+        """A medium: ``data`` is its bytes, base64 text or address. ``characters`` is the size of one that is a text."""
+        if isinstance(data, str) and (found := media.data_url(data)) is not None:
+            mime, data = found
+        if not isinstance(data, (str, bytes, bytearray)) or not data or (isinstance(data, str) and ":" in data[:16]):
+            data = None  # What lies elsewhere has an address such as https://...
+        size = characters
+        if size is None:
+            size = media.weight(mime, None if data is None else media.decoded_size(data), detail=detail)
+        return cls(role, "media", media.placeholder(mime, data, bytes_=characters), name, index, size)
 
 
 def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
