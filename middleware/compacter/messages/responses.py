@@ -52,12 +52,11 @@ class ResponsesFormat(MessageFormat):
 
     def kind(self, message: Message) -> Kind:
         """What an item is by its type, and a message by its role."""
-        if type(message) is not dict and foreign(message):
-            return Kind.UNKNOWN
         what = _type(message)
         if what == "message":
-            role = word(message, "role")
-            return self.roles.get(role, Kind.OTHER) if type(role) is str else Kind.UNKNOWN
+            return super().kind(message)
+        if type(message) is not dict and foreign(message):
+            return Kind.UNKNOWN
         if what in _TYPES:
             return _TYPES[what]
         if what.endswith("_output"):
@@ -70,8 +69,7 @@ class ResponsesFormat(MessageFormat):
 
     def speaker(self, message: Message) -> str:
         """Whose item it is; the provider's own compaction is nobody's."""
-        kind = self.kind(message)
-        return _SPEAKERS.get(kind, "assistant")
+        return "compaction" if self.kind(message) is Kind.COMPACTED else super().speaker(message)
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         what = _type(message)
@@ -144,14 +142,6 @@ class ResponsesFormat(MessageFormat):
                 if isinstance(field(block, name), str):
                     return text_field(block, name)
         return ""
-
-
-_SPEAKERS = {
-    Kind.USER: "user",
-    Kind.SYSTEM: "system",
-    Kind.COMPACTED: "compaction",
-    Kind.RESULT: "tool",
-}
 
 
 def _type(item: Message) -> str:

@@ -16,37 +16,12 @@ from compacter.overflow import TokenLimit
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
-    """One of the APIs that the proxy serves."""
-
-    param: str
-    wire_format: str
-    output_param: str
-    method: str
-    """The router's method."""
-
-
-CHAT = Protocol("messages", "openai", "max_tokens", "acompletion")
-RESPONSES = Protocol("input", "responses", "max_output_tokens", "aresponses")
-MESSAGES = Protocol("messages", "anthropic", "max_tokens", "aanthropic_messages")
-PROTOCOLS: Mapping[str, Protocol] = {
-    "completion": CHAT,
-    "acompletion": CHAT,
-    "responses": RESPONSES,
-    "aresponses": RESPONSES,
-    "anthropic_messages": MESSAGES,
-    "aanthropic_messages": MESSAGES,
-}
-"""Call type -> protocol."""
-
-TOKEN = "compacter_call"  # noqa: S105 - the name of it
-"""Where a request's metadata says which of the plug-in's calls it is. Not the call id: clients may choose that."""
-
-
-@dataclass(frozen=True, slots=True)
 class ProxyBinding(Binding):
     """How to read a request to the proxy. Deployments of one group share what was folded; tenants do not."""
 
+    vendors: bool = True
+    method: str = ""
+    """The router's method for such requests."""
     group: str = ""
     place: str = ""
 
@@ -59,11 +34,28 @@ class ProxyBinding(Binding):
         return self.place
 
 
+CHAT = ProxyBinding("openai", method="acompletion")
+RESPONSES = ProxyBinding("responses", "input", output_param="max_output_tokens", method="aresponses")
+MESSAGES = ProxyBinding("anthropic", method="aanthropic_messages")
+PROTOCOLS: Mapping[str, ProxyBinding] = {
+    "completion": CHAT,
+    "acompletion": CHAT,
+    "responses": RESPONSES,
+    "aresponses": RESPONSES,
+    "anthropic_messages": MESSAGES,
+    "aanthropic_messages": MESSAGES,
+}
+"""Call type -> how requests of the API that the proxy serves by it are read."""
+
+TOKEN = "compacter_call"  # noqa: S105 - the name of it
+"""Where a request's metadata says which of the plug-in's calls it is. Not the call id: clients may choose that."""
+
+
 @dataclass(slots=True)
 class ProxyCall:
     """One request of a client, over all its attempts."""
 
-    protocol: Protocol
+    protocol: ProxyBinding
     auth: Any
     metadata_name: str
     tenant: str
