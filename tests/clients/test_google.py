@@ -9,6 +9,7 @@ from google import genai
 from google.genai import errors, types
 
 from compacter import Compacter, CompactionEvent, History
+from compacter.clients.google import Contents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +72,21 @@ def test_generate_content(
     assert answered["systemInstruction"] == refused["systemInstruction"]
     assert summary["generationConfig"] == {"temperature": 0.5, "maxOutputTokens": 200}
     assert "Be terse." not in str(summary)
+
+
+@pytest.mark.parametrize(
+    ("config", "sent"),
+    [
+        ({"maxOutputTokens": 900, "temperature": 0.5}, {"max_output_tokens": 90, "temperature": 0.5}),
+        ({"max_output_tokens": 900}, {"max_output_tokens": 90}),
+        (types.GenerateContentConfig(max_output_tokens=900), types.GenerateContentConfig(max_output_tokens=90)),
+        (None, {"max_output_tokens": 90}),
+    ],
+)
+def test_an_option_of_the_config_is_changed_however_it_is_spelt(config: Any, sent: Any) -> None:
+    binding = Contents(messages_param="contents", wire_format="gemini", output_param="max_output_tokens")
+    _, changed = binding.replace((), {"contents": [], "config": config}, [], {"max_output_tokens": 90})
+    assert changed["config"] == sent
 
 
 def test_contents_as_objects(

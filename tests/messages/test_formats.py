@@ -70,7 +70,7 @@ def test_a_large_picture_weighs_as_a_picture_and_shows_as_a_placeholder(
 
     assert dialect.format.size(picture) == media.IMAGE
     assert (entry.role, entry.kind, entry.index) == ("user", "media", 7)
-    assert entry.text.startswith("[image/png, 640x480, 4,000,0")
+    assert entry.text.startswith("[image/png, 4,000,0")
     assert len(entry.text) < 60
 
 

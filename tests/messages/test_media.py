@@ -332,11 +332,10 @@ def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -
 @pytest.mark.parametrize(
     ("data", "shown"),
     [
-        (b"GIF89a" + bytes([10, 0, 20, 0]) + bytes(90), "[image/gif, 10x20, 100 bytes]"),
-        (b"\xff\xd8" + bytes(98), "[image/gif, 100 bytes]"),
-        ("not base64 at all: é", "[image/gif, 15 bytes]"),
+        (bytes(1_000), "[image/gif, 1,000 bytes]"),
+        ("QUJD" * 5, "[image/gif, 15 bytes]"),
         (None, "[image/gif]"),
     ],
 )
-def test_a_placeholder_tells_type_measures_and_size(data: str | bytes | None, shown: str) -> None:
+def test_a_placeholder_tells_type_and_size(data: str | bytes | None, shown: str) -> None:
     assert media.placeholder("image/gif", data) == shown

@@ -13,7 +13,7 @@ from agent_framework.exceptions import ChatClientException
 from compacter.call.state import State
 from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, tool_call
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, mixed, tool_call
 from compacter.messages.fields import field, json_text
 from compacter.overflow import detect_in_reply
 
@@ -29,7 +29,7 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
         if results and len(results) == len(message.contents):
             found += [
                 Mirror(
-                    {"role": "tool", "tool_call_id": one.call_id, "content": _text(one.result)},
+                    {"role": "tool", "tool_call_id": one.call_id, "content": json_text(one.result)},
                     Piece(message, one, len(results)),
                 )
                 for one in results
@@ -43,15 +43,11 @@ def _whole(message: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"role": str(message.role), "content": message.text}
     media = [content for content in message.contents if content.type in {"data", "uri", "hosted_file"}]
     if media:
-        found["content"] = [{"type": "text", "text": message.text}, *({"type": "image_url"} for _ in media)]
+        found["content"] = mixed([message.text, *media])
     calls = [content for content in message.contents if content.type == "function_call"]
     if calls:
-        found["tool_calls"] = [tool_call(call.call_id, call.name, _text(call.arguments)) for call in calls]
+        found["tool_calls"] = [tool_call(call.call_id, call.name, json_text(call.arguments)) for call in calls]
     return found
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json_text(value)
 
 
 def _made(message: Mapping[str, Any]) -> Any:
@@ -101,12 +97,7 @@ def wrap_client(state: State, client: T) -> T:
         accepts=frozenset({"max_tokens"}),
         asks=ask,
         server=lambda: server,
-        adapter=Adapter(
-            methods={},
-            read=_read,
-            write=_write,
-            answer=lambda response: response,
-        ),
+        adapter=Adapter(read=_read, write=_write),
     )
     created = wrap_function(state, create, binding)
     opened = wrap_function(state, open_stream, replace(binding, quiet=lambda update: not update.contents))

@@ -23,6 +23,7 @@ from compacter.clients.own_types import (
     Piece,
     back,
     completion,
+    mixed,
     saved_options,
     tool_call,
     unwrapped,
@@ -44,7 +45,7 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
             found.append(Mirror(_assistant(message), message))
         else:
             role = "system" if isinstance(message, SystemMessage) else "user"
-            found.append(Mirror({"role": role, "content": _content(message.content)}, message))
+            found.append(Mirror({"role": role, "content": mixed(message.content)}, message))
     return found
 
 
@@ -53,12 +54,6 @@ def _assistant(message: AssistantMessage) -> dict[str, Any]:
         return {"role": "assistant", "content": message.content}
     calls = [tool_call(call.id, call.name, call.arguments) for call in message.content]
     return {"role": "assistant", "content": message.thought, "tool_calls": calls}
-
-
-def _content(content: Any) -> Any:
-    if isinstance(content, str):
-        return content
-    return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image_url"} for part in content]
 
 
 def _made(message: Mapping[str, Any]) -> Any:

@@ -48,7 +48,7 @@ class Contents(Binding):
         """The same call with other contents, and with some options of ``config`` changed."""
         args, changed = Binding.replace(self, args, kwargs, messages, {})
         if options:
-            changed["config"] = _configured(kwargs.get("config"), options)
+            changed["config"] = _changed(kwargs.get("config"), options)
         return args, changed
 
     def options(self, kwargs: Options) -> Options:
@@ -76,12 +76,11 @@ class Contents(Binding):
         given = kwargs.get("config")
         limit += whole(_option(_option(given, "thinking_config"), "thinking_budget"))
         args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
-        config = _configured(changed.get("config"), {_LIMIT: limit})
         dropped = [name for name in _NOT_FOR_NATIVE if _option(given, name) is not None]
         mode = _option(_option(_option(given, "tool_config"), "function_calling_config"), "mode")
         if str(getattr(mode, "value", mode)).upper() == "ANY":
             dropped.append("tool_config")
-        return args, {**changed, "config": _without(config, dropped)}
+        return args, {**changed, "config": _changed(changed.get("config"), {_LIMIT: limit}, dropped)}
 
 
 def wrap_client(state: State, client: T) -> T:
@@ -162,17 +161,9 @@ def _camel(name: str) -> str:
     return head + "".join(map(str.capitalize, rest))
 
 
-def _without(config: Any, names: Sequence[str]) -> Any:
-    """A copy of a config without these options."""
-    if isinstance(config, Mapping):
-        gone = {*names, *map(_camel, names)}
-        return {name: value for name, value in config.items() if name not in gone}
-    return config.model_copy(update=dict.fromkeys(names))
-
-
-def _configured(config: Any, options: Mapping[str, object]) -> Any:
-    if config is None:
-        return dict(options)
-    if isinstance(config, Mapping):
-        return {**config, **options}
-    return config.model_copy(update=dict(options))
+def _changed(config: Any, options: Mapping[str, object], without: Sequence[str] = ()) -> Any:
+    """A copy of a config with some options changed, and without some others."""
+    if config is not None and not isinstance(config, Mapping):
+        return config.model_copy(update={**dict.fromkeys(without), **options})
+    gone = {spelt for name in (*without, *options) for spelt in (name, _camel(name))}
+    return {**{name: value for name, value in (config or {}).items() if name not in gone}, **options}

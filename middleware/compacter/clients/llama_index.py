@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from compacter.call.request import usage_of
-from compacter.clients.own_types import Adapter, back, completion, each, tool_call
-from compacter.messages.fields import plain
+from compacter.clients.own_types import Adapter, back, completion, each, mixed, tool_call
+from compacter.messages.fields import json_text, plain
 
 
 def _read(message: Any) -> Mapping[str, Any]:
@@ -16,22 +15,18 @@ def _read(message: Any) -> Mapping[str, Any]:
     extra = message.additional_kwargs
     found: dict[str, Any] = {"role": message.role.value, "content": message.content or ""}
     calls = [
-        tool_call(block.tool_call_id, block.tool_name, _text(block.tool_kwargs))
+        tool_call(block.tool_call_id, block.tool_name, json_text(block.tool_kwargs))
         for block in message.blocks
         if block.block_type == "tool_call"
     ] or [plain(call) for call in extra.get("tool_calls") or ()]
     media = [block for block in message.blocks if block.block_type in {"image", "audio", "video", "document"}]
     if media:
-        found["content"] = [{"type": "text", "text": found["content"]}, *({"type": "image_url"} for _ in media)]
+        found["content"] = mixed([found["content"], *media])
     if calls:
         found["tool_calls"] = calls
     if extra.get("tool_call_id"):
         found |= {"role": "tool", "tool_call_id": extra["tool_call_id"]}
     return found
-
-
-def _text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
 
 
 def _write(message: Mapping[str, Any]) -> Any:

@@ -219,7 +219,9 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
         try:
             compacted = await io.call(compact, resource, **_request(kwargs, compact))
         except Exception as error:  # noqa: BLE001 - the server's first answer is the one to raise
-            return _given_up(first, f"asked the server to compact its history, and {_NAME} failed: {_type(error)}")
+            return _given_up(
+                first, f"asked the server to compact its history, and {_NAME} failed: {type(error).__name__}"
+            )
         await Performer(state=state, io=io).told(Tell(_event(state, kwargs, compacted)))
         had = f"had the server compact its history ({_NAME}), and the request"
         try:
@@ -227,17 +229,13 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
             last = await io.call(retrieve, resource, kwargs["previous_response_id"]) if waiting else None
             second = await attempt(io, state, send, _continued(kwargs, compacted, _calls(last, waiting)))
         except Exception as error:  # noqa: BLE001 - as above
-            return _given_up(first, f"{had} that went on from there failed: {_type(error)}")
+            return _given_up(first, f"{had} that went on from there failed: {type(error).__name__}")
         dropped = first if second.token_limit is None else second
         if dropped.raw is not None:
             await streams.close(io, dropped.raw)
         return second.raw if dropped is first else _given_up(first, f"{had} was still too long")
 
     return diverted(function, lambda kwargs: kwargs.get("previous_response_id"), continued)
-
-
-def _type(error: Exception) -> str:
-    return type(error).__name__
 
 
 def _given_up(refused: Reply, note: str) -> Any:

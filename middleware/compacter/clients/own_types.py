@@ -15,13 +15,14 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, Prompt
+from compacter.call.io import IO
 from compacter.call.state import State
 from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import is_awaited
+from compacter.clients.copying import diverted, is_awaited
 from compacter.memory import InProcessMemory
 from compacter.messages.format import Message, MessageFormat
 from compacter.options import validated
@@ -46,19 +47,12 @@ class Mirrors(Sequence[Message]):
     def __init__(self, own: Sequence[Any], read: Callable[[Sequence[Any]], list[Mirror]]) -> None:
         self._own = own
         self._read = read
-        self._mirrors: list[Mirror] | None = None
 
-    @property
+    @functools.cached_property
     def _messages(self) -> list[Mirror]:
-        if self._mirrors is None:
-            self._mirrors = self._read(self._own)
-        return self._mirrors
+        return self._read(self._own)
 
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Message]: ...
-    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+    def __getitem__(self, index: Any) -> Any:
         """The messages, as OpenAI has them."""
         return self._messages[index]
 
@@ -115,6 +109,13 @@ def back(
     return own
 
 
+def mixed(content: Any) -> Any:
+    """A text, or texts and media in order, as OpenAI has them."""
+    if isinstance(content, str):
+        return content
+    return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image_url"} for part in content]
+
+
 def tool_call(identity: str, name: str, arguments: str) -> dict[str, Any]:
     """A call of a tool as OpenAI has it."""
     return {"type": "function", "id": identity, "function": {"name": name, "arguments": arguments}}
@@ -141,17 +142,21 @@ def _server(thing: Any) -> str:
     return str(next((address for key in _ADDRESSES if (address := getattr(thing, key, None))), ""))
 
 
+def _itself(thing: Any) -> Any:
+    return thing
+
+
 @dataclass(frozen=True, slots=True)
 class Adapter:
     """What there is to know of a framework's model."""
 
-    methods: Mapping[str, str]
-    """Method that sends messages -> the method that summaries are asked of: itself, or what does not stream."""
     read: Callable[[Sequence[Any]], list[Mirror]]
     """The framework's messages, as OpenAI has them."""
     write: Callable[[Iterable[Any]], list[Any]]
     """The way back."""
-    answer: Callable[[Any], Any]
+    methods: Mapping[str, str] = field(default_factory=dict)
+    """Method that sends messages -> the method that summaries are asked of: itself, or what does not stream."""
+    answer: Callable[[Any], Any] = _itself
     """What a method returns, as `completion`, or text."""
     model: Callable[[Any], str | None] = _model
     """The name of an object's model; by itself, in the attributes that frameworks usually have for it."""
@@ -166,7 +171,7 @@ class Adapter:
     """The argument that limits the answer; ``None`` where there is none."""
     quiet: Callable[[Any], bool] | None = None
     """Whether a chunk of a stream holds nothing that a user would see."""
-    bare: Callable[[Any], Any] | None = None
+    bare: Callable[[Any], Any] = _itself
     """The object that summaries are asked of, where the model itself would show them to somebody."""
     saving: Callable[[type[Any], State], Mapping[str, Any]] | None = None
     """Members by which the framework saves an object so that it is wrapped again when it is loaded."""
@@ -246,18 +251,11 @@ def _place(adapter: Adapter, model: Any) -> str:
 
 def _answering(function: Function, adapter: Adapter) -> Function:
     """The method, returning an answer that compacter can read."""
-    bare = adapter.bare or (lambda model: model)
-    if is_awaited(function):
 
-        async def ask(model: Any, *args: Any, **kwargs: Any) -> Any:
-            return adapter.answer(await function(bare(model), *args, **kwargs))
+    async def ask(io: IO, model: Any, *args: Any, **kwargs: Any) -> Any:
+        return adapter.answer(await io.call(function, adapter.bare(model), *args, **kwargs))
 
-        return ask
-
-    def ask_now(model: Any, *args: Any, **kwargs: Any) -> Any:
-        return adapter.answer(function(bare(model), *args, **kwargs))
-
-    return ask_now
+    return diverted(function, lambda _: True, ask)
 
 
 def unwrapped(model: Any, kind: type[Any]) -> Any:

@@ -27,7 +27,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, tool_call
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, mixed, tool_call
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter
@@ -49,7 +49,7 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
 
 def _part(part: Any) -> dict[str, Any]:
     if isinstance(part, UserPromptPart):
-        return {"role": "user", "content": _content(part.content)}
+        return {"role": "user", "content": mixed(part.content)}
     if isinstance(part, ToolReturnPart):
         content = part.model_response_str()
         return {"role": "tool", "tool_call_id": part.tool_call_id, "name": part.tool_name, "content": content}
@@ -61,12 +61,6 @@ def _part(part: Any) -> dict[str, Any]:
         }  # fmt: skip
     # System prompts and instructions; also parts of later versions, which nobody folds then.
     return {"role": "system", "content": str(getattr(part, "content", ""))}
-
-
-def _content(content: Any) -> Any:
-    if isinstance(content, str):
-        return content
-    return [{"type": "text", "text": item} if isinstance(item, str) else {"type": "image_url"} for item in content]
 
 
 def _response(message: ModelResponse) -> dict[str, Any]:
@@ -159,7 +153,7 @@ class CompactingModel(WrapperModel):
             accepts=frozenset({"max_tokens"}),
             asks=_ask,
             server=lambda: f"{type(self.wrapped).__qualname__} {self.wrapped.base_url}",
-            adapter=Adapter(methods={}, read=_read, write=_write, answer=lambda response: response),
+            adapter=Adapter(read=_read, write=_write),
         )
         state = compacter._state  # noqa: SLF001 - of the house
         self._requested = wrap_function(state, _request, binding)

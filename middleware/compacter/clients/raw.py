@@ -19,7 +19,7 @@ from compacter.call.io import IO
 from compacter.call.streams import has_content, with_special_methods
 from compacter.clients.copying import diverted
 from compacter.messages.fields import field
-from compacter.overflow import detect_in_reply
+from compacter.overflow import TokenLimit, detect_in_reply
 
 _LONGEST_BEGINNING = 1 << 20
 """Bytes of a body that are looked into; a refusal is never that long."""
@@ -117,8 +117,10 @@ def _watch(response: Any) -> EventWatch | DocumentWatch | None:
 class DocumentWatch:
     """Reads a JSON body whole, and then its ``error``."""
 
-    def __init__(self, packed: str) -> None:
+    def __init__(self, packed: str = "") -> None:
+        self.found: TokenLimit | None = None
         self.refusal: object = None
+        """The provider's ``error`` that says so."""
         self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed in ("gzip", "deflate") else None
         self._seen = 0
         self._settled = False
@@ -146,15 +148,18 @@ class DocumentWatch:
             self._judge(bytes(self._text))
 
     def _judge(self, text: bytes) -> bool:
-        """Whether a JSON text is a refusal, or something that a user would see."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
             return True
-        if detect_in_reply(data) is None:
+        return self.judge(data)
+
+    def judge(self, data: object) -> bool:
+        """Whether what a document or an event says is a refusal, or something that a user would see."""
+        self.found = detect_in_reply(data)
+        if self.found is None:
             return has_content(data)
-        response = field(data, "response")
-        self.refusal = field(data, "error") or field(response, "error")
+        self.refusal = field(data, "error") or field(field(data, "response"), "error")
         return True
 
 
@@ -164,7 +169,7 @@ class EventWatch(DocumentWatch):
     The format: https://html.spec.whatwg.org/multipage/server-sent-events.html.
     """
 
-    def __init__(self, packed: str) -> None:
+    def __init__(self, packed: str = "") -> None:
         super().__init__(packed)
         self._data: list[bytes] = []
 

@@ -129,54 +129,43 @@ def target_characters(
     return max(0, int((limit - counted) * MARGIN * calibration.chars_per_token) - overhead)
 
 
-def plan(options: Options, job: Job, conversation: Conversation | None = None) -> CompactionPlan:
+def plan(
+    options: Options, job: Job, conversation: Conversation | None = None, *, chosen: int | None = None
+) -> CompactionPlan:
     """What would be folded. Pure; a cut of 0 means nothing can be.
 
-    ``conversation`` is what an earlier strategy has made of the job's.
+    ``conversation`` is what an earlier strategy has made of the job's. ``chosen`` is a cut that a hook has set: it is
+    moved to the beginning of a step, and not past an open one.
     """
-    current = conversation or job.conversation
-    if job.satisfied(current.size):
-        return describe(options, job, current, 0)
-    cut = _cut(options, job, current)
-    if job.must and (
-        not cut or (job.target is not None and current.size - current.free + summary_message.FRAME > job.target)
-    ):
-        # What stays is too much by itself: the provider's own compaction is folded too, where it can be read.
-        whole = current.without_native()
-        if whole is not None:
-            return describe(options, job, whole, _cut(options, job, whole))
-    return describe(options, job, current, cut)
-
-
-def moved(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:
-    """The plan with a cut that a hook has chosen, moved to the beginning of a step and not past an open one."""
-    count = len(conversation.messages)
-    cut = max(0, min(cut, count))
-    if cut < count:
-        cut = conversation.step(cut)[0]
-    if conversation.open is not None:
-        cut = min(cut, conversation.open)
-    return describe(options, job, conversation, cut)
-
-
-def describe(options: Options, job: Job, conversation: Conversation, cut: int) -> CompactionPlan:
-    """The plan that this cut means."""
-    protected, prior, head = conversation.protected, conversation.prior, conversation.heads[cut]
-    held = tuple(compress(range(cut), protected))
+    read = conversation or job.conversation
+    if chosen is not None:
+        cut = max(0, min(chosen, len(read.messages) if read.open is None else read.open))
+        cut = read.step(cut)[0] if cut < len(read.messages) else cut
+    elif job.satisfied(read.size):
+        cut = 0
+    else:
+        cut = _cut(options, job, read)
+        staying = read.size - read.free + summary_message.FRAME
+        if job.must and (not cut or (job.target is not None and staying > job.target)):
+            # What stays is too much by itself: the provider's own compaction is folded too, where it can be read.
+            whole = read.without_native()
+            if whole is not None:
+                read, cut = whole, _cut(options, job, whole)
+    protected, prior, head = read.protected, read.prior, read.heads[cut]
     return CompactionPlan(
-        messages=conversation.messages,
-        wire_format=conversation.format.name,
+        messages=read.messages,
+        wire_format=read.format.name,
         cut=cut,
-        held=held,
+        held=tuple(compress(range(cut), protected)),
         prior=prior if prior is not None and prior < cut and not protected[prior] else None,
-        original_data_size=conversation.size,
+        original_data_size=read.size,
         head_size=head,
-        tail_size=conversation.size - head,
-        ratio=round(head / conversation.free, 4) if conversation.free else 0.0,
+        tail_size=read.size - head,
+        ratio=round(head / read.free, 4) if read.free else 0.0,
         trigger=job.trigger,
         strategy="+".join(strategy.name for strategy in options.strategy),
         model=job.model,
-        conversation=conversation,
+        conversation=read,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from compacter.compaction.check import kept_and_discarded, violations
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Job, moved, plan
+from compacter.compaction.plan import Job, plan
 from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
 from compacter.compaction.summarize import Summarize, fall_back, reserve
 from compacter.compaction.task import (
@@ -72,7 +72,7 @@ def compact(
         # The cut is what a hook may choose; everything else follows from it.
         cut: object = answer.cut
         if isinstance(cut, int) and cut != approved.cut:
-            approved, chosen = moved(options, job, approved.conversation or before, cut), True
+            approved, chosen = plan(options, job, approved.conversation, chosen=cut), True
     if approved.cut or job.must:
         whole, head = approved.original_data_size, approved.head_size
         yield from Tell(CompactionStarted(trigger=job.trigger, original_data_size=whole, head_size=head, **facts))
@@ -205,15 +205,12 @@ def run_links(strategies: Sequence[CompactionStrategy], task: CompactionTask) ->
 
 def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
     """The task for the next strategy: a plan of what the last one has made. A cut that a hook has set still holds."""
-    if not task.chosen:
-        fresh = plan(task.options, task.job, made)
-    else:
-        cut = task.plan.cut
-        if len(made.messages) != len(task.messages):
-            positions, _ = kept_and_discarded(task.messages, made.messages)
-            tail = (at for at, position in enumerate(positions) if position is not None and position >= cut)
-            cut = next(tail, len(made.messages))
-        fresh = moved(task.options, task.job, made, cut)
+    cut = task.plan.cut if task.chosen else None
+    if cut is not None and len(made.messages) != len(task.messages):
+        positions, _ = kept_and_discarded(task.messages, made.messages)
+        tail = (at for at, position in enumerate(positions) if position is not None and position >= cut)
+        cut = next(tail, len(made.messages))
+    fresh = plan(task.options, task.job, made, chosen=cut)
     return replace(task, plan=fresh, conversation=fresh.conversation or made)
 
 
@@ -231,11 +228,11 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     A result that may not be sent is reported in an event; after the last strategy the fallback takes its place.
     Raises ``CompactionError`` where the strategy does.
     """
-    tally, mark = task.tally, len(task.tally.names)
+    before, tally, mark = task.conversation, task.tally, len(task.tally.names)
     tally.names.append(strategy.name)
     reason, kind = "", ""
     cause: Exception | None = None
-    copies = [] if type(strategy) in _OURS else _copies(task.messages)
+    copies = [] if type(strategy) in _OURS else _copies(before.messages)
     try:
         try:
             answer = strategy.compact(task)
@@ -249,12 +246,12 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         reason, kind, cause = "raised", type(error).__name__, error
     else:
-        if len(messages) == len(task.messages) and all(map(is_, messages, task.messages)):
+        if len(messages) == len(before.messages) and all(map(is_, messages, before.messages)):
             del tally.names[mark:]
             return None
-        made = task.conversation.with_messages(messages)
+        made = before.with_messages(messages)
         edited = getattr(strategy, "edits", False)
-        faults = violations(task.conversation, made, alternate=task.alternate, edited=edited)
+        faults = violations(before, made, alternate=task.alternate, edited=edited)
         if not faults:
             if tally.fallback and tally.names[mark] == strategy.name:
                 del tally.names[mark]
@@ -270,8 +267,8 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     result = fall_back(task)
     if result is None:
         return None
-    made = task.conversation.with_messages(result)
-    return None if violations(task.conversation, made, alternate=task.alternate) else made
+    made = before.with_messages(result)
+    return None if violations(before, made, alternate=task.alternate) else made
 
 
 def _copies(messages: Sequence[Message]) -> list[tuple[dict[str, Any], dict[str, Any]]]:

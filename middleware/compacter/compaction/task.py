@@ -194,15 +194,23 @@ class CompactionTask:
         except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
             return Summary()
 
-    def fold(self, summary: Summary | str) -> list[Message]:
-        """The compacted list, with a summary message in place of the head.
+    def fold(self, summary: Summary | str, keep: Sequence[int] | None = None) -> list[Message]:
+        """The compacted list, with a summary message in place of what is folded.
 
         Args:
             summary: The text of the summary.
+            keep: Positions of the messages that stay, ascending; ``None``: all but the head.
         """
-        folded = set(self.plan.folded)
-        keep = [index for index in range(len(self.messages)) if index not in folded]
-        return self._assembled(keep, summary if isinstance(summary, Summary) else Summary(summary))
+        told = summary if isinstance(summary, Summary) else Summary(summary)
+        # Whatever the strategy: declared rules stand in every summary.
+        declared = rule_lines(self.conversation.rules)
+        told = replace(told, rules=(*declared, *(line for line in told.rules if line not in declared)))
+        if keep is None:
+            folded = set(self.plan.folded)
+            keep = [index for index in range(len(self.conversation.messages)) if index not in folded]
+        self.tally.summary, self.tally.ledger = told.prose, told.verbatim
+        message = self.conversation.format.say("user", compose(told))
+        return assemble(self.conversation, keep, message, alternate=self.alternate)
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
         """The compacted list of some messages, what must stay, and a note in a summary message.
@@ -215,7 +223,6 @@ class CompactionTask:
             note: One line that says what was left out; empty: no summary message.
         """
         wanted = set(indexes)
-        summary = self.prior() or Summary()
         if self.plan.prior is not None and not note:
             wanted.add(self.plan.prior)
         steps = self.conversation.steps
@@ -223,19 +230,11 @@ class CompactionTask:
         for start, end in zip(steps, (*steps[1:], len(self.messages)), strict=True):
             whole = any(index in wanted for index in range(start, end))
             keep.extend(index for index in range(start, end) if whole or self.protected[index])
-        if note and self.plan.prior is not None:
-            keep = [index for index in keep if index != self.plan.prior]
-        return self._assembled(keep, replace(summary, notes=(flat(note),)) if note else None)
-
-    def _assembled(self, keep: Sequence[int], summary: Summary | None) -> list[Message]:
-        if summary is not None:
-            # Whatever the strategy: declared rules stand in every summary.
-            declared = rule_lines(self.conversation.rules)
-            rules = (*declared, *(line for line in summary.rules if line not in declared))
-            summary = replace(summary, rules=rules)
-        self.tally.summary, self.tally.ledger = (summary.prose, summary.verbatim) if summary else ("", "")
-        message = None if summary is None else self.conversation.format.say("user", compose(summary))
-        return assemble(self.conversation, keep, message, alternate=self.alternate)
+        if note:
+            noted = replace(self.prior() or Summary(), notes=(flat(note),))
+            return self.fold(noted, [index for index in keep if index != self.plan.prior])
+        self.tally.summary = self.tally.ledger = ""
+        return assemble(self.conversation, keep, None, alternate=self.alternate)
 
 
 Compacting = Generator[Effect[Any], Any, Sequence[Message]]

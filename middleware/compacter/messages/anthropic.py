@@ -25,17 +25,7 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import (
-    Kind,
-    Part,
-    Speaker,
-    call_part,
-    media_part,
-    reasoning_part,
-    result_part,
-    spoken,
-    text_part,
-)
+from compacter.messages.parts import Part, Speaker, spoken
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
 _EDITABLE_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
@@ -50,34 +40,28 @@ class AnthropicFormat(MessageFormat):
     name = "anthropic"
     system_option = "system"
     alternates = True
-    roles = {  # noqa: RUF012 - ClassVar in the base class
-        "user": Kind.USER,
-        "assistant": Kind.ASSISTANT,
-        "system": Kind.SYSTEM,
-        "developer": Kind.SYSTEM,
-    }
-    plain = roles
+    plain = MessageFormat.roles
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for block in listed(field(message, "content")):
             kind = word(block, "type")
             if isinstance(block, str):
-                yield text_part(role, block, index)
+                yield Part.of_text(role, block, index)
             elif kind == "text":
-                yield text_part(role, text_field(block, "text"), index)
+                yield Part.of_text(role, text_field(block, "text"), index)
             elif kind == "thinking":
                 # Where the thinking itself is left out, it is sealed in the signature.
                 text, signature = field(block, "thinking"), field(block, "signature")
-                yield reasoning_part(role, len(text) if text else media.sealed(signature), index)
+                yield Part.of_reasoning(role, len(text) if text else media.sealed(signature), index)
             elif kind == "redacted_thinking":
-                yield reasoning_part(role, media.sealed(field(block, "data")), index)
+                yield Part.of_reasoning(role, media.sealed(field(block, "data")), index)
             elif kind == "compaction":
                 sealed = media.sealed(field(block, "encrypted_content"))
-                yield reasoning_part(role, len(text_field(block, "content")) or sealed, index)
+                yield Part.of_reasoning(role, len(text_field(block, "content")) or sealed, index)
             elif kind in _MEDIA:
                 yield _medium(block, role, index)
             elif isinstance(kind, str) and kind.endswith("tool_use"):
-                yield call_part(text_field(block, "name"), field(block, "input"), text_field(block, "id"), index)
+                yield Part.of_call(text_field(block, "name"), field(block, "input"), text_field(block, "id"), index)
             elif isinstance(kind, str) and kind.endswith("tool_result"):
                 yield from _result(block, index)
             else:
@@ -120,14 +104,14 @@ class AnthropicFormat(MessageFormat):
 
 def _result(block: Message, index: int) -> Iterator[Part]:
     # The id goes with a part of its own: the output may be empty, or nothing but an image.
-    yield result_part("", text_field(block, "tool_use_id"), index)
+    yield Part.of_result("", text_field(block, "tool_use_id"), index)
     for part in listed(field(block, "content")):
         if word(part, "type") in _MEDIA:
             yield _medium(part, "tool", index)
         elif isinstance(part, str):
-            yield result_part(part, None, index)
+            yield Part.of_result(part, None, index)
         elif word(part, "type") == "text":
-            yield result_part(text_field(part, "text"), None, index)
+            yield Part.of_result(text_field(part, "text"), None, index)
         else:
             text, size = _other(part)
             yield Part("tool", "result", text, "", index, size)
@@ -155,11 +139,11 @@ def _medium(block: Message, role: Speaker, index: int) -> Part:
     default = {"document": "application/pdf", "container_upload": "application/octet-stream"}.get(what or "", "image/*")
     mime = str(field(source, "media_type") or default)
     if kind == "text" and isinstance(data, str):
-        return media_part(role, mime, None, index, characters=len(data))
+        return Part.of_medium(role, mime, None, index, characters=len(data))
     if kind == "content":
         size = sum(_part_size(part) for part in listed(field(source, "content")))
-        return media_part(role, "text/plain", None, index, characters=size)
-    return media_part(role, mime, data, index)
+        return Part.of_medium(role, "text/plain", None, index, characters=size)
+    return Part.of_medium(role, mime, data, index)
 
 
 def _part_size(part: Message) -> int:

@@ -13,18 +13,7 @@ from typing import Literal
 from compacter.messages import media
 from compacter.messages.fields import Json, faithful, field, listed, replaced, text_field
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import (
-    Kind,
-    Part,
-    Speaker,
-    call_part,
-    data_part,
-    media_part,
-    reasoning_part,
-    result_part,
-    spoken,
-    text_part,
-)
+from compacter.messages.parts import Kind, Part, Speaker, spoken
 
 _MEDIA = ("image", "document", "video", "audio")
 _OTHER_FORMATS = {
@@ -49,12 +38,12 @@ class BedrockFormat(MessageFormat):
         for block in listed(field(message, "content")):
             text = block if isinstance(block, str) else field(block, "text")
             if isinstance(text, str):
-                yield text_part(role, text, index)
+                yield Part.of_text(role, text, index)
             elif (use := field(block, "toolUse")) is not None:
-                yield call_part(text_field(use, "name"), field(use, "input"), text_field(use, "toolUseId"), index)
+                yield Part.of_call(text_field(use, "name"), field(use, "input"), text_field(use, "toolUseId"), index)
             elif (answer := field(block, "toolResult")) is not None:
                 # The id goes with a part of its own: the output may be empty, or nothing but an image.
-                yield result_part("", text_field(answer, "toolUseId"), index)
+                yield Part.of_result("", text_field(answer, "toolUseId"), index)
                 for inner in listed(field(answer, "content")):
                     part = _part(inner, "tool", index)
                     yield replace(part, kind="result") if part.kind == "text" else part
@@ -95,23 +84,23 @@ def _part(block: Message, role: Speaker, index: int) -> Part:
     """A block that may stand in a message and, most of them, in a tool result."""
     text = field(block, "text")
     if isinstance(text, str):
-        return text_part(role, text, index)
+        return Part.of_text(role, text, index)
     if (thought := field(block, "reasoningContent")) is not None:
         spelt = field(thought, "reasoningText")
         size = len(text_field(spelt, "text")) or media.sealed(field(spelt, "signature"))
-        return reasoning_part(role, size + media.sealed(field(thought, "redactedContent")), index)
+        return Part.of_reasoning(role, size + media.sealed(field(thought, "redactedContent")), index)
     if (guarded := field(block, "guardContent")) is not None:
         inner = field(guarded, "text")
-        return _part(guarded, role, index) if inner is None else text_part(role, text_field(inner, "text"), index)
+        return _part(guarded, role, index) if inner is None else Part.of_text(role, text_field(inner, "text"), index)
     if (cited := field(block, "citationsContent")) is not None:
         cites = listed(field(cited, "content"))
-        return text_part(role, "".join(text_field(part, "text") for part in cites), index)
+        return Part.of_text(role, "".join(text_field(part, "text") for part in cites), index)
     for kind in _MEDIA:
         medium = field(block, kind)
         if medium is not None:
             return _medium(kind, medium, role, index)
     value = field(block, "json")
-    return data_part(role, block if value is None else value, index)
+    return Part.of_data(role, block if value is None else value, index)
 
 
 def _medium(kind: str, medium: Message, role: Speaker, index: int) -> Part:
@@ -120,7 +109,7 @@ def _medium(kind: str, medium: Message, role: Speaker, index: int) -> Part:
     text = field(source, "text")
     if text is None and (parts := field(source, "content")) is not None:
         text = "".join(text_field(part, "text") for part in listed(parts))
-    return media_part(
+    return Part.of_medium(
         role, mime, field(source, "bytes"), index, characters=len(text) if isinstance(text, str) else None
     )
 

@@ -10,18 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import Json, Unencodable, characters, field, listed, replaced, text_field, word
-from compacter.messages.parts import (
-    Broken,
-    Kind,
-    Outline,
-    Part,
-    Speaker,
-    Steps,
-    left,
-    outlined,
-    spoken,
-    text_part,
-)
+from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, outlined, paired, spoken
 
 Message: TypeAlias = Any
 """One provider-native item, a dict or an SDK object; read, never changed."""
@@ -38,7 +27,6 @@ _SPEAKERS: dict[Kind, Speaker] = {
     Kind.ASSISTANT: "assistant",
     Kind.RESULT: "tool",
 }
-_SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
 _NO_SYSTEM = ("user", "assistant", "tool", "model")
 """Roles of a dict that is surely no system message, in every format."""
 FILLERS: Mapping[Literal["user", "assistant"], str] = {
@@ -65,7 +53,12 @@ class MessageFormat:
     """The name that ``wire_format=`` takes."""
     alternates: ClassVar[bool] = False
     """Whether user and assistant must take turns strictly, the user first."""
-    roles: ClassVar[Mapping[str, Kind]]
+    roles: ClassVar[Mapping[str, Kind]] = {
+        "user": Kind.USER,
+        "assistant": Kind.ASSISTANT,
+        "system": Kind.SYSTEM,
+        "developer": Kind.SYSTEM,
+    }
     """What each role means."""
     plain: ClassVar[Mapping[str, Kind]] = {}
     """What each role means in a message of a role and a text alone; empty where such messages are not usual."""
@@ -144,51 +137,9 @@ class MessageFormat:
         except Exception:  # noqa: BLE001 - somebody else's object: whatever it raises, it is not folded
             return Kind.UNKNOWN, _weight(message), (), ()
 
-    def outline(self, messages: Sequence[Message]) -> Steps:  # noqa: C901 - one decision a line
-        """Kinds, sizes and steps of a whole history: calls are paired with results by position.
-
-        Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
-        batch ends with the next user or assistant message that answers none of it. A result that answers nothing
-        is a step of its own, unless calls are still waiting: then their results may follow it.
-        """
-        kinds, sizes, steps, broken = list[Kind](), list[int](), list[int](), list[Broken]()
-        waiting: dict[str, int] = {}
-        caller, plain, read = 0, self.plain, self._reader()
-        for index, message in enumerate(messages):
-            try:
-                if plain and not waiting and type(message) is dict and len(message) == 2:
-                    text, kind = message["content"], plain[message["role"]]
-                    if type(text) is str and text != _FILLER:
-                        kinds.append(kind)
-                        sizes.append(len(text))
-                        steps.append(index)
-                        continue
-            except (LookupError, TypeError):
-                pass  # Not of this common form.
-            kind, size, calls, results = read(message)
-            kinds.append(kind)
-            sizes.append(size)
-            answers = False
-            for result in results:
-                count = waiting.pop(result, 0)
-                if not count:
-                    broken.append(Broken(index, result, "orphan result"))
-                    continue
-                answers = True
-                if count > 1:
-                    waiting[result] = count - 1
-            if not answers and (not waiting or kind in _SPEAKING):
-                steps.append(index)
-            elif not calls:
-                continue
-            if waiting:
-                broken.extend(Broken(caller, call, "unanswered call") for call in left(waiting))
-                waiting.clear()
-            for call in calls:
-                waiting[call] = waiting.get(call, 0) + 1
-            caller = index
-        broken.sort(key=lambda half: half.index)
-        return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
+    def outline(self, messages: Sequence[Message]) -> Steps:
+        """Kinds, sizes and steps of a whole history."""
+        return paired(messages, self._reader(), self.plain, _FILLER)
 
     def _reader(self) -> Callable[[Message], Outline]:
         """What reads the messages of one history, one after another."""
@@ -212,26 +163,34 @@ class MessageFormat:
             and self.speaker(message) == "system"
         ]
 
-    def parts(self, message: Message, index: int) -> Iterator[Part]:
+    def parts(self, message: Message, index: int) -> list[Part]:
         """What a summarizer reads of it: no reasoning, media as placeholders, calls and results as text.
 
         Empty parts and fillers, which nobody has said, are left out, a call never is. ``index`` is the message's
         position in the caller's list.
         """
-        for part in self._all_parts(message, index):
-            if part.kind == "call" or (part.text and part.kind != "reasoning" and part.text not in _FILLERS):
-                yield part
+        return [
+            part
+            for part in self._all_parts(message, index)
+            if part.kind == "call" or (part.text and part.kind != "reasoning" and part.text not in _FILLERS)
+        ]
 
     def _all_parts(self, message: Message, index: int) -> Sequence[Part]:
+        if type(message) is dict and len(message) == 2:
+            text, role = message.get("content"), message.get("role")
+            if type(text) is str and type(role) is str and role in self.plain:
+                return (Part.of_text(_SPEAKERS[self.plain[role]], text, index),)  # The common case, kept short.
         try:
             return list(self._parts(message, _SPEAKERS.get(self.kind(message), "assistant"), index))
         except Exception:  # noqa: BLE001 - as in ``read``
-            return [text_part("assistant", f"[a message of type {type(message).__name__}]", index)]
+            return [Part.of_text("assistant", f"[a message of type {type(message).__name__}]", index)]
 
     def plain_text(self, message: Message) -> str | None:
         """The words of a user message that holds nothing but text (to recognise a summary message), else ``None``."""
         if self.kind(message) is not Kind.USER:
             return None
+        if self.plain and type(text := field(message, "content")) is str:
+            return text
         try:
             parts = list(self._parts(message, "user", 0))
         except Exception:  # noqa: BLE001 - as in ``read``

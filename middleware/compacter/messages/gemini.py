@@ -29,18 +29,7 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
-from compacter.messages.parts import (
-    Kind,
-    Outline,
-    Part,
-    Speaker,
-    call_part,
-    media_part,
-    reasoning_part,
-    result_part,
-    spoken,
-    text_part,
-)
+from compacter.messages.parts import Kind, Outline, Part, Speaker, spoken
 
 _CAMEL = {
     "function_call": "functionCall",
@@ -109,17 +98,17 @@ class GeminiFormat(MessageFormat):
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for part in _parts(message):
             if type(part) is dict and len(part) == 1 and type(part.get("text")) is str:
-                yield text_part(role, part["text"], index)  # The common case, kept short.
+                yield Part.of_text(role, part["text"], index)  # The common case, kept short.
                 continue
             signature = _either(part, "thought_signature")
             if signature:
-                yield reasoning_part(role, media.sealed(signature), index)
+                yield Part.of_reasoning(role, media.sealed(signature), index)
             text = part if isinstance(part, str) else field(part, "text")
             if isinstance(text, str):
                 thought = bool(field(part, "thought"))
-                yield reasoning_part(role, len(text), index) if thought else text_part(role, text, index)
+                yield Part.of_reasoning(role, len(text), index) if thought else Part.of_text(role, text, index)
             elif made := _either(part, "function_call"):
-                yield call_part(text_field(made, "name"), field(made, "args") or {}, _key(made), index)
+                yield Part.of_call(text_field(made, "name"), field(made, "args") or {}, _key(made), index)
             elif answer := _either(part, "function_response"):
                 yield from _response(answer, index)
             else:
@@ -212,19 +201,19 @@ def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
     if inline or file:
         yield _medium(inline or file, role, index)
     elif code := _either(part, "executable_code"):
-        yield call_part("code_execution", field(code, "code"), None, index)
+        yield Part.of_call("code_execution", field(code, "code"), None, index)
     elif ran := _either(part, "code_execution_result"):
-        yield result_part(text_field(ran, "output"), None, index, "code_execution")
+        yield Part.of_result(text_field(ran, "output"), None, index, "code_execution")
     elif made := _either(part, "tool_call"):
-        yield call_part(str(_tool(made)), field(made, "args"), None, index)
+        yield Part.of_call(str(_tool(made)), field(made, "args"), None, index)
     elif answer := _either(part, "tool_response"):
-        yield result_part(field(answer, "response"), None, index, str(_tool(answer)))
+        yield Part.of_result(field(answer, "response"), None, index, str(_tool(answer)))
     elif _either(part, "mime_type") or field(part, "uri"):
         yield _medium(part, role, index)  # An uploaded file, or a bare blob.
     else:
         data = plain(part)
         if not isinstance(data, dict) or set(data) - {"thought", "thought_signature", "thoughtSignature"}:
-            yield text_part(role, json_text(data), index)
+            yield Part.of_text(role, json_text(data), index)
 
 
 def _tool(part: Message) -> Json:
@@ -234,7 +223,7 @@ def _tool(part: Message) -> Json:
 
 def _medium(blob: Message, role: Speaker, index: int) -> Part:
     mime = str(_either(blob, "mime_type") or "application/octet-stream")
-    return media_part(role, mime, field(blob, "data"), index)
+    return Part.of_medium(role, mime, field(blob, "data"), index)
 
 
 class _Waiting:

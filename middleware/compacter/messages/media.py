@@ -13,10 +13,6 @@ weights are rough on purpose: four characters a token, and
 
 from __future__ import annotations
 
-import base64
-import struct
-from binascii import Error as BinasciiError
-
 IMAGE = 4_000
 IMAGE_LOW_DETAIL = 340
 _AUDIO_PER_SECOND = 100
@@ -61,27 +57,5 @@ def data_url(url: str) -> tuple[str, str] | None:
 
 def placeholder(mime: str, data: str | bytes | bytearray | None = None, *, bytes_: int | None = None) -> str:
     """What a summarizer reads instead of a medium: type and size, no path and no content."""
-    facts = [mime or "media"]
-    if data:
-        bytes_ = decoded_size(data)
-        pixels = _pixels(data)
-        if pixels:
-            facts.append(f"{pixels[0]}x{pixels[1]}")
-    if bytes_:
-        facts.append(f"{bytes_:,} bytes")
-    return "[" + ", ".join(facts) + "]"
-
-
-def _pixels(data: str | bytes | bytearray) -> tuple[int, int] | None:
-    """Width and height of a PNG or GIF, read from its first bytes."""
-    try:
-        head = base64.b64decode(data[:64]) if isinstance(data, str) else bytes(data[:48])
-    except (BinasciiError, ValueError):
-        return None
-    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
-        width, height = struct.unpack(">II", head[16:24])
-        return int(width), int(height)
-    if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
-        width, height = struct.unpack("<HH", head[6:10])
-        return int(width), int(height)
-    return None
+    size = decoded_size(data) if data else bytes_
+    return f"[{mime or 'media'}, {size:,} bytes]" if size else f"[{mime or 'media'}]"

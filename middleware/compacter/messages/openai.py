@@ -12,7 +12,7 @@ from typing import Literal
 
 from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field, word
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Outline, Part, Speaker, call_part, media_part, reasoning_part
+from compacter.messages.parts import Kind, Outline, Part, Speaker
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"})
@@ -27,15 +27,8 @@ class OpenAIFormat(MessageFormat):
     """Chat completions: ``content`` is text or parts, calls are in ``tool_calls``, results are messages of a tool."""
 
     name = "openai"
-    roles = {  # noqa: RUF012 - ClassVar in the base class
-        "user": Kind.USER,
-        "assistant": Kind.ASSISTANT,
-        "tool": Kind.RESULT,
-        "function": Kind.RESULT,
-        "system": Kind.SYSTEM,
-        "developer": Kind.SYSTEM,
-    }
-    plain = {role: kind for role, kind in roles.items() if kind is not Kind.RESULT}  # noqa: RUF012
+    plain = MessageFormat.roles
+    roles = {**plain, "tool": Kind.RESULT, "function": Kind.RESULT}  # noqa: RUF012 - ClassVar in the base class
 
     def read(self, message: Message) -> Outline:
         """As the base class. Calls and results in their common forms are read here, without their parts."""
@@ -64,7 +57,7 @@ class OpenAIFormat(MessageFormat):
                 yield Part(role, said, text, name, index, len(text))
             else:
                 thought = field(part, "thinking") or field(part, "reasoning") or ""
-                yield reasoning_part(role, len(str(thought)), index)
+                yield Part.of_reasoning(role, len(str(thought)), index)
         if role != "assistant":
             return
         for text in (field(message, "refusal"), field(field(message, "audio"), "transcript")):
@@ -72,14 +65,14 @@ class OpenAIFormat(MessageFormat):
                 yield Part(role, "text", text, name, index, len(text))
         thoughts = field(message, "reasoning_content") or field(message, "reasoning")
         size = len(thoughts) if isinstance(thoughts, str) else 0
-        yield reasoning_part(role, size + len(self.compacted(message) or ""), index)
+        yield Part.of_reasoning(role, size + len(self.compacted(message) or ""), index)
         for call in field(message, "tool_calls") or ():
             function = field(call, "function") or field(call, "custom") or {}
-            yield call_part(text_field(function, "name"), _arguments(function), text_field(call, "id"), index)
+            yield Part.of_call(text_field(function, "name"), _arguments(function), text_field(call, "id"), index)
         legacy = field(message, "function_call")
         if legacy:
             made = text_field(legacy, "name")
-            yield call_part(made, _arguments(legacy), f"function:{made}", index)
+            yield Part.of_call(made, _arguments(legacy), f"function:{made}", index)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message."""
@@ -180,7 +173,7 @@ def _medium(part: Message, role: Speaker, name: str, index: int) -> Part:
     else:
         mime = {"video_url": "video/mp4", "audio_url": "audio/mpeg"}.get(kind, "image/*")
         data, detail = held if isinstance(held, str) else field(held, "url"), field(held, "detail")
-    return media_part(role, mime, data, index, name=name, detail=detail)
+    return Part.of_medium(role, mime, data, index, name=name, detail=detail)
 
 
 OPENAI = OpenAIFormat()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from compacter.messages import media
 from compacter.messages.fields import Json, characters, json_text
@@ -90,51 +90,52 @@ class Part:
     call_id: str | None = None
     """What a call or its result is paired by; ``None`` where it needs no partner."""
 
+    @classmethod
+    def of_text(cls, role: Speaker, text: str, index: int) -> Part:
+        """Plain text."""
+        return cls(role, "text", text, "", index, len(text))
 
-def text_part(role: Speaker, text: str, index: int) -> Part:
-    """Plain text."""
-    return Part(role, "text", text, "", index, len(text))
+    @classmethod
+    def of_data(cls, role: Speaker, data: Json, index: int) -> Part:
+        """Data that only its maker knows, shown as JSON."""
+        return cls(role, "text", json_text(data), "", index, characters(data))
 
+    @classmethod
+    def of_reasoning(cls, role: Speaker, size: int, index: int) -> Part:
+        """Reasoning: weighed, never shown."""
+        return cls(role, "reasoning", "", "", index, size)
 
-def data_part(role: Speaker, data: Json, index: int) -> Part:
-    """Data that only its maker knows, shown as JSON."""
-    return Part(role, "text", json_text(data), "", index, characters(data))
+    @classmethod
+    def of_call(cls, name: str, arguments: Json, call_id: str | None, index: int) -> Part:
+        """A tool call."""
+        return cls("assistant", "call", json_text(arguments), name, index, len(name) + characters(arguments), call_id)
 
+    @classmethod
+    def of_result(cls, output: Json, call_id: str | None, index: int, name: str = "") -> Part:
+        """A tool's output, or one part of it."""
+        return cls("tool", "result", json_text(output), name, index, characters(output), call_id)
 
-def reasoning_part(role: Speaker, size: int, index: int) -> Part:
-    """Reasoning: weighed, never shown."""
-    return Part(role, "reasoning", "", "", index, size)
-
-
-def call_part(name: str, arguments: Json, call_id: str | None, index: int) -> Part:
-    """A tool call."""
-    return Part("assistant", "call", json_text(arguments), name, index, len(name) + characters(arguments), call_id)
-
-
-def result_part(output: Json, call_id: str | None, index: int, name: str = "") -> Part:
-    """A tool's output, or one part of it."""
-    return Part("tool", "result", json_text(output), name, index, characters(output), call_id)
-
-
-def media_part(
-    role: Speaker,
-    mime: str,
-    data: Json,
-    index: int,
-    *,
-    name: str = "",
-    detail: Json = None,
-    characters: int | None = None,
-) -> Part:
-    """A medium: ``data`` is its bytes, base64 text or address. ``characters`` is the size of one that is a text."""
-    if isinstance(data, str) and (found := media.data_url(data)) is not None:
-        mime, data = found
-    if not isinstance(data, (str, bytes, bytearray)) or not data or (isinstance(data, str) and ":" in data[:16]):
-        data = None  # What lies elsewhere has an address such as https://...
-    size = characters
-    if size is None:
-        size = media.weight(mime, None if data is None else media.decoded_size(data), detail=detail)
-    return Part(role, "media", media.placeholder(mime, data, bytes_=characters), name, index, size)
+    @classmethod
+    def of_medium(
+        cls,
+        role: Speaker,
+        mime: str,
+        data: Json,
+        index: int,
+        *,
+        name: str = "",
+        detail: Json = None,
+        characters: int | None = None,
+    ) -> Part:
+        """A medium: ``data`` is its bytes, base64 text or address. ``characters`` is the size of one that is a text."""
+        if isinstance(data, str) and (found := media.data_url(data)) is not None:
+            mime, data = found
+        if not isinstance(data, (str, bytes, bytearray)) or not data or (isinstance(data, str) and ":" in data[:16]):
+            data = None  # What lies elsewhere has an address such as https://...
+        size = characters
+        if size is None:
+            size = media.weight(mime, None if data is None else media.decoded_size(data), detail=detail)
+        return cls(role, "media", media.placeholder(mime, data, bytes_=characters), name, index, size)
 
 
 def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
@@ -156,6 +157,60 @@ def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
             results.append(part.call_id)
     kind = Kind.RESULT if role is Kind.USER and results and not genuine else role
     return kind, size, tuple(left(calls)), tuple(results)
+
+
+_SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
+
+
+def paired(  # noqa: C901 - one decision a line
+    messages: Sequence[Any], read: Callable[[Any], Outline], plain: Mapping[str, Kind], filler: str
+) -> Steps:
+    """A whole history in short: each call is paired with its results by position.
+
+    Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
+    batch ends with the next user or assistant message that answers none of it. A result that answers nothing
+    is a step of its own, unless calls are still waiting: then their results may follow it.
+
+    A message of a role in ``plain`` and a text, and of nothing else, needs no ``read``, but for the ``filler``.
+    """
+    kinds, sizes, steps, broken = list[Kind](), list[int](), list[int](), list[Broken]()
+    waiting: dict[str, int] = {}
+    caller = 0
+    for index, message in enumerate(messages):
+        try:
+            if plain and not waiting and type(message) is dict and len(message) == 2:
+                text, kind = message["content"], plain[message["role"]]
+                if type(text) is str and text != filler:
+                    kinds.append(kind)
+                    sizes.append(len(text))
+                    steps.append(index)
+                    continue
+        except (LookupError, TypeError):
+            pass  # Not of this common form.
+        kind, size, calls, results = read(message)
+        kinds.append(kind)
+        sizes.append(size)
+        answers = False
+        for result in results:
+            count = waiting.pop(result, 0)
+            if not count:
+                broken.append(Broken(index, result, "orphan result"))
+                continue
+            answers = True
+            if count > 1:
+                waiting[result] = count - 1
+        if not answers and (not waiting or kind in _SPEAKING):
+            steps.append(index)
+        elif not calls:
+            continue
+        if waiting:
+            broken.extend(Broken(caller, call, "unanswered call") for call in left(waiting))
+            waiting.clear()
+        for call in calls:
+            waiting[call] = waiting.get(call, 0) + 1
+        caller = index
+    broken.sort(key=lambda half: half.index)
+    return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
 
 
 def spoken(text: str) -> str:

@@ -15,20 +15,7 @@ from typing import Literal
 from compacter.messages import media
 from compacter.messages.fields import Json, characters, faithful, field, listed, replaced, text_field, word
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
-from compacter.messages.parts import (
-    Broken,
-    Kind,
-    Outline,
-    Part,
-    Speaker,
-    Steps,
-    call_part,
-    data_part,
-    media_part,
-    reasoning_part,
-    result_part,
-    text_part,
-)
+from compacter.messages.parts import Broken, Kind, Outline, Part, Speaker, Steps
 
 _TYPES = {
     "reasoning": Kind.OTHER,
@@ -62,21 +49,14 @@ class ResponsesFormat(MessageFormat):
 
     name = "responses"
     system_option = "instructions"
-    roles = {  # noqa: RUF012 - ClassVar in the base class
-        "user": Kind.USER,
-        "assistant": Kind.ASSISTANT,
-        "system": Kind.SYSTEM,
-        "developer": Kind.SYSTEM,
-    }
 
     def kind(self, message: Message) -> Kind:
         """What an item is by its type, and a message by its role."""
-        if type(message) is not dict and foreign(message):
-            return Kind.UNKNOWN
         what = _type(message)
         if what == "message":
-            role = word(message, "role")
-            return self.roles.get(role, Kind.OTHER) if type(role) is str else Kind.UNKNOWN
+            return super().kind(message)
+        if type(message) is not dict and foreign(message):
+            return Kind.UNKNOWN
         if what in _TYPES:
             return _TYPES[what]
         if what.endswith("_output"):
@@ -89,8 +69,7 @@ class ResponsesFormat(MessageFormat):
 
     def speaker(self, message: Message) -> str:
         """Whose item it is; the provider's own compaction is nobody's."""
-        kind = self.kind(message)
-        return _SPEAKERS.get(kind, "assistant")
+        return "compaction" if self.kind(message) is Kind.COMPACTED else super().speaker(message)
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         what = _type(message)
@@ -100,25 +79,25 @@ class ResponsesFormat(MessageFormat):
         elif what in ("reasoning", *_COMPACTED):
             texts = (*listed(field(message, "summary")), *listed(field(message, "content")))
             size = sum(map(len, map(_part_text, texts))) + media.sealed(field(message, "encrypted_content"))
-            yield reasoning_part(role, size, index)
+            yield Part.of_reasoning(role, size, index)
         elif what == "mcp_approval_request":
             name, arguments = text_field(message, "name"), field(message, "arguments")
-            yield call_part(name, arguments, text_field(message, "id"), index)
+            yield Part.of_call(name, arguments, text_field(message, "id"), index)
         elif what == "mcp_approval_response":
             approved = "approved" if field(message, "approve") else "refused"
-            yield result_part(approved, text_field(message, "approval_request_id"), index)
+            yield Part.of_result(approved, text_field(message, "approval_request_id"), index)
         elif what.endswith("_output"):
             # The id goes with a part of its own: the output may be empty, or nothing but an image.
             # The output of a local shell names its call in ``id``.
-            yield result_part("", text_field(message, "call_id") or text_field(message, "id"), index)
+            yield Part.of_result("", text_field(message, "call_id") or text_field(message, "id"), index)
             yield from _output(field(message, "output"), index)
         elif what.endswith("_call") or what == "program":
             yield from _call(message, what, index)
         elif what not in ("item_reference", "mcp_list_tools", "additional_tools"):
-            yield data_part(role, message, index)
+            yield Part.of_data(role, message, index)
         else:
             size = characters(field(message, "tools")) + len(text_field(message, "id"))
-            yield reasoning_part(role, size, index)
+            yield Part.of_reasoning(role, size, index)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new plain text message."""
@@ -138,14 +117,9 @@ class ResponsesFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         if not isinstance(block, str) and word(block, "type") not in _TEXTS:
             return block
-        old = _part_text(block)
-        new = edit("text", old, "")
-        if new == old:
-            return block
-        if isinstance(block, str):
-            return new
+        edited = self._reworded(block, _part_text(block), edit)
         # Annotations point into the old text by position.
-        return replaced(block, text=new, annotations=[]) if field(block, "annotations") else replaced(block, text=new)
+        return replaced(edited, annotations=[]) if edited is not block and field(block, "annotations") else edited
 
     def _content(self, message: Message) -> Json:
         """The item as data without marks; an item without a type is a message."""
@@ -170,14 +144,6 @@ class ResponsesFormat(MessageFormat):
         return ""
 
 
-_SPEAKERS = {
-    Kind.USER: "user",
-    Kind.SYSTEM: "system",
-    Kind.COMPACTED: "compaction",
-    Kind.RESULT: "tool",
-}
-
-
 def _type(item: Message) -> str:
     return text_field(item, "type") or ("message" if word(item, "role") else "")
 
@@ -187,12 +153,12 @@ def _call(item: Message, what: str, index: int) -> Iterator[Part]:
     found = (field(item, name) for name in _ARGUMENTS)
     arguments = next((value for value in found if value is not None), None)
     call_id = text_field(item, "call_id") or None
-    yield call_part(text_field(item, "name") or what.removesuffix("_call"), arguments, call_id, index)
+    yield Part.of_call(text_field(item, "name") or what.removesuffix("_call"), arguments, call_id, index)
     if call_id:
         return
     picture = field(item, "result")
     if isinstance(picture, str) and what == "image_generation_call":
-        yield media_part("assistant", f"image/{field(item, 'output_format') or 'png'}", picture, index)
+        yield Part.of_medium("assistant", f"image/{field(item, 'output_format') or 'png'}", picture, index)
     for output in _OUTPUTS:
         yield from _output(field(item, output), index)
 
@@ -205,10 +171,10 @@ def _output(output: Json, index: int) -> Iterator[Part]:
 
 def _part(part: Message, role: Speaker, index: int) -> Part:
     if isinstance(part, str) or word(part, "type") in _TEXTS or word(part, "type") == "refusal":
-        return text_part(role, _part_text(part), index)
+        return Part.of_text(role, _part_text(part), index)
     if word(part, "type") in _MEDIA:
         return _medium(part, role, index)
-    return data_part(role, part, index)
+    return Part.of_data(role, part, index)
 
 
 def _part_text(part: Message) -> str:
@@ -223,7 +189,7 @@ def _medium(part: Message, role: Speaker, index: int) -> Part:
     if kind == "input_audio":
         audio = field(part, "input_audio")
         mime, data = f"audio/{field(audio, 'format') or 'wav'}", field(audio, "data")
-    return media_part(role, mime, data, index, detail=field(part, "detail"))
+    return Part.of_medium(role, mime, data, index, detail=field(part, "detail"))
 
 
 def _grouped(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:

@@ -5,49 +5,23 @@ Of fallbacks: https://docs.litellm.ai/docs/proxy/reliability.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compacter.call.arguments import Args, Binding, CallFacts, Options
-from compacter.call.streams import has_content
 from compacter.clients.litellm_proxy.attempts import SteppedCall
-from compacter.overflow import TokenLimit, detect_in_reply
-
-
-@dataclass(frozen=True, slots=True)
-class Protocol:
-    """One of the APIs that the proxy serves."""
-
-    param: str
-    wire_format: str
-    output_param: str
-    method: str
-    """The router's method."""
-
-
-CHAT = Protocol("messages", "openai", "max_tokens", "acompletion")
-RESPONSES = Protocol("input", "responses", "max_output_tokens", "aresponses")
-MESSAGES = Protocol("messages", "anthropic", "max_tokens", "aanthropic_messages")
-PROTOCOLS: Mapping[str, Protocol] = {
-    "completion": CHAT,
-    "acompletion": CHAT,
-    "responses": RESPONSES,
-    "aresponses": RESPONSES,
-    "anthropic_messages": MESSAGES,
-    "aanthropic_messages": MESSAGES,
-}
-"""Call type -> protocol."""
-
-TOKEN = "compacter_call"  # noqa: S105 - the name of it
-"""Where a request's metadata says which of the plug-in's calls it is. Not the call id: clients may choose that."""
+from compacter.clients.raw import EventWatch
+from compacter.overflow import TokenLimit
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyBinding(Binding):
     """How to read a request to the proxy. Deployments of one group share what was folded; tenants do not."""
 
+    vendors: bool = True
+    method: str = ""
+    """The router's method for such requests."""
     group: str = ""
     place: str = ""
 
@@ -56,11 +30,28 @@ class ProxyBinding(Binding):
         return replace(Binding.read(self, args, kwargs), model=self.group, endpoint=self.place)
 
 
+CHAT = ProxyBinding("openai", method="acompletion")
+RESPONSES = ProxyBinding("responses", "input", output_param="max_output_tokens", method="aresponses")
+MESSAGES = ProxyBinding("anthropic", method="aanthropic_messages")
+PROTOCOLS: Mapping[str, ProxyBinding] = {
+    "completion": CHAT,
+    "acompletion": CHAT,
+    "responses": RESPONSES,
+    "aresponses": RESPONSES,
+    "anthropic_messages": MESSAGES,
+    "aanthropic_messages": MESSAGES,
+}
+"""Call type -> how requests of the API that the proxy serves by it are read."""
+
+TOKEN = "compacter_call"  # noqa: S105 - the name of it
+"""Where a request's metadata says which of the plug-in's calls it is. Not the call id: clients may choose that."""
+
+
 @dataclass(slots=True)
 class ProxyCall:
     """One request of a client, over all its attempts."""
 
-    protocol: Protocol
+    protocol: ProxyBinding
     auth: Any
     metadata_name: str
     tenant: str
@@ -220,8 +211,7 @@ async def refused_before_content(
         detect: The detector for what the stream raises.
     """
     held: list[Any] = []
-    text = b""
-    iterator = aiter(stream)
+    watch, iterator = EventWatch(), aiter(stream)
     while len(held) < _MOST_HELD:
         try:
             chunk = await anext(iterator, _END)
@@ -230,30 +220,8 @@ async def refused_before_content(
         if chunk is _END:
             break
         held.append(chunk)
-        if isinstance(chunk, (str, bytes)):
-            text += chunk.encode() if isinstance(chunk, str) else chunk
-            events, text = _events(text)
-        else:
-            events = [chunk]
-        for event in events:
-            found = detect_in_reply(event)
-            if found is not None:
-                return held, None, found
-            if has_content(event):
-                return held, None, None
-    return held, None, None
-
-
-def _events(text: bytes) -> tuple[list[Any], bytes]:
-    """The data of complete server-sent events, and what is left over."""
-    *blocks, rest = text.replace(b"\r\n", b"\n").split(b"\n\n")
-    events: list[Any] = []
-    for block in blocks:
-        data = b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
-        if not data:
-            continue
-        try:
-            events.append(json.loads(data))
-        except ValueError:
-            events.append(data)  # ``[DONE]``, or nothing that is known: it counts as content.
-    return events, rest
+        text = chunk.encode() if isinstance(chunk, str) else chunk
+        if watch.read(text) if isinstance(text, bytes) else watch.judge(chunk):
+            break
+    watch.end()
+    return held, None, watch.found

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Mapping, MutableMapping
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -94,7 +95,7 @@ class CompacterPlugin(CustomLogger):
         protocol, group = PROTOCOLS.get(call_type), data.get("model")
         metadata_name, metadata = metadata_of(data)
         metadata.pop(TOKEN, None)
-        if protocol is None or not isinstance(group, str) or not isinstance(data.get(protocol.param), list):
+        if protocol is None or not isinstance(group, str) or not isinstance(data.get(protocol.messages_param), list):
             return data
         if data.get("previous_response_id") or "," in group:  # The history is at the provider; several models at once.
             return data
@@ -137,7 +138,7 @@ class CompacterPlugin(CustomLogger):
             return None
         if call.call_type is None:
             call.call_type = call_type
-        if call.call_type != call_type or not isinstance(kwargs.get(call.protocol.param), list):
+        if call.call_type != call_type or not isinstance(kwargs.get(call.protocol.messages_param), list):
             return None
         metadata = kwargs.get(call.metadata_name) or {}
         group = group_of(call, kwargs)
@@ -311,15 +312,7 @@ class CompacterPlugin(CustomLogger):
     def _binding(self, call: ProxyCall, group: str, state: State) -> ProxyBinding:
         summarizer = state.options.summarizer
         writer = summarizer.group if isinstance(summarizer, RouterSummarizer) else summarizer
-        protocol = call.protocol
-        return ProxyBinding(
-            wire_format=protocol.wire_format,
-            messages_param=protocol.param,
-            output_param=protocol.output_param,
-            vendors=True,
-            group=group,
-            place=f"litellm proxy, {call.tenant}, summaries by {writer}",
-        )
+        return replace(call.protocol, group=group, place=f"litellm proxy, {call.tenant}, summaries by {writer}")
 
     @staticmethod
     def _learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
@@ -353,9 +346,10 @@ class CompacterPlugin(CustomLogger):
     ) -> None:
         planned = await SteppedCall(state, self._binding(call, group, state)).planned(kwargs, found)
         self.metrics.would_fold(group)
+        folded, of = len(planned.head) if planned else 0, len(kwargs[call.protocol.messages_param])
         log.warning(
             "compacter: dry run: %s refused (limit %s, requested %s); would fold %s of %s messages",
-            group, found.limit, found.requested, len(planned.head) if planned else 0, len(kwargs[call.protocol.param]),
+            group, found.limit, found.requested, folded, of,
         )  # fmt: skip
 
 
