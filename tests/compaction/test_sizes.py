@@ -110,7 +110,7 @@ class TestTheRoomOfASummary:
 
 
 class TestTheCut:
-    """With a target of 2,100 characters, 100 of them taken: 2,000 of 4,000 must go, and as much as the summary takes."""
+    """With a target of 2,100 characters, 100 of them taken: 2,000 of 4,000 must go, and what the summary takes."""
 
     @pytest.mark.parametrize(
         ("options", "facts", "folded"),
@@ -146,6 +146,9 @@ class TestTheCut:
 
 
 class TestTheGoalOfAChain:
+    def options(self, strategy: Any) -> Options:
+        return Options(strategy=strategy, compact_ratio=0.5, max_summary_tokens=100)
+
     def test_is_what_the_ratio_would_leave_with_a_summary_where_no_target_is_known(self) -> None:
         goals: list[int | None] = []
 
@@ -153,10 +156,10 @@ class TestTheGoalOfAChain:
             goals.append(task.target)
             return task.messages
 
-        carried_out(Options(strategy=[watching, watching], compact_ratio=0.5, max_summary_tokens=100), job(must=False))
+        carried_out(self.options([watching, watching]), job(must=False))
         assert goals == [4_100 - 2_000 + 400 + FRAME] * 2
         goals.clear()
-        carried_out(Options(strategy=watching, compact_ratio=0.5), job(must=False))
+        carried_out(self.options(watching), job(must=False))
         assert goals == [None]
 
 
