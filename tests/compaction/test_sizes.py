@@ -84,7 +84,8 @@ class TestTheRoomOfASummary:
             tasks.append(task)
             return task.messages
 
-        carried_out(Options(strategy=watching, **options), work)
+        options["strategy"] = watching
+        carried_out(Options(**options), work)
         return room(tasks[0]), tasks[0]
 
     def test_is_less_than_what_it_replaces(self) -> None:
