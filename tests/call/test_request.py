@@ -176,6 +176,31 @@ class TestCalibration:
             chat("m", [*following, {"role": "user", "content": "And now?"}])
         assert not compacter._state.calibration("m").learnt
 
+    @pytest.mark.parametrize(
+        ("answered", "refused", "learnt"),
+        [(20, 20, 4_500 / 1_000), (18, 20, 4_100 / 1_000), (20, 18, None), (20, 1, None)],
+    )
+    def test_counts_what_is_sent_beside_the_messages_and_no_longer_history(
+        self, answered: int, refused: int, learnt: float | None
+    ) -> None:
+        messages, system = history(), "s" * 500
+        answers: list[Any] = [{"usage": {"prompt_tokens": 1_000}}, ValueError("context_length_exceeded"), KeyError()]
+
+        def completion(model: str, messages: list[Any], system: str) -> Any:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        compacter = Compacter(summarizer=ScriptedSummarizer())
+        chat = compacter.wrap(completion)
+        chat("m", messages[:answered], system=system)
+        with pytest.raises((KeyError, ValueError)):
+            chat("m", messages[:refused], system=system)
+        calibration = compacter._state.calibration("m")
+        assert calibration.learnt is (learnt is not None)
+        assert calibration.chars_per_token == pytest.approx(learnt or 4.0)
+
     def test_a_second_reply_that_was_cut_too_is_not_learnt_from(self) -> None:
         sizes: list[int] = []
 
