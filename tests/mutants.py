@@ -15,6 +15,7 @@ import ast
 import contextlib
 import importlib
 import importlib.machinery
+import itertools
 import json
 import os
 import random
@@ -31,24 +32,24 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware/compacter"
-TESTS = {
-    "messages": "tests/messages tests/promises",
-    "compaction": "tests/compaction tests/call tests/promises tests/test_bad_input.py tests/test_failing_helpers.py",
-    "call": "tests/call tests/clients/test_arguments.py tests/clients/test_summary_requests.py tests/test_events.py"
-    " tests/clients/test_native_requests.py tests/test_failing_helpers.py tests/test_log.py tests/test_streams.py"
-    " tests/test_wrapping.py tests/promises tests/recall/test_calls.py",
-    "overflow": "tests/overflow",
-    "memory": "tests/memory",
-    "recall": "tests/recall",
-    "summary": "tests/summary",
-}
-"""Tests that a room's mutants are tried against."""
-
+OF_THE_PROJECT = re.compile("test_(examples|manual|packaging|peers|reference|site|structure)")
+"""Tests of what lies around the code."""
+ROOMS = ("messages", "compaction", "call", "overflow", "memory", "recall", "summary")
+TESTS = [
+    *(f"tests/{name}" for name in (*ROOMS, "promises", "properties", "clients")),
+    *sorted(
+        str(path.relative_to(ROOT)) for path in ROOT.glob("tests/test_*.py") if not OF_THE_PROJECT.match(path.stem)
+    ),
+]
+"""Tests that every mutant is tried against, those of its own room first."""
 UNSEEN = re.compile(r"BitOr|RemoveDecorator|UnaryOperator_Delete")
 """Operators that mostly change annotations (``int | None``) or the typing of decorators, which no test can see."""
 DECLARES = re.compile(r"\s*(?:@dataclass|(?:async )?def |\*,$)")
 """Lines on which a mutant changes ``slots=True`` or the ``*`` of a signature: no fault of what the code does."""
-IMPORTED_ONCE = ("pytest", "hypothesis", "pydantic", "structlog", "tenacity", "openai", "anthropic", "coverage")
+IMPORTED_ONCE = (
+    *("pytest", "hypothesis", "coverage", "pydantic", "structlog", "tenacity", "redis", "starlette", "uvicorn"),
+    *("openai.types.responses", "anthropic.types.beta", "google.genai", "litellm"),
+)
 PYTEST = [
     "-q",
     *("-p", "no:cacheprovider", "-p", "no:randomly"),
@@ -57,6 +58,8 @@ PYTEST = [
 ]
 SECONDS = 120
 """A mutant that takes more processor time, or ten times as long by the clock, does not end: it is noticed."""
+MOST_SECONDS = 60
+"""What the tests of one mutant may take together; the longest are left out."""
 
 
 class Mutant(NamedTuple):
@@ -105,9 +108,8 @@ class Baseline:
     A test that fails there, as those that measure a time may, is left out and named.
     """
 
-    def __init__(self, room: str) -> None:
+    def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self.paths = TESTS[room].split()
         self._lines: dict[str, dict[int, set[str]]] = {}
         with tempfile.TemporaryDirectory() as folder:
             told, data = Path(folder) / "seconds.json", Path(folder) / "data"
@@ -120,13 +122,20 @@ class Baseline:
                 by_line = read.contexts_by_lineno(file)
                 self._lines[file] = {line: {each.split("|")[0] for each in found} for line, found in by_line.items()}
 
-    def tests_of(self, mutant: Mutant) -> list[str]:
-        """The tests that reach the statement of a mutant, the quickest first; all where it runs at import."""
+    def tests_of(self, mutant: Mutant) -> tuple[list[str], list[str]]:
+        """The tests that reach the statement of a mutant, the quickest first; all where it runs at import.
+
+        Those of its room stand apart: most mutants need no other, and to read test files takes longer than to run them.
+        """
         path = PACKAGE / mutant.file
         lines = self._lines.get(str(path), {})
         first, last = _statement(path.read_text(), mutant.row)
         reached = {test for line in range(first, last + 1) for test in lines.get(line, ())} & self.seconds.keys()
-        return sorted(reached if first else self.seconds, key=self.seconds.__getitem__)
+        quickest = sorted(reached if first else self.seconds, key=self.seconds.__getitem__)
+        spent = itertools.accumulate(map(self.seconds.__getitem__, quickest))
+        chosen = [test for test, sum_so_far in zip(quickest, spent, strict=True) if sum_so_far <= MOST_SECONDS]
+        own = [test for test in chosen if test.startswith(f"tests/{mutant.file.split('/')[0]}/")]
+        return own, [test for test in chosen if test not in set(own)]
 
     def _measure(self, told: Path, data: Path) -> int:
         import coverage
@@ -146,7 +155,7 @@ class Baseline:
                     failed.add(report.nodeid)
 
         measured.start()
-        pytest.main([*PYTEST, *self.paths], plugins=[Watch()])
+        pytest.main([*PYTEST, *TESTS], plugins=[Watch()])
         measured.stop()
         measured.save()
         told.write_text(json.dumps({test: spent for test, spent in seconds.items() if test not in failed}))
@@ -154,7 +163,7 @@ class Baseline:
         return 0
 
 
-def is_noticed(mutant: Mutant, tests: list[str]) -> bool:
+def is_noticed(mutant: Mutant, tests: list[str], *, seconds: float = SECONDS) -> bool:
     """Whether one of the tests fails, or the run does not end."""
 
     def attempt() -> int:
@@ -176,7 +185,7 @@ def is_noticed(mutant: Mutant, tests: list[str]) -> bool:
 
         return int(pytest.main([*PYTEST, "-x", *sorted({test.split("::")[0] for test in tests})], plugins=[Chosen()]))
 
-    return bool(tests) and _in_child(attempt, seconds=SECONDS) != 0
+    return bool(tests) and _in_child(attempt, seconds=seconds) != 0
 
 
 def _statement(text: str, row: int) -> tuple[int, int]:
@@ -221,47 +230,46 @@ def _in_child(work: Any, *, seconds: float) -> int:
     return -1
 
 
-def attempt_all(room: str) -> None:
-    """Try the mutants that standard input names, in the environment of the tests."""
-    mutants = [Mutant(*each) for each in json.load(sys.stdin)]
+def attempt_all() -> None:
+    """Try the mutants that standard input has, by room, in the environment of the tests."""
+    by_room = {room: [Mutant(*each) for each in mutants] for room, mutants in json.load(sys.stdin).items()}
     for name in IMPORTED_ONCE:
         importlib.import_module(name)
-    baseline = Baseline(room)
-    unchanged = mutants[0]._replace(text=(PACKAGE / mutants[0].file).read_text())
-    if is_noticed(unchanged, list(baseline.seconds)):
-        sys.exit(f"the tests of {room} fail without any mutant")
-    killed = 0
-    for mutant in mutants:
-        tests = baseline.tests_of(mutant)
-        if is_noticed(mutant, tests):
-            killed += 1
-            continue
-        before, after = (PACKAGE / mutant.file).read_text().splitlines(), mutant.text.splitlines()
-        changed = [(old, new) for old, new in zip(before, after, strict=False) if old != new][:1]
-        print(f"survived {mutant.file}:{mutant.row} {mutant.operator} ({len(tests)} tests)")
-        for old, new in changed:
-            print(f"    - {old.strip()}\n    + {new.strip()}", flush=True)
-    print(f"{room}: {killed} of {len(mutants)} noticed, {killed / max(1, len(mutants)):.0%}", flush=True)
+    baseline = Baseline()
+    some = next(iter(by_room.values()))[0]
+    if is_noticed(some._replace(text=(PACKAGE / some.file).read_text()), list(baseline.seconds), seconds=3600):
+        sys.exit("the tests fail without any mutant")
+    for room, mutants in by_room.items():
+        killed = sum(_is_told(mutant, baseline.tests_of(mutant)) for mutant in mutants)
+        print(f"{room}: {killed} of {len(mutants)} noticed, {killed / max(1, len(mutants)):.0%}", flush=True)
+
+
+def _is_told(mutant: Mutant, groups: tuple[list[str], ...]) -> bool:
+    """Whether a mutant is noticed; one that survives is printed."""
+    if any(is_noticed(mutant, tests) for tests in groups):
+        return True
+    before, after = (PACKAGE / mutant.file).read_text().splitlines(), mutant.text.splitlines()
+    old, new = next(((old, new) for old, new in zip(before, after, strict=False) if old != new), ("", ""))
+    print(f"survived {mutant.file}:{mutant.row} {mutant.operator} ({sum(map(len, groups))} tests)")
+    print(f"    - {old.strip()}\n    + {new.strip()}", flush=True)
+    return False
 
 
 def main() -> None:
     """Try the rooms one after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rooms", nargs="+", choices=list(TESTS))
+    parser.add_argument("rooms", nargs="+", choices=ROOMS)
     parser.add_argument("--sample", type=int, default=60, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--attempt", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.attempt:
-        attempt_all(options.rooms[0])
+        attempt_all()
         return
-    for room in options.rooms:
-        mutants = json.dumps(make(room, options.sample, options.seed))
-        program = [ROOT / ".venv/bin/python", __file__, room, "--attempt"]
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("middleware", "examples"))
-        }
-        subprocess.run(program, input=mutants, text=True, cwd=ROOT, env=environment, check=True)
+    mutants = {room: make(room, options.sample, options.seed) for room in options.rooms}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("middleware", "examples"))}
+    program = [ROOT / ".venv/bin/python", __file__, *options.rooms, "--attempt"]
+    subprocess.run(program, input=json.dumps(mutants), text=True, cwd=ROOT, env=environment, check=True)
 
 
 if __name__ == "__main__":

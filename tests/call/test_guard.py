@@ -19,6 +19,7 @@ from tests.conversations import Chat, talk
 import compacter as package
 from compacter import Compacter, CompactionEvent, InProcessMemory, Truncate
 from compacter.call.io import SyncIO
+from compacter.call.perform import GiveUps, gave_up_since, mark_given_up
 from compacter.events import RetriesExhausted
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
@@ -227,6 +228,25 @@ class TestNestedCompacters:
             Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk(12, 400))
         failing[0] = False
         assert Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk(12, 400)) == "ok"
+
+    def test_what_an_earlier_call_gave_up_with_is_no_longer_given_up_in_a_later_one(self) -> None:
+        earlier, other = ValueError("too long"), ValueError("too long")
+        mark_given_up(earlier)
+        before = GiveUps.count
+        assert not gave_up_since(before, earlier)
+        mark_given_up(other)  # By another call, meanwhile.
+        assert not gave_up_since(before, earlier)
+        assert gave_up_since(before, other)
+
+    @pytest.mark.parametrize("behind", ["__cause__", "__context__"])
+    def test_an_error_behind_another_one_counts(self, behind: str) -> None:
+        before, inner = GiveUps.count, ValueError("too long")
+        mark_given_up(inner)
+        for _ in range(3):
+            outer = RuntimeError("it failed")
+            setattr(outer, behind, inner)
+            inner = outer  # type: ignore[assignment]
+        assert gave_up_since(before, inner)
 
 
 class TestHooks:

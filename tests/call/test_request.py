@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ from tests.conversations import history, talk
 
 from compacter import Compacter, CompactionEvent
 from compacter.call.recover import Policy
-from compacter.call.request import Request, is_large, read_reply, usage_of
+from compacter.call.request import Request, is_large, pinned, read_reply, tokens_read, usage_of
 from compacter.call.state import State
 from compacter.compaction.plan import MARGIN, Calibration
 from compacter.effects import Call, Remembered, Reply
@@ -175,6 +176,31 @@ class TestCalibration:
             chat("m", [*following, {"role": "user", "content": "And now?"}])
         assert not compacter._state.calibration("m").learnt
 
+    @pytest.mark.parametrize(
+        ("answered", "refused", "learnt"),
+        [(20, 20, 4_500 / 1_000), (18, 20, 4_100 / 1_000), (20, 18, None), (20, 1, None)],
+    )
+    def test_counts_what_is_sent_beside_the_messages_and_no_longer_history(
+        self, answered: int, refused: int, learnt: float | None
+    ) -> None:
+        messages, system = history(), "s" * 500
+        answers: list[Any] = [{"usage": {"prompt_tokens": 1_000}}, ValueError("context_length_exceeded"), KeyError()]
+
+        def completion(model: str, messages: list[Any], system: str) -> Any:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        compacter = Compacter(summarizer=ScriptedSummarizer())
+        chat = compacter.wrap(completion)
+        chat("m", messages[:answered], system=system)
+        with pytest.raises((KeyError, ValueError)):
+            chat("m", messages[:refused], system=system)
+        calibration = compacter._state.calibration("m")
+        assert calibration.learnt is (learnt is not None)
+        assert calibration.chars_per_token == pytest.approx(learnt or 4.0)
+
     def test_a_second_reply_that_was_cut_too_is_not_learnt_from(self) -> None:
         sizes: list[int] = []
 
@@ -226,14 +252,24 @@ class TestLargeHistories:
             history(1_000, 200),
             [{"role": "user", "content": [{"type": "text", "text": "x" * 250_000}]}],
             [{"role": "assistant", "tool_calls": [{"function": {"arguments": "x" * 250_000}}]}],
+            [{"content": "x" * 120_000}, SimpleNamespace(content=["x" * 80_000])],
         ],
-        ids=["many", "one text", "arguments"],
+        ids=["many", "one text", "arguments", "objects"],
     )
     def test_are_told_by_the_texts_in_them(self, messages: list[Any]) -> None:
         assert is_large(messages)
 
-    def test_others_are_not(self) -> None:
-        assert not is_large(history(100, 200))
+    @pytest.mark.parametrize(
+        "messages",
+        [
+            history(100, 200),
+            [{"content": "x" * 120_000}, SimpleNamespace(content=["x" * 79_999])],
+            "x" * 250_000,
+            None,
+        ],
+    )
+    def test_others_are_not(self, messages: Any) -> None:
+        assert not is_large(messages)
 
     def test_a_message_that_holds_itself_is_none(self) -> None:
         message: dict[str, Any] = {"role": "user", "content": []}
@@ -258,3 +294,143 @@ def test_a_schema_that_is_nested_hundreds_of_levels_deep_stops_no_compaction(opt
 
     assert chat(messages=talk(), **{option: schema}) == {"choices": []}
     assert len(events) == 1
+
+
+WORDS = "They spoke."
+PART = {"type": "text", "text": WORDS}
+
+
+class TestWhatASummarizerAnswered:
+    """In each vendor's shape."""
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            WORDS,
+            {"choices": [{"message": {"content": WORDS}}, {"message": {"content": "Another choice."}}]},
+            {"choices": [{"message": {"content": [PART]}}]},
+            {"choices": [{"text": WORDS}]},
+            {"content": [{"type": "thinking", "thinking": "Hm."}, PART]},
+            {"content": WORDS},
+            {"text": WORDS},
+            {"candidates": [{"content": {"parts": [{"text": "Hm.", "thought": True}, {"text": WORDS}]}}]},
+            {
+                "output": [
+                    {"type": "reasoning"},
+                    {"type": "message", "content": [{"type": "output_text", "text": WORDS}]},
+                ]
+            },
+            {"output": [{"content": [{"text": "They "}, {"text": "spoke."}]}]},
+            {"output": {"message": {"content": [{"text": WORDS}]}}},
+        ],
+    )
+    def test_is_its_words(self, reply: Any) -> None:
+        read = read_reply(reply)
+        assert (read.text, read.refused, read.called_tool) == (WORDS, False, False)
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            {"choices": [{"message": {"content": WORDS, "refusal": "I cannot."}}]},
+            {"content": [PART], "stop_reason": "refusal"},
+            {"output": [{"type": "message", "content": [{"type": "refusal", "refusal": "I cannot."}]}]},
+            {"candidates": []},
+        ],
+    )
+    def test_may_be_a_refusal(self, reply: Any) -> None:
+        read = read_reply(reply)
+        assert (read.refused, read.called_tool) == (True, False)
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            {"choices": [{"message": {"content": WORDS, "tool_calls": [{"id": "1"}]}}]},
+            {"choices": [{"message": {"content": WORDS, "function_call": {"name": "look"}}}]},
+            {"content": [PART, {"type": "tool_use", "name": "look"}]},
+            {"candidates": [{"content": {"parts": [{"text": WORDS}, {"functionCall": {"name": "look"}}]}}]},
+            {"candidates": [{"content": {"parts": [{"text": WORDS}, {"function_call": {"name": "look"}}]}}]},
+            {"output": [{"type": "function_call", "name": "look"}]},
+            {"output": {"message": {"content": [{"toolUse": {"name": "look"}}]}}},
+        ],
+    )
+    def test_may_be_a_tool_call(self, reply: Any) -> None:
+        read = read_reply(reply)
+        assert (read.refused, read.called_tool) == (False, True)
+
+    @pytest.mark.parametrize(
+        ("reply", "finish"),
+        [
+            ({"choices": [{"message": {"content": WORDS}, "finish_reason": "STOP"}]}, "stop"),
+            ({"content": [PART], "stop_reason": "max_tokens"}, "max_tokens"),
+            ({"candidates": [{"content": {}, "finishReason": "MAX_TOKENS"}]}, "length"),
+            ({"candidates": [{"content": {}, "finish_reason": SimpleNamespace(name="MAX_TOKENS")}]}, "length"),
+            ({"candidates": [{"content": {}, "finish_reason": SimpleNamespace(name="STOP")}]}, "stop"),
+            ({"output": [], "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+             "max_output_tokens"),
+            ({"output": [], "status": "completed", "incomplete_details": {"reason": "max_output_tokens"}}, None),
+            ({"output": {"message": {}}, "stopReason": "max_tokens"}, "max_tokens"),
+        ],
+    )  # fmt: skip
+    def test_says_why_it_ends(self, reply: Any, finish: str | None) -> None:
+        assert read_reply(reply).finish == finish
+
+
+class TestTheUsageOfAReply:
+    @pytest.mark.parametrize(
+        "edited",
+        [
+            {"context_management": {"applied_edits": [{"type": "clear"}]}},
+            {"provider_specific_fields": {"context_management": {"applied_edits": [{"type": "clear"}]}}},
+            {"choices": [{"message": {"provider_specific_fields": {"compaction_blocks": [{"content": "So far."}]}}}]},
+            {"stop_reason": "compaction"},
+            {"content": [{"type": "compaction", "content": "So far."}]},
+            {"output": [{"type": "message"}, {"type": "compaction"}]},
+        ],
+    )
+    def test_says_nothing_of_a_request_that_the_provider_has_edited(self, edited: dict[str, Any]) -> None:
+        usage = {"input_tokens": 100}
+        assert tokens_read({"usage": usage, "content": [PART], "stop_reason": "end_turn"}) == 100
+        assert tokens_read({"usage": usage, **edited}) == 0
+        assert tokens_read({"usage": {**usage, "iterations": [{"input_tokens": 9}]}}) == 0
+
+    @pytest.mark.parametrize("reply", [None, "words", iter(()), {"usage": {"prompt_tokens": -5}}, {"usage": 7}])
+    def test_is_nothing_where_none_is_stated(self, reply: Any) -> None:
+        assert tokens_read(reply) == 0
+
+    def test_counts_what_was_written(self) -> None:
+        assert usage_of({"usage": {"input_tokens": 9, "output_tokens": 4}}) == (9, 4)
+        assert usage_of({"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4}}) == (9, 4)
+        assert usage_of({"usage": {"prompt_tokens": 0, "input_tokens": 9, "completion_tokens": 0}}) == (9, 0)
+
+
+class TestWhatIsSent:
+    """Beside the messages as they are: a shortened one in its place, and quotes right before the last user message."""
+
+    def test_is_the_list_itself_where_nothing_was_changed(self) -> None:
+        asked = request()
+        assert asked.sent is asked.messages
+
+    def test_has_a_shortened_message_in_the_place_of_the_whole_one(self) -> None:
+        messages = [*history(2), {"role": "user", "content": "Long."}, {"role": "assistant", "content": "So?"}]
+        short = {"role": "user", "content": "L."}
+        asked = request(messages=messages, shortened=short, saved=3)
+        assert asked.sent == [*messages[:4], short, messages[5]]
+        assert asked.size == sum(len(message["content"]) for message in asked.sent)
+
+    def test_has_quotes_right_before_the_last_user_message(self) -> None:
+        messages = [*history(2), {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So?"}]
+        asked = request(messages=messages, quotes="User, message 0: yes", overhead=70)
+        assert [message["content"] for message in asked.sent[4:]] == ["User, message 0: yes", "Why?", "So?"]
+        assert asked.size == sum(len(message["content"]) for message in asked.sent) + 70
+
+
+class TestPins:
+    def test_are_what_the_predicate_or_the_history_says_and_what_it_fails_on(self) -> None:
+        messages = [{"content": text} for text in ("keep", "go", "break", "held", "go")]
+
+        def pin(message: Any) -> bool:
+            return {"keep": True, "go": False, "held": False}[message["content"]]
+
+        assert pinned(pin, messages, frozenset({id(messages[3])})) == (0, 2, 3)
+        assert pinned(None, messages, frozenset({id(messages[3])})) == (3,)
+        assert pinned(None, messages) == ()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from compacter import Compacter, ConfigurationError, History
 from compacter.call.request import Request
-from compacter.call.unfoldable import shortened, with_less_retrieved
+from compacter.call.unfoldable import advice, shortened, with_less_retrieved
+from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, TokenLimitError
 
+OPENAI = get_format("openai")
 MARKS = ("<context>", "</context>")
 PAGES = "".join(f"Page {n} tells of harbour {n} and of its ships. " for n in range(400))
 ASKED = f"Answer by this:\n<context>{PAGES}</context>\nWhich harbour is the oldest?"
@@ -213,3 +216,97 @@ class TestTheNoteOnGivingUp:
 
     def test_no_text_of_a_message_is_in_it(self) -> None:
         assert "harbour" not in self.note([{"role": "user", "content": ASKED}])
+
+
+def first(text: str, characters: int) -> str:
+    """Shortens a retrieved text to its beginning."""
+    return text[:characters]
+
+
+def beside(others: int, size: int = 6_000, **asked: Any) -> Request:
+    """A request with so many characters before a last user message of so many."""
+    history = [{"role": "assistant", "content": "o" * others}, {"role": "user", "content": "p" * size}]
+    return Request(format=OPENAI, original=history, messages=history, **asked)
+
+
+class TestHowMuchIsKept:
+    """Of a last user message of 6,000 characters that is one retrieved text."""
+
+    @pytest.mark.parametrize(
+        ("others", "target", "kept"),
+        [
+            (3_000, 8_000, 5_000),  # What the other messages leave of the target,
+            (3_000, 4_000, 2_000),  # but half of it in any case.
+            (9_000, 8_000, 4_000),
+            (3_000, 8_999, 5_999),
+            (3_000, 9_000, None),
+            (1_000, 9_000, None),
+            (3_000, None, 3_000),  # Half of it where no limit is known,
+            (6_000, None, 3_000),
+            (6_001, None, None),  # unless the others are more.
+        ],
+    )
+    def test_is_what_the_other_messages_leave(self, others: int, target: int | None, kept: int | None) -> None:
+        shorter = with_less_retrieved(beside(others), first, target)
+        assert (shorter is None) is (kept is None)
+        if shorter is not None and kept is not None:
+            assert kept - 50 <= shorter.size - others <= kept
+            assert shorter.shortened is not None
+            assert shorter.size == others + OPENAI.size(shorter.shortened)
+
+    def test_is_less_in_a_later_round_with_less_room(self) -> None:
+        once = with_less_retrieved(beside(3_000), first, 8_000)
+        assert once is not None
+        assert with_less_retrieved(once, first, 8_000) is None
+        twice = with_less_retrieved(once, first, 7_000)
+        assert twice is not None
+        assert 6_950 <= twice.size <= 7_000
+
+    def test_is_halved_again_where_no_limit_is_known_until_it_is_less_than_the_others(self) -> None:
+        once = with_less_retrieved(beside(2_000), first, None)
+        assert once is not None
+        twice = with_less_retrieved(once, first, None)
+        assert twice is not None
+        assert 3_450 <= twice.size <= 3_500
+        assert with_less_retrieved(twice, first, None) is None
+
+    @pytest.mark.parametrize(("excess", "sizes"), [(2_500, (2_000, 500)), (4_000, (800, 200)), (4_900, (100, 100))])
+    def test_is_shared_out_by_the_sizes_of_the_texts_between_the_marks(
+        self, excess: int, sizes: tuple[int, int]
+    ) -> None:
+        texts = ["".join(f"{name} {n} tells. " for n in range(1_000)) for name in ("Page", "Note")]
+        asked = f"A<context>{texts[0][:4_000]}</context>B<context>{texts[1][:1_000]}</context>C</context><context>D"
+        short = shortened(OPENAI, {"role": "user", "content": asked}, MARKS, excess)["content"]
+        found = re.fullmatch("A<context>(.*)</context>B<context>(.*)</context>C</context><context>D", short, re.DOTALL)
+        assert found is not None
+        for text, size in zip(found.groups(), sizes, strict=True):
+            assert size * 0.8 <= len(text) <= size
+
+
+class TestTheAdvice:
+    """Of a request with 900 characters in the assistant's message and 200 in the user's."""
+
+    @pytest.mark.parametrize(
+        ("asked", "limit", "part", "size"),
+        [
+            ({}, 1_000, "message 1 of 2, which may be folded", 900),
+            ({"overhead": 900}, None, "message 1 of 2, which may be folded", 900),
+            ({"overhead": 901}, None, "tools and other options beside the messages", 901),
+            ({"saved": 100}, None, "message 1 of 2, which may be folded", 900),
+        ],
+    )
+    def test_names_the_largest_part(self, asked: dict[str, int], limit: int | None, part: str, size: int) -> None:
+        said = advice(beside(900, 200, **asked), Calibration(), limit)
+        allowed = " of 1,000 allowed" if limit else ""
+        assert said.startswith(
+            f" The largest part is {part}: {size} characters, about 225 tokens{allowed}. What helps: "
+        )
+        assert said.endswith("; or a larger window.")
+
+    def test_counts_what_is_sent_of_a_message_that_was_shortened(self) -> None:
+        said = advice(beside(900, 6_000, saved=2_000), Calibration(), None)
+        assert "message 2 of 2, the last user message: 4,000 characters, about 1,000 tokens. " in said
+        assert said.endswith("What helps: send less of it; or a larger window.")
+
+    def test_is_nothing_where_there_is_nothing(self) -> None:
+        assert advice(Request(format=OPENAI, original=[], messages=[]), Calibration(), 100) == ""

@@ -10,7 +10,9 @@ import pytest
 from compacter.call.arguments import Binding
 from compacter.call.state import State
 from compacter.clients.litellm_proxy.attempts import SteppedCall
+from compacter.errors import CompactionError
 from compacter.memory import InProcessMemory
+from compacter.memory.record import Record
 from compacter.options import validated
 from compacter.overflow import TokenLimit
 from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error
@@ -163,3 +165,107 @@ async def test_the_attempts_of_a_scripted_model_end_with_an_answer() -> None:
             assert reply["choices"][0]["message"]["content"] == "ok"
             return
     pytest.fail("no answer")
+
+
+class Looked(InProcessMemory):
+    """A memory that counts how often it is looked into, and has records of other conversations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked = 0
+
+    def find(self, keys: Sequence[str]) -> Sequence[Record]:
+        self.looked += 1
+        return super().find(keys)
+
+    def empty(self) -> bool:
+        return False
+
+
+TOOL_CALL = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "a" * 10_000}}
+
+
+@pytest.mark.parametrize(
+    ("message", "window", "looked"),
+    [
+        ({"role": "user", "content": "a" * 10_000}, 5_001, False),
+        ({"role": "user", "content": "a" * 10_000}, 5_000, True),
+        ({"role": "user", "content": "a" * 10_000}, None, True),
+        ({"role": "assistant", "content": "Wait.", "tool_calls": [TOOL_CALL]}, 4_900, True),
+        ({"role": "assistant", "content": "Wait.", "tool_calls": [TOOL_CALL]}, 5_100, False),
+        ({"role": "user", "content": [{"type": "text", "text": "a" * 10_000}]}, 4_900, True),
+        ({"role": "user", "content": [{"type": "text", "text": "a" * 10_000}]}, 5_100, False),
+    ],
+)
+async def test_a_history_is_looked_up_from_half_of_the_known_window_on(
+    message: dict[str, Any], window: int | None, looked: bool
+) -> None:
+    memory = Looked()
+    shared = state(Writer(), memory=memory)
+    shared.calibration("m").window = window
+    await SteppedCall(shared, BINDING).first({"model": "m", "messages": [message]})
+    assert bool(memory.looked) is looked
+
+
+async def test_what_was_saved_is_told_in_tokens() -> None:
+    kwargs: dict[str, Any] = {"model": "m", "messages": talk()}
+    call = SteppedCall(state(Writer()), BINDING)
+    await call.first(kwargs)
+    assert (call.tokens_saved, call.changed, call.original_size) == (0, False, 0)
+    sent = await call.again(kwargs, refusal(), TOO_LONG)
+    assert call.changed
+    assert call.original_size == sum(len(message["content"]) for message in kwargs["messages"])
+    assert call.sent_size == sum(len(message["content"]) for message in sent["messages"])
+    per_token = call.state.calibration("m").chars_per_token
+    assert call.tokens_saved == round((call.original_size - call.sent_size) / per_token)
+    first = call.original_size
+    await call.again(kwargs, refusal(), TokenLimit())
+    assert call.original_size == first
+    assert call.rounds == 2
+
+
+async def test_once_given_up_every_attempt_raises_the_error_with_which_it_was() -> None:
+    kwargs = {"model": "m", "messages": talk()}
+    call = SteppedCall(state(Writer(), max_retries=0), BINDING)
+    await call.first(kwargs)
+    error = refusal()
+    for each in (error, refusal()):
+        with pytest.raises(TokenLimitError) as raised:
+            await call.again(kwargs, each, TOO_LONG)
+        assert raised.value is error
+    with pytest.raises(TokenLimitError) as raised:
+        call.same(kwargs)
+    assert raised.value is error
+    assert call.rounds == 0
+
+
+async def test_a_call_without_messages_raises_the_providers_error() -> None:
+    kwargs = {"model": "m", "input": "wall " * 500}
+    call = SteppedCall(state(Writer()), BINDING)
+    assert await call.first(kwargs) is kwargs
+    error = refusal()
+    for each in (error, refusal()):
+        with pytest.raises(TokenLimitError) as raised:
+            await call.again(kwargs, each, TOO_LONG)
+        assert raised.value is error
+    assert await call.planned(kwargs, TOO_LONG) is None
+
+
+async def test_without_a_fallback_a_summarizer_that_fails_ends_the_call() -> None:
+    kwargs = {"model": "m", "messages": talk()}
+    call = SteppedCall(state(Writer(RuntimeError("no access")), fallback=None), BINDING)
+    await call.first(kwargs)
+    with pytest.raises(CompactionError):
+        await call.again(kwargs, refusal(), TOO_LONG)
+    with pytest.raises(CompactionError):
+        call.same(kwargs)
+
+
+async def test_the_usage_of_an_answer_is_what_the_trigger_goes_by() -> None:
+    shared = state(Writer(), trigger_tokens=5_000)
+    kwargs = {"model": "m", "messages": talk()}
+    for tokens, folded in ((4_999, False), (4_999, False), (5_000, False), (1, True)):
+        call = SteppedCall(shared, BINDING)
+        sent = await call.first(kwargs)
+        assert (len(sent["messages"]) < len(kwargs["messages"])) is folded
+        await call.answered({"usage": {"prompt_tokens": tokens}})

@@ -196,6 +196,35 @@ def test_such_a_message_is_read_all_the_same(name: str, value: Any) -> None:
         assert form.plain_text(message) is None or isinstance(form.plain_text(message), str)
 
 
+@pytest.mark.parametrize(
+    ("value", "known"), [(deep(100), True), (deep(101), False), (2**8_191, True), (2**8_192, False)]
+)
+def test_a_hundred_levels_and_numbers_of_8192_bits_are_encoded(value: object, known: bool) -> None:
+    if known:
+        assert json.loads(json.dumps(faithful({"x": value}))) == {"x": value}
+    else:
+        with pytest.raises(Unencodable):
+            faithful({"x": value})
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("words", 5),
+        (None, 0),
+        (True, 4),
+        (-12.5, 5),
+        ([1, 23], len("[1, 23]")),
+        ({"key": 7}, len('"key": 7')),
+        ({"key": {"list": ["ab", None]}}, 3 + 4 + 4 + 4 + 2 + 4),
+        (b"bytes", 0),
+        (("ab", ""), 6),
+    ],
+)
+def test_data_weighs_its_texts_and_what_json_puts_between_them(value: object, size: int) -> None:
+    assert characters(value) == size
+
+
 @pytest.mark.parametrize("value", [deep(20_000), [circle(), "leaf"]])
 def test_what_is_nested_too_deeply_for_python_weighs_the_texts_in_it(value: object) -> None:
     assert characters(value) == len("leaf")

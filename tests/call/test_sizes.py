@@ -1,0 +1,289 @@
+"""What a call works out of sizes and limits: the room for quotes, when and how far to fold ahead, what usage tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter.call.recover import Policy
+from compacter.call.request import ConversationState, Request
+from compacter.compaction.plan import Calibration
+from compacter.effects import AskSummarizer, Call, Quote, Reply
+from compacter.events import CompactionSkipped, SilentTruncation
+from compacter.messages.format import get_format
+from compacter.overflow import TokenLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.call.conftest import Dialogue
+
+    from compacter.compaction.task import CompactionTask
+    from compacter.options import Options
+
+OPENAI = get_format("openai")
+
+
+def messages_of(size: int, count: int = 10) -> list[dict[str, Any]]:
+    """So many messages of together so many characters, the last one the user's."""
+    found = [
+        {"role": "user" if (count - at) % 2 else "assistant", "content": "x" * (size // count)} for at in range(count)
+    ]
+    found[0]["content"] += "y" * (size - sum(map(OPENAI.size, found)))
+    return found
+
+
+@pytest.fixture
+def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
+    """The policy of a call: what was learnt of the model and of the conversation, the request, and the options."""
+
+    def make(
+        size: int, *, known: ConversationState | None = None, chars_per_token: float = 4.0, window: int | None = None,
+        overhead: int = 0, output: int | None = None, folded: bool = False, learnt: bool = True, **settings: Any,
+    ) -> Policy:  # fmt: skip
+        messages = messages_of(size)
+        request = Request(
+            format=OPENAI, original=list(messages) if folded else messages, messages=messages, overhead=overhead,
+            output_tokens=output, pin=settings.get("pin"),
+        )  # fmt: skip
+        calibration = Calibration(chars_per_token=chars_per_token, window=window, learnt=learnt)
+        return Policy(options(**settings), request, calibration, known or ConversationState())
+
+    return make
+
+
+class TestTheRoomForQuotes:
+    """They may have their share of the window, and only what the request leaves free of 97 % of it."""
+
+    @pytest.mark.parametrize(
+        ("window", "output", "overhead", "room"),
+        [
+            (10_000, None, 500, 6_000),  # The share: 15 % of the window, four characters a token.
+            (1_000, None, 500, 600),
+            (750, None, 500, 410),  # What the messages and the tools leave free.
+            (1_000, 200, 500, 600),
+            (1_000, 250, 500, 410),  # The answer's room is kept free too,
+            (1_500, 1_400, 500, 410),  # but never more than half of the window for it.
+            (1_000, 250, 0, 600),
+            (721, None, 500, None),  # Fewer than 300 characters say nothing.
+            (722, None, 500, 301),
+            (500, None, 500, None),
+        ],
+    )
+    def test_is_their_share_of_the_window_or_what_is_free(
+        self, policy: Any, begin: Any, window: int, output: int | None, overhead: int, room: int | None
+    ) -> None:
+        made = policy(2_000, window=window, output=output, overhead=overhead, folded=True, recall=0.15)
+        assert self.room(begin(made.complete())) == room
+
+    @pytest.mark.parametrize(("tokens", "room"), [(75, 300), (74, None), (2_000, 8_000)])
+    def test_is_the_number_where_no_window_is_known(
+        self, policy: Any, begin: Any, tokens: int, room: int | None
+    ) -> None:
+        assert self.room(begin(policy(2_000, folded=True, recall=tokens).complete())) == room
+
+    def test_is_none_where_nothing_was_folded(self, policy: Any, begin: Any) -> None:
+        assert self.room(begin(policy(2_000, window=10_000, recall=0.15).complete())) is None
+
+    def room(self, dialogue: Dialogue) -> int | None:
+        """What the call asks quotes for; ``None`` where it asks for none."""
+        effect: Any = dialogue.expect((Quote, Call))  # type: ignore[arg-type]
+        return effect.room if isinstance(effect, Quote) else None
+
+
+class TestTheTrigger:
+    """The threshold is 1,000 tokens; a request of 8,000 characters and 2,000 beside them has 2,500."""
+
+    def ahead(self, policy: Any, begin: Any, *, size: int = 8_000, overhead: int = 2_000, **settings: Any) -> Dialogue:
+        """The dialogue of a call, at its first request for a summary or at its call."""
+        dialogue = begin(policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete())
+        dialogue.expect((AskSummarizer, Call))
+        return dialogue  # type: ignore[no-any-return]
+
+    def fires(self, dialogue: Dialogue) -> bool:
+        return dialogue.effects[-1] == "AskSummarizer"
+
+    @pytest.mark.parametrize(
+        ("tokens", "characters", "fires"),
+        [
+            (999, 10_000, False),
+            (1_000, 10_000, True),
+            (899, 9_600, False),  # 400 characters more than then are 100 tokens more.
+            (900, 9_600, True),
+            (999, 10_001, True),  # The history is another one: what the usage said is not of it.
+        ],
+    )
+    def test_goes_by_the_last_usage_and_what_was_added_since(
+        self, policy: Any, begin: Any, tokens: int, characters: int, fires: bool
+    ) -> None:
+        known = ConversationState(calls=4, tokens=tokens, characters=characters)
+        assert self.fires(self.ahead(policy, begin, known=known)) is fires
+
+    @pytest.mark.parametrize(("counted", "fires"), [(499, False), (500, True)])
+    def test_goes_by_the_users_counter_and_what_is_sent_beside_the_messages(
+        self, policy: Any, begin: Any, counted: int, fires: bool
+    ) -> None:
+        known = ConversationState(calls=4, tokens=9_000)
+        assert self.fires(self.ahead(policy, begin, known=known, token_counter=lambda _: counted)) is fires
+
+    @pytest.mark.parametrize(
+        ("since", "between", "tokens", "fires"),
+        [(2, 2, 1_200, False), (3, 2, 1_200, True), (2, 2, 1_499, False), (2, 2, 1_500, True), (1, 0, 1_200, True)],
+    )
+    def test_is_held_back_for_as_many_calls_unless_it_is_half_as_much_again(
+        self, policy: Any, begin: Any, since: int, between: int, tokens: int, fires: bool
+    ) -> None:
+        known = ConversationState(calls=10, tried=11 - since, tokens=tokens, characters=10_000)
+        dialogue = self.ahead(policy, begin, known=known, min_calls_between=between)
+        assert self.fires(dialogue) is fires
+        assert [event.reason for event in dialogue.events if isinstance(event, CompactionSkipped)] == (
+            [] if fires else ["cool_down"]
+        )
+
+    @pytest.mark.parametrize(("stuck", "fires"), [(8_000, False), (7_999, True), (0, True)])
+    def test_waits_until_a_history_that_could_not_shrink_has_grown_by_a_quarter(
+        self, policy: Any, begin: Any, stuck: int, fires: bool
+    ) -> None:
+        dialogue = self.ahead(policy, begin, known=ConversationState(calls=4, stuck=stuck))
+        assert self.fires(dialogue) is fires
+        assert not [event for event in dialogue.events if isinstance(event, CompactionSkipped)]
+
+    def test_aims_at_nine_tenths_of_the_threshold_with_all_that_is_sent(self, policy: Any, begin: Any) -> None:
+        targets: list[int | None] = []
+
+        def watching(task: CompactionTask) -> Any:
+            targets.append(task.target)
+            return task.keep(range(8, 10))
+
+        known = ConversationState(calls=4, tokens=2_000, characters=10_000)
+        made = policy(8_000, overhead=2_000, trigger_tokens=1_000, known=known, strategy=watching)
+        begin(made.complete()).expect(Call)
+        assert targets == [2_500]  # 10,000 characters are 2,000 tokens: 900 tokens are 4,500, 2,000 of them taken.
+        assert (known.tried, known.stuck, known.tokens) == (5, 0, 0)
+
+    def test_remembers_the_size_of_a_history_that_could_not_shrink(self, policy: Any, begin: Any) -> None:
+        known = ConversationState(calls=4)
+        made = policy(8_000, overhead=2_000, trigger_tokens=1_000, known=known, pin=lambda message: True)
+        begin(made.complete()).expect(Call)
+        assert (known.tried, known.stuck) == (5, 10_000)
+
+    def test_remembers_the_size_of_a_history_whose_rest_is_above_the_threshold(self, policy: Any, begin: Any) -> None:
+        known = ConversationState(calls=4)
+        made = policy(8_000, overhead=6_000, trigger_tokens=1_000, known=known, strategy=lambda task: task.keep([8, 9]))
+        begin(made.complete()).expect(Call)
+        assert known.stuck == made.request.size > 6_000
+
+
+class TestUsage:
+    def ask(self, made: Policy, begin: Any, tokens: int) -> Dialogue:
+        dialogue: Dialogue = begin(made.complete())
+        dialogue.expect(Call)
+        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": tokens}}))
+        return dialogue
+
+    def test_is_learnt_of_the_whole_request(self, policy: Any, begin: Any) -> None:
+        made = policy(8_000, overhead=2_000, learnt=False)
+        self.ask(made, begin, 2_000).end()
+        assert (made.calibration.chars_per_token, made.calibration.learnt) == (5.0, True)
+        assert (made.state.tokens, made.state.characters) == (2_000, 10_000)
+
+    @pytest.mark.parametrize(
+        ("chars_per_token", "learnt", "tokens", "cut"),
+        [
+            (4.0, False, 1_428, True),  # Seven characters a token are more than any text has.
+            (4.0, False, 1_429, False),
+            (6.0, True, 999, True),  # Known to have six: a server that read less than 60 % has cut it.
+            (6.0, True, 1_000, False),
+        ],
+    )
+    def test_that_is_far_too_small_says_that_the_prompt_was_cut(
+        self, policy: Any, begin: Any, chars_per_token: float, learnt: bool, tokens: int, cut: bool
+    ) -> None:
+        made = policy(8_000, overhead=2_000, chars_per_token=chars_per_token, learnt=learnt)
+        dialogue = self.ask(made, begin, tokens)
+        dialogue.end()
+        told = [event for event in dialogue.events if isinstance(event, SilentTruncation)]
+        assert [(event.expected_tokens, event.prompt_tokens) for event in told] == (
+            [(round(10_000 / chars_per_token), tokens)] if cut else []
+        )
+        assert bool(made.state.tokens) is not cut
+
+    def test_of_a_cut_prompt_is_what_the_next_one_may_have(self, policy: Any, begin: Any) -> None:
+        targets: list[int | None] = []
+
+        def watching(task: CompactionTask) -> Any:
+            targets.append(task.target)
+            return task.keep([8, 9])
+
+        made = policy(16_000, overhead=500, trigger_tokens=10**6, strategy=watching)
+        dialogue = self.ask(made, begin, 2_000)
+        assert len(dialogue.expect(Call).messages) == 2
+        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 1_000}}))
+        assert dialogue.end() == {"usage": {"prompt_tokens": 1_000}}
+        assert targets == [6_700]  # Nine tenths of 2,000 tokens are 7,200 characters, 500 of them taken.
+        assert made.state.tokens == 1_000
+
+    def test_of_the_second_reply_that_was_cut_too_is_not_learnt(self, policy: Any, begin: Any) -> None:
+        made = policy(16_000, trigger_tokens=10**6, strategy=lambda task: task.keep([8, 9]))
+        dialogue = self.ask(made, begin, 2_000)
+        dialogue.expect(Call)
+        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 60}}))
+        assert dialogue.end() == {"usage": {"prompt_tokens": 60}}
+        assert made.state.tokens == 0
+
+
+class TestARefusal:
+    """What a provider's numbers tell of the model, and what the messages may then weigh."""
+
+    @pytest.mark.parametrize(
+        ("found", "used", "chars_per_token"),
+        [
+            (TokenLimit(limit=1_000, requested=2_500, kind="input"), 2_500, 4.0),
+            (TokenLimit(limit=1_000, requested=2_500, kind="input_plus_output"), 2_000, 5.0),
+            (TokenLimit(limit=1_000, requested=9_000, input_tokens=2_000, kind="input_plus_output"), 2_000, 5.0),
+            (TokenLimit(limit=1_000, kind="input"), None, 3.0),
+            (TokenLimit(limit=1_000, requested=500, kind="input_plus_output"), 0, 3.0),
+        ],
+    )
+    def test_tells_the_tokens_of_the_input(
+        self, policy: Any, found: TokenLimit, used: int | None, chars_per_token: float
+    ) -> None:
+        made = policy(8_000, overhead=2_000, output=500, chars_per_token=3.0)
+        assert (made.calibrate(found).input_tokens or 0) == (used or 0)
+        assert (made.calibration.window, made.calibration.chars_per_token) == (1_000, chars_per_token)
+
+    def test_that_names_no_limit_leaves_the_known_one(self, policy: Any) -> None:
+        made = policy(8_000, window=5_000)
+        made.calibrate(TokenLimit(requested=6_000, kind="input"))
+        assert made.calibration.window == 5_000
+
+    @pytest.mark.parametrize(
+        ("limit", "kind", "target"),
+        [
+            (1_000, "input", 1_880),  # 97 % of 4,000 characters, 2,000 of them taken.
+            (1_000, "input_plus_output", 0),
+            (2_000, "input_plus_output", 3_820),
+            (None, "input", 9_640),
+        ],
+    )
+    def test_tells_what_the_messages_may_weigh(self, policy: Any, limit: int | None, kind: Any, target: int) -> None:
+        made = policy(8_000, overhead=2_000, output=500, window=3_000)
+        assert made.target(TokenLimit(limit=limit, kind=kind)) == target
+
+    @pytest.mark.parametrize(
+        ("found", "target"),
+        [
+            (TokenLimit(limit=8_000, input_tokens=10_000, kind="input"), 5_760),
+            (TokenLimit(limit=8_500, input_tokens=10_000, kind="input_plus_output"), 5_760),
+            (TokenLimit(limit=8_000, kind="input"), None),
+            (TokenLimit(input_tokens=10_000, kind="input"), None),
+            (TokenLimit(limit=1_000, input_tokens=10_000, kind="input"), None),  # Less than what is beside them.
+            (TokenLimit(limit=20_000, input_tokens=10_000, kind="input"), None),  # By its numbers it fits.
+        ],
+    )
+    def test_by_whose_characters_it_fits_tells_the_proportion(
+        self, policy: Any, found: TokenLimit, target: int | None
+    ) -> None:
+        made = policy(8_000, overhead=2_000, output=500)
+        assert made.job(8_000, found).target == target

@@ -1,0 +1,200 @@
+"""How much is folded and how much a summary may take, in characters and tokens."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from compacter import Compacter, CompactionEvent, Summarize, Truncate
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.plan import Calibration, Job, plan
+from compacter.compaction.run import compact
+from compacter.compaction.summarize import reserve, room, summary_tokens
+from compacter.compaction.task import CompactionTask
+from compacter.effects import AskSummarizer, Reply, Tell
+from compacter.messages.format import get_format
+from compacter.options import Options
+from compacter.overflow import TokenLimit
+from compacter.summary.message import FRAME
+
+OPENAI = get_format("openai")
+TALK = [{"role": "user", "content": f"Part {number} ".ljust(100, "x")} for number in range(41)]
+"""Forty messages of 100 characters that may be folded, and the last one, which stays; each is a turn."""
+
+
+def job(**facts: Any) -> Job:
+    rules = facts.pop("rules", ())
+    facts = {"trigger": "token_limit", "calibration": Calibration(), "must": True, **facts}
+    return Job(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
+
+
+def carried_out(options: Options, work: Job, *answers: str | Reply) -> tuple[list[AskSummarizer], Any]:
+    """What a summarizer was asked, and the compaction; the last answer is given again."""
+    asked: list[AskSummarizer] = []
+    flow, outcome = compact(options, work), None
+    try:
+        while True:
+            effect = flow.send(outcome)
+            outcome = effect.what if isinstance(effect, Tell) else None
+            if isinstance(effect, AskSummarizer):
+                asked.append(effect)
+                answer = answers[min(len(asked), len(answers)) - 1]
+                outcome = Reply(answer) if isinstance(answer, str) else answer
+    except StopIteration as stop:
+        return asked, stop.value
+
+
+class TestTheTokensOfASummary:
+    @pytest.mark.parametrize(
+        ("options", "window", "head", "tokens"),
+        [
+            ({}, None, 40_000, 4_096),
+            ({}, None, 4_000, 1_000),  # No more than what it replaces.
+            ({}, 8_000, 40_000, 2_000),  # A quarter of the window,
+            ({"summarizer": "extractive"}, 8_000, 40_000, 4_000),  # half of it without a model.
+            ({"max_summary_tokens": 300}, 8_000, 40_000, 300),
+            ({}, 8_000, 100, 48),
+        ],
+    )
+    def test_are_the_option_or_a_share_of_the_window_or_what_it_replaces(
+        self, options: dict[str, Any], window: int | None, head: int, tokens: int
+    ) -> None:
+        assert summary_tokens(Options(**options), window, head, 4.0) == tokens
+        assert reserve(Options(**options), window, head, 4.0) == tokens * 4 + FRAME
+
+    @pytest.mark.parametrize(("window", "share"), [(4_097, 1), (4_096, 2)])
+    def test_are_asked_for_in_words_and_a_small_model_is_asked_for_half(self, window: int, share: int) -> None:
+        options = Options(max_summary_tokens=500, compact_ratio=1.0)
+        asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "", "They talked of many things.")
+        words = [
+            int(found[1]) for one in asked if (found := re.search(r"at most (\d+) words", one.messages[0]["content"]))
+        ]
+        assert words == [500 * 3 // 5 // share, 500 * 3 // 5 // share // 2]
+        assert [one.max_tokens for one in asked] == [500, 500]
+
+
+class TestTheRoomOfASummary:
+    def of(self, work: Job, **options: Any) -> tuple[int, CompactionTask]:
+        tasks: list[CompactionTask] = []
+
+        def watching(task: CompactionTask) -> Any:
+            tasks.append(task)
+            return task.messages
+
+        options["strategy"] = watching
+        carried_out(Options(**options), work)
+        return room(tasks[0]), tasks[0]
+
+    def test_is_less_than_what_it_replaces(self) -> None:
+        size, task = self.of(job(), compact_ratio=0.5)
+        assert task.plan.head_size == 2_000
+        assert size == 2_000 - FRAME - 1
+
+    @pytest.mark.parametrize(
+        ("target", "reserved", "left"), [(2_500, 0, 2_400), (2_500, 400, 2_000), (1_100, 9_000, None)]
+    )
+    def test_is_what_the_rest_leaves_of_the_target_less_what_is_kept_for_quotes(
+        self, target: int, reserved: int, left: int | None
+    ) -> None:
+        size, task = self.of(job(target=target, reserved=reserved), compact_ratio=1.0)
+        assert task.plan.tail_size == 100
+        assert size == ((target - 100 - FRAME + 1) // 2 if left is None else left - FRAME)
+
+    def test_by_hand_is_three_quarters_of_a_budget_that_cannot_be_kept(self) -> None:
+        size, _ = self.of(job(target=FRAME + 99, trigger="manual", must=False), compact_ratio=1.0)
+        assert size == (FRAME + 99) * 3 // 4
+        exact, _ = self.of(job(target=FRAME + 100, trigger="manual", must=False), compact_ratio=1.0)
+        assert exact == 0
+
+
+class TestTheCut:
+    """With a target of 2,100 characters, 100 of them taken: 2,000 of 4,000 must go, and what the summary takes."""
+
+    @pytest.mark.parametrize(
+        ("options", "facts", "folded"),
+        [
+            ({}, {}, 3_000),  # A summary may take half of what is left,
+            ({"max_summary_tokens": 100}, {}, 2_400 + FRAME),  # or what it may have.
+            ({}, {"reserved": 600}, 3_300),  # Quotes get their part first,
+            ({}, {"reserved": 5_000}, 3_500),  # half of it at most.
+            ({}, {"trigger": "manual", "must": False}, 3_840),  # By hand nearly all of it is the summary's,
+            ({"max_summary_tokens": 100}, {"trigger": "manual", "must": False}, 2_400 + FRAME),
+            ({"max_summary_tokens": 100, "summarizer": "extractive"}, {"trigger": "manual", "must": False}, 3_840),
+            ({"strategy": Truncate()}, {"trigger": "manual", "must": False}, 3_000),  # where there is one.
+            ({"strategy": (Truncate(), Summarize())}, {"trigger": "manual", "must": False}, 3_840),
+            ({}, {"trigger": "manual", "must": False, "summary": "They talked."}, 3_000),
+            ({"max_summary_tokens": 100}, {"rules": ("r" * 193,)}, 2_600 + FRAME),  # With "Rule: " and a line's end.
+        ],
+    )
+    def test_makes_room_for_the_summary(self, options: dict[str, Any], facts: dict[str, Any], folded: int) -> None:
+        made = plan(Options(compact_ratio=0.1, **options), job(target=2_100, **facts))
+        assert made.cut == math.ceil(folded / 100)
+        assert made.head_size + made.tail_size == made.original_data_size == 4_100
+
+    def test_is_where_a_summary_would_be_smaller_than_what_it_replaces(self) -> None:
+        made = plan(Options(compact_ratio=0.01), job())
+        assert made.cut == math.ceil((FRAME + 40) / 100)
+        assert made.ratio == made.cut / 40
+
+    @pytest.mark.parametrize(("size", "cut"), [(4_100, 0), (4_099, 3)])
+    def test_by_hand_is_none_where_the_budget_is_kept_already(self, size: int, cut: int) -> None:
+        made = plan(Options(compact_ratio=0.01), job(target=size, trigger="manual", must=False, summary=None))
+        assert bool(made.cut) is bool(cut)
+        assert bool(plan(Options(), job(target=size, trigger="manual", must=False, summary="Given.")).cut)
+
+
+class TestTheGoalOfAChain:
+    def options(self, strategy: Any) -> Options:
+        return Options(strategy=strategy, compact_ratio=0.5, max_summary_tokens=100)
+
+    def test_is_what_the_ratio_would_leave_with_a_summary_where_no_target_is_known(self) -> None:
+        goals: list[int | None] = []
+
+        def watching(task: CompactionTask) -> Any:
+            goals.append(task.target)
+            return task.messages
+
+        carried_out(self.options([watching, watching]), job(must=False))
+        assert goals == [4_100 - 2_000 + 400 + FRAME] * 2
+        goals.clear()
+        carried_out(self.options(watching), job(must=False))
+        assert goals == [None]
+
+
+class TestTheEvent:
+    def test_has_the_figures_of_the_compaction(self) -> None:
+        calibration = Calibration(chars_per_token=2.0, window=5_000)
+        found = TokenLimit(limit=1_900, requested=2_050)
+        work = job(calibration=calibration, found=found, attempt=2, model="m", digest="d")
+        answer = Reply("They talked of many things.", input_tokens=70, output_tokens=6, cost=0.25)
+        asked, made = carried_out(Options(compact_ratio=0.5), work, Reply("", input_tokens=10, cost=0.5), answer)
+        event: CompactionEvent = made.event
+        size = sum(map(OPENAI.size, made.messages))
+        assert (event.original_data_size, event.compacted_data_size) == (4_100, size)
+        assert (event.original_tokens, event.compacted_tokens) == (2_050, round(size / 2))
+        assert (event.messages_before, event.messages_after) == (41, len(made.messages))
+        assert (event.limit, event.requested, event.attempt, event.model) == (1_900, 2_050, 2, "m")
+        assert (event.summarizer_calls, len(asked)) == (2, 2)
+        assert (event.input_tokens, event.output_tokens, event.cost) == (80, 6, 0.75)
+        assert event.ratio == 0.5
+        assert list(event.discarded) == TALK[:20]
+
+    def test_has_no_cost_where_one_of_the_answers_has_none(self) -> None:
+        _, made = carried_out(Options(compact_ratio=0.5), job(), Reply("", cost=0.5), Reply("They talked a lot."))
+        assert made.event.cost is None
+        _, made = carried_out(Options(compact_ratio=0.5, summarizer="extractive"), job())
+        assert made.event.cost == 0.0
+
+    @pytest.mark.parametrize(("target", "fits"), [(4_099, True), (None, True), (200, False)])
+    def test_comes_with_whether_the_target_was_reached(self, target: int | None, fits: bool) -> None:
+        _, made = carried_out(Options(compact_ratio=0.5), job(target=target), "They talked of many things.")
+        assert made.fits is fits
+
+
+def test_by_hand_a_budget_that_is_kept_changes_nothing() -> None:
+    kept = Compacter(summarizer="extractive").compact(TALK, budget=4_100)
+    assert (kept.changed, kept.fits, list(kept.messages)) == (False, True, TALK)
+    assert Compacter(summarizer="extractive").compact(TALK, budget=4_099).changed
