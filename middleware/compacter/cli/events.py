@@ -55,7 +55,7 @@ def read_events(path: str) -> tuple[list[Record], int]:
     if not records:
         name = "standard input" if path == STDIN else path
         raise MistakeError(
-            f"{name} holds no events; write them with compacter.observe.JsonLines, or with a hook that appends "
+            f"{name} contains no events; write them with compacter.observe.JsonLines, or with a hook that appends "
             "event.model_dump_json() and a line break"
         )
     return records, strange

@@ -64,7 +64,7 @@ def read_transcripts(path: str) -> list[Transcript]:
     data, lines = _parsed(name, text)
     found = _from_lines(name, data) if lines else _from_document(name, data, indent=2 if "\n" in text.strip() else None)
     if not found:
-        raise MistakeError(f"{name} holds no conversation; supported are {READABLE}")
+        raise MistakeError(f"{name} contains no conversation; supported are {READABLE}")
     return found
 
 
@@ -78,9 +78,9 @@ def read_transcript(path: str, number: int | None = None) -> Transcript:
     if number is None and len(found) == 1:
         return found[0]
     if number is None:
-        raise MistakeError(f"{path} holds {len(found)} conversations; choose one with --conversation 1 to {len(found)}")
+        raise MistakeError(f"{path} has {len(found)} conversations; choose one with --conversation 1 to {len(found)}")
     if not 1 <= number <= len(found):
-        raise MistakeError(f"--conversation {number}: {path} holds {len(found)}")
+        raise MistakeError(f"--conversation {number}: {path} has {len(found)}")
     return found[number - 1]
 
 

@@ -109,7 +109,7 @@ def _opencode_line(message: Message, following: Line, stored: list[Line]) -> Lin
     stamp = _STAMP.match(str(following["info"].get("id")))
     before = f"{int(stamp[1], 16) - 1:012x}" if stamp else uuid.uuid4().hex[:12]
     key = f"{before}{uuid.uuid4().hex[:14]}"
-    told = {"id": f"msg_{key}", "time": {"created": _dict(following["info"].get("time")).get("created")}}
-    info = {name: value for name, value in like.items() if name not in ("summary", "error")} | told
-    part = {"id": f"prt_{key}", "sessionID": like.get("sessionID"), "messageID": told["id"], "type": "text"}
+    own = {"id": f"msg_{key}", "time": {"created": _dict(following["info"].get("time")).get("created")}}
+    info = {name: value for name, value in like.items() if name not in ("summary", "error")} | own
+    part = {"id": f"prt_{key}", "sessionID": like.get("sessionID"), "messageID": own["id"], "type": "text"}
     return {"info": {**info, "role": message["role"]}, "parts": [{**part, "text": message.get("content") or ""}]}

@@ -38,7 +38,7 @@ _COUNTERS = {
     "refusals": ("{request}", "Requests that the provider refused as too long, and that compacter acted on"),
     "compactions": ("{compaction}", "Compactions that took place"),
     "reuses": ("{compaction}", "Calls that reused a compaction of another call"),
-    "recalls": ("{request}", "Requests that carried quotes of what was folded"),
+    "recalls": ("{request}", "Requests that had quotes from folded messages"),
     "failures": ("{summary}", "Summaries that were rejected or failed"),
     "give_ups": ("{call}", "Calls that ended with the provider's own exception after a token limit"),
     "tokens": ("{token}", "Tokens of the summarizer; gen_ai.token.type is input or output"),

@@ -91,7 +91,7 @@ def _number(value: object) -> float | None:
     return value if math.isfinite(value) and abs(value) < 1e15 else None
 
 
-# -- what they add up to ----------------------------------------------------------------------------------------------
+# -- figures of each conversation -------------------------------------------------------------------------------------
 
 
 class Prices(NamedTuple):

@@ -41,7 +41,7 @@ $stories
 """)
 
 _ABOUT_SIZES = (
-    "Sizes in tokens are estimates, calibrated by what the provider said; the window is the provider's number where it "
+    "Sizes in tokens are estimates, calibrated by the provider's numbers; the window is the provider's number where it "
     "stated one."
 )
 _ABOUT_PAYING = (
@@ -108,7 +108,7 @@ def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-# -- words for numbers -------------------------------------------------------------------------------------------
+# -- numbers as text ---------------------------------------------------------------------------------------------
 
 
 def _when(seconds: float | None) -> str:
@@ -170,7 +170,7 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
     cards = [
         ("Folds", f"{len(folds):,}", f"{plural(reused, 'call')} reused one" if reused else ""),
         ("Taken out of requests", f"{saved:,}", "tokens, once for each fold" + less),
-        ("Smaller by", f"{sum(shares) / len(shares):.0%}" if shares else "–", "in the mean"),
+        ("Smaller by", f"{sum(shares) / len(shares):.0%}" if shares else "–", "on average"),
         ("Summarizer", f"{read + written:,}", f"tokens: {read:,} read, {written:,} written"),
         ("Spent", _usd(sum(known)) if known or not costs else "–", f"{unpriced:,} without a price" if unpriced else ""),
         ("Pays after", plural(pays[len(pays) // 2], "call") if pays else "–", "the median fold"),

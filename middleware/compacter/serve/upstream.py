@@ -64,7 +64,7 @@ class Upstream:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is on this machine."""
+        """Whether the upstream is on this machine."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     def tail(self, path: str) -> str:

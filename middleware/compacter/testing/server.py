@@ -59,7 +59,7 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """Address without a path: the ``base_url`` of Anthropic's SDK. That of OpenAI's has ``/v1`` behind it."""
+        """Address without a path: the ``base_url`` of Anthropic's SDK. OpenAI's needs ``/v1`` after it."""
         return f"http://127.0.0.1:{self._http.server_port}"
 
     def openai(self, **options: Any) -> OpenAI:
