@@ -26,7 +26,7 @@ _TYPICAL_FIELDS = (
     ("CompactionReused", "messages_before"),
     ("MaxTokensAdjusted", "after"),
 )
-"""Type of event, and a field that only this type has; the first field that is present decides."""
+"""Type of event, and a field by which it is recognised; the first field that is present decides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ class ScriptedModel:
             check: Rules to use instead of `ChatRules`: a function that returns the fault of the messages, or None.
             overflow_at: Where a stream refuses: "open" raises from the call, "first_event" from the first chunk,
                 "after_role" after the role-only chunk, and "error_chunk" yields a chunk with an ``error`` member.
-            overflow_in_reply: Whether a call without stream returns a reply with an ``error`` member, and does not raise.
+            overflow_in_reply: Whether a call without stream returns an ``error`` member instead of raising.
             housekeeping: Number of chunks without choices at the beginning of every stream.
             fail_after: Number of chunks after which every stream breaks; a shorter one breaks at its end.
             fail_with: Exception of such a break (None: a token-limit error). To break a single stream, put an
