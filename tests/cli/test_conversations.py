@@ -300,8 +300,8 @@ BAD = {
     "empty.json": ("", "is empty"),
     "words.txt": ("hello there", "neither JSON nor JSONL"),
     "broken.jsonl": ('{"role": "user", "content": "a"}\n{oops\n{}\n', "line 2"),
-    "other.json": ('{"name": "x", "version": 3}', "holds no conversation"),
-    "numbers.json": ("[1, 2, 3]", "holds no conversation"),
+    "other.json": ('{"name": "x", "version": 3}', "contains no conversation"),
+    "numbers.json": ("[1, 2, 3]", "contains no conversation"),
     "odd.json": ('[{"role": "captain", "content": "ahoy"}]', "role 'captain'"),
     "mixed.jsonl": ('{"messages": [{"role": "user", "content": "a"}]}\n{"x": 1}\n', "conversation 2"),
 }

@@ -52,7 +52,7 @@ def test_a_healthy_machine_is_told_in_words(run: Run) -> None:
 def test_a_model_without_a_window_is_wrong_where_it_was_asked_for(run: Run) -> None:
     told = run("doctor", "--model", "nobody/nothing-7")
     assert told.code == 1
-    assert "learnt from the first refusal" in told.out
+    assert "the first refusal may state it" in told.out
 
 
 def test_a_memory_is_read_and_written_and_left_as_it_was(run: Run, folder: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_memory_is_read_and_written_and_left_as_it_was(run: Run, folder: Path)
     memory.find(["0"])
     assert findings(run, "--memory", "m.db")["m.db"]["state"] == "ok"
     assert findings(run, "--memory", f"sqlite://{folder}/m.db")[f"sqlite://{folder}/m.db"]["state"] == "ok"
-    assert findings(run, "--memory", "sqlite:new.db")["sqlite:new.db"]["text"].startswith("will be made")
+    assert findings(run, "--memory", "sqlite:new.db")["sqlite:new.db"]["text"].startswith("will be created")
     assert not (folder / "new.db").exists()
 
 

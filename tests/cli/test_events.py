@@ -85,7 +85,7 @@ def test_a_file_without_events_says_how_to_write_some(run: Run, write: Write) ->
 def test_watch_wants_events_too(run: Run, write: Write) -> None:
     write("empty.jsonl", "")
     told = run("watch", "empty.jsonl", "--once")
-    assert (told.code, "holds no events" in told.err) == (2, True)
+    assert (told.code, "contains no events" in told.err) == (2, True)
 
 
 def test_watch_says_what_it_waits_for(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

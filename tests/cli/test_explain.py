@@ -33,7 +33,7 @@ def test_a_token_limit_is_told_with_its_numbers_and_what_would_be_done(run: Run)
 def test_another_error_is_told_with_the_row_that_decided(run: Run) -> None:
     told = run("explain", RATE_LIMIT)
     assert told.code == 1
-    assert "no token limit" in told.out
+    assert "not a token limit" in told.out
     assert "other error: " in told.out
 
 

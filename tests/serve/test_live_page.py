@@ -90,9 +90,9 @@ def test_what_is_new_appears_and_what_a_reader_did_stays(
 def test_a_server_that_has_ended_is_told(browser: Browser, serving: Any) -> None:
     shown = opened(browser, serving.url)
     shown.route("**/*", lambda route: route.abort())
-    shown.locator("[role=status]", has_text="does not answer").wait_for()
+    shown.locator("[role=status]", has_text="does not respond").wait_for()
     shown.unroute("**/*")
-    shown.locator("[role=status]", has_text="does not answer").wait_for(state="detached")
+    shown.locator("[role=status]", has_text="does not respond").wait_for(state="detached")
 
 
 def test_nothing_is_sent_again_while_nothing_has_happened(serving: Any, fold: Callable[[str], None]) -> None:

@@ -1,6 +1,6 @@
-"""The command ``compacter``: explain an error, look at a conversation, compact it, picture what happened.
+"""The command ``compacter``: explain errors, inspect and compact conversations, report on events.
 
-Typer and rich are needed (the extra ``cli``) and are imported when the command starts, never by ``import compacter``.
+It needs Typer and rich (the extra ``cli``), which are imported when the command starts, never by ``import compacter``.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ NEEDED = ("typer", "rich")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command and leave with its exit code.
+    """Run the command and exit with its exit code.
 
-    0: done. 1: the answer is no (no token limit, nothing found, a bound not met). 2: a mistake of the user, or a file
-    that cannot be read or written. 3: the model that was asked has failed. 130: interrupted.
+    0: success. 1: a negative answer (not a token limit, nothing found, a threshold not met). 2: a usage error, or a
+    file that cannot be read or written. 3: the summarizing model failed. 130: interrupted.
 
     Args:
-        argv: The words after the command's name; ``None`` for those of this process.
+        argv: Arguments after the command's name; ``None`` for those of this process.
 
     Raises:
         SystemExit: Always, with the exit code.
     """
     words = sys.argv[1:] if argv is None else list(argv)
-    if words[:1] == ["serve"]:  # Its extra is enough for it.
+    if words[:1] == ["serve"]:  # It needs only the extra ``serve``.
         from compacter.serve import main as serve
 
         raise SystemExit(serve(words[1:]))

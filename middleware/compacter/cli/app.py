@@ -1,6 +1,6 @@
-"""The commands and their options. What each one does stands in the file of its name, imported when it is asked for.
+"""The commands and their options. Each command is carried out by the module of its name, imported on demand.
 
-Their functions take the options as arguments, and return the exit code.
+The functions called there take the options as arguments, and return the exit code.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Which = Annotated[int | None, typer.Option("--conversation", help="Which one, from 1, where FILE holds several.")]
+Which = Annotated[int | None, typer.Option("--conversation", help="Which conversation, from 1, if FILE has several.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Force = Annotated[bool, typer.Option("--force", help="Write over a file that exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 Ratio = Annotated[float | None, typer.Option(help="Share of the size to fold, oldest first: more than 0, at most 1.")]
 Window = Annotated[int | None, typer.Option(min=64, help="The model's context window, in tokens.")]
 Conversation = Annotated[str, typer.Argument(metavar="FILE", help="A conversation, or a session of an agent.")]
@@ -46,17 +46,17 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """What holds for every command."""
+    """Options of the program itself."""
 
 
 @app.command(epilog='Example: compacter explain "prompt is too long: 205668 tokens > 200000 maximum"')
 def explain(
     text: Annotated[str | None, typer.Argument(metavar="[TEXT|FILE]", help="The error, or a file with it.")] = None,
-    status: Annotated[int | None, typer.Option(help="HTTP status, where the text does not say it.")] = None,
-    code: Annotated[str | None, typer.Option(help="The provider's error code, likewise.")] = None,
+    status: Annotated[int | None, typer.Option(help="HTTP status, if the text lacks it.")] = None,
+    code: Annotated[str | None, typer.Option(help="The provider's error code, if the text lacks it.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell whether an error is a token limit, and why. Exit code 1: it is none."""
+    """Explain whether an error is a token limit, and why. Exit code 1: it is not."""
     from compacter.cli.explain import run
 
     raise typer.Exit(run(text, status=status, code=code, as_json=as_json))
@@ -71,7 +71,7 @@ def plan(
     conversation: Which = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what would be folded and what would stay. Nothing is changed and no model is asked."""
+    """Show what would be folded and what would stay. Changes nothing and calls no model."""
     from compacter.cli.plan import run
 
     raise typer.Exit(run(file, conversation, window=window, ratio=ratio, model=model, as_json=as_json))
@@ -83,18 +83,18 @@ def compact(
     output: Annotated[str, typer.Option("-o", "--output", help="The file to write; - for standard output.")] = "-",
     model: Annotated[str | None, typer.Option(help="A litellm model that writes the summary.")] = None,
     extractive: Annotated[bool, typer.Option("--extractive", help="Quote sentences; no model (the default).")] = False,
-    budget: Annotated[int | None, typer.Option(min=1, help="Characters that the result may have.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Largest size of the result, in characters.")] = None,
     ratio: Ratio = None,
-    rule: Annotated[list[str] | None, typer.Option(help="A rule that the summary must carry; may be repeated.")] = None,
+    rule: Annotated[list[str] | None, typer.Option(help="A rule that the summary must have; may be repeated.")] = None,
     conversation: Which = None,
     force: Force = False,
 ) -> None:
-    """Fold the oldest part, and write the same format again. Exit code 1: over the budget still."""
+    """Fold the oldest part, and write the result in the same format. Exit code 1: over the budget."""
     from compacter.cli.compact import run
     from compacter.cli.terminal import MistakeError
 
     if model and extractive:
-        raise MistakeError("--model and --extractive exclude each other")
+        raise MistakeError("pass either --model or --extractive, not both")
     options = {"compact_ratio": ratio, "rules": rule}
     raise typer.Exit(run(file, output, conversation, model=model, budget=budget, force=force, options=options))
 
@@ -102,8 +102,8 @@ def compact(
 @app.command(epilog='Example: compacter search session.jsonl "which port did we choose?"')
 def search(
     file: Conversation,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, as a user would ask.")],
-    limit: Annotated[int, typer.Option(min=1, help="Passages at most.")] = 5,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or words to look for.")],
+    limit: Annotated[int, typer.Option(min=1, help="Largest number of passages.")] = 5,
     conversation: Which = None,
     as_json: AsJson = False,
 ) -> None:
@@ -121,7 +121,7 @@ def report(
     title: Annotated[str, typer.Option(help="The page's title.")] = "Context report",
     force: Force = False,
 ) -> None:
-    """Write one HTML page of what happened. It has sizes, folds, cost and failures of each conversation."""
+    """Write an HTML report on events. It has sizes, folds, cost and failures of each conversation."""
     from compacter.cli import events as showing
 
     raise typer.Exit(showing.report(events, output, title=title, with_text=not no_text, force=force))
@@ -131,7 +131,7 @@ def report(
 def watch(
     events: Events,
     window: Window = None,
-    once: Annotated[bool, typer.Option("--once", help="Draw what is there, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Draw the events so far, and exit.")] = False,
 ) -> None:
     """Draw the context window while events are written, until Ctrl-C."""
     from compacter.cli import events as showing
@@ -141,24 +141,22 @@ def watch(
 
 @app.command("eval", epilog="Example: compacter eval sessions/*.jsonl --window 32000 --fail-under 0.8")
 def evaluate(
-    traces: Annotated[list[str], typer.Argument(metavar="TRACES", help="Files of conversations.")],
-    window: Annotated[
-        int | None, typer.Option(min=64, help="Tokens; without it, a third of each conversation.")
-    ] = None,
-    cuts: Annotated[int, typer.Option(min=1, max=20, help="Places in each conversation to look at.")] = 3,
+    traces: Annotated[list[str], typer.Argument(metavar="TRACES", help="Files with conversations.")],
+    window: Annotated[int | None, typer.Option(min=64, help="Tokens; by default a third of each conversation.")] = None,
+    cuts: Annotated[int, typer.Option(min=1, max=20, help="Calls to examine in each conversation.")] = 3,
     ratio: Annotated[list[float] | None, typer.Option(help="Values of compact_ratio; may be repeated.")] = None,
     recall: Annotated[list[float] | None, typer.Option(help="Values of recall, 0 for none; may be repeated.")] = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option(autocompletion=_strategies, help="extractive, truncate, clear, model; may be repeated."),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="A litellm model that writes summaries as well.")] = None,
+    model: Annotated[str | None, typer.Option(help="Also compare summaries by this litellm model.")] = None,
     prompt: Annotated[list[str] | None, typer.Option(help="With --model: files with summary prompts.")] = None,
     probes: Annotated[str | None, typer.Option(help="JSON lines with a question and its answer.")] = None,
     fail_under: Annotated[float | None, typer.Option(min=0, max=1, help="Exit with 1 if the best keeps less.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure what settings keep of your own conversations. They are replayed through a window."""
+    """Compare what settings keep of your own conversations, replayed through a context window."""
     from compacter.cli.evaluate import run
     from compacter.cli.replay import settings
 
@@ -175,7 +173,7 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check versions, prices, windows, memories, proxies and SDKs. Exit code 1: something is wrong."""
+    """Check versions, prices, windows, memories, proxies and SDKs. Exit code 1: a check failed."""
     from compacter.cli.doctor import run
 
     raise typer.Exit(run(model or [], memory or [], as_json=as_json))
@@ -183,5 +181,5 @@ def doctor(
 
 @app.command()
 def serve() -> None:
-    """Pass any program's requests on, and fold what is too long."""
-    # For the list of commands: ``main`` starts it before typer is looked for.
+    """Run a server that passes requests on, and folds the history of those that are too long."""
+    # Only for the list of commands: ``main`` starts the server, without typer.

@@ -1,4 +1,4 @@
-"""``compacter compact``: a shorter conversation in the format that it came in."""
+"""``compacter compact``: fold a conversation, and write it in the format it was read in."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def run(
     force: bool,
     options: dict[str, Any],
 ) -> int:
-    """Compact one conversation and write it. The exit code is 1 where the budget was not reached."""
+    """Compact one conversation, write it, and return the exit code: 1 if it exceeds the budget."""
     check_writable(output, force=force)
     file = read_transcript(path, number)
     console = remarks()
     result = _compacted(console, file, model, budget, options)
     write_text(output, file.write(result.messages), force=force)
-    _tell(console, file, result, budget)
+    _print_outcome(console, file, result, budget)
     return 0 if result.fits else 1
 
 
@@ -59,7 +59,7 @@ def _compacted(
         if isinstance(event, CompactionFailed):
             failed.append(event)
 
-    # Who asks for a model's summary is to know where there is none. What is told here needs no log beside it.
+    # A model's summary is not silently replaced by a fallback. Failures are printed below, so they are not logged.
     given |= {"summarizer": summarizer, "fallback": None} if model else {"summarizer": "extractive"}
     silent = logging.getLogger(__name__)
     silent.disabled = True
@@ -75,10 +75,10 @@ def _compacted(
     return result
 
 
-def _tell(console: Console, file: Transcript, result: CompactionResult, budget: int | None) -> None:
+def _print_outcome(console: Console, file: Transcript, result: CompactionResult, budget: int | None) -> None:
     event = result.event
     if event is None:
-        console.print(f"{file.name}: nothing was folded; it is written as it was", markup=False)
+        console.print(f"{file.name}: nothing was folded; the conversation was written unchanged", markup=False)
         return
     words = (
         f"{plural(event.messages_before, 'message')} to {event.messages_after:,}, {event.original_data_size:,} to "
@@ -90,5 +90,5 @@ def _tell(console: Console, file: Transcript, result: CompactionResult, budget: 
         words += f"; the model read {event.input_tokens:,} and wrote {event.output_tokens:,} tokens{cost}"
     console.print(words, markup=False)
     if not result.fits and budget is not None:
-        words = f"{event.compacted_data_size:,} characters are more than the budget of {budget:,}: the rest must stay"
+        words = f"{event.compacted_data_size:,} characters exceed the budget of {budget:,}: the rest cannot be folded"
         console.print(words, style="yellow")

@@ -1,4 +1,4 @@
-"""``compacter doctor``: whether this machine has what compacter needs, and what it would use."""
+"""``compacter doctor``: check the packages, prices, memories and network settings that compacter would use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ State = Literal["ok", "note", "bad"]
 
 
 class Finding(NamedTuple):
-    """What one look has found."""
+    """Result of one check."""
 
     name: str
     state: State
@@ -49,7 +49,7 @@ _ADDRESSES = (
 )
 
 NAMES = frozenset({"messages", "input", "contents", "items", "requests"})
-"""Parameters that may hold a conversation."""
+"""Names of parameters that may contain a conversation."""
 KNOWN: dict[str, frozenset[str]] = {
     "openai": frozenset(
         (
@@ -79,7 +79,7 @@ KNOWN: dict[str, frozenset[str]] = {
 
 
 def run(asked: Sequence[str], memories: Sequence[str], *, as_json: bool) -> int:
-    """Print what was found; the exit code is 1 where something is wrong."""
+    """Print all findings, and return the exit code: 1 if something is wrong."""
     found = [*_versions(), *_tables(asked), *_search(), *_memories(memories), *_network(), *_methods()]
     bad = any(finding.state == "bad" for finding in found)
     if as_json:
@@ -112,17 +112,17 @@ def _versions() -> Iterator[Finding]:
         elif found:
             yield Finding(package, "ok", found)
         elif package == "litellm":
-            yield Finding(package, "note", "not installed: no window and no price is known, no model by name")
+            yield Finding(package, "note", "not installed: no known windows or prices, no models by name")
 
 
 def _tables(asked: Sequence[str]) -> Iterator[Finding]:
     count = models.known()
     state: State = "ok" if count else "note"
-    yield Finding("price table", state, f"{count:,} models with a window" if count else "litellm's table is not there")
+    yield Finding("price table", state, f"{count:,} models with a window" if count else "litellm's table was not found")
     for model in asked or (_MODELS if count else ()):
         window, price = models.window(model), models.prices(model)
         if window is None:
-            text = "no window is known: it is learnt from the first refusal; give trigger_tokens as a number of tokens"
+            text = "unknown window: the first refusal may state it; otherwise set trigger_tokens to a number of tokens"
             yield Finding(model, "bad" if asked else "note", text)
             continue
         words = f"{window:,} tokens"
@@ -137,7 +137,7 @@ def _search() -> Iterator[Finding]:
     try:
         connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
     except sqlite3.OperationalError:
-        text = f"SQLite {sqlite3.sqlite_version} lacks FTS5: nothing can be quoted; pass recall=None or another Python"
+        text = f"SQLite {sqlite3.sqlite_version} lacks FTS5, which recall needs; pass recall=None or use another Python"
         yield Finding("recall", "bad", text)
     else:
         yield Finding("recall", "ok", f"SQLite {sqlite3.sqlite_version} with FTS5")
@@ -151,7 +151,7 @@ def _memories(named: Sequence[str]) -> Iterator[Finding]:
         begin = time.perf_counter()
         try:
             words = _tried(address)
-        except Exception as error:  # noqa: BLE001 - whatever a driver raises is what is to be told
+        except Exception as error:  # noqa: BLE001 - whatever a driver raises is reported
             yield Finding(shown, "bad", _without_password(f"{type(error).__name__}: {error}"))
         else:
             yield Finding(shown, "ok", words or f"read and written in {1000 * (time.perf_counter() - begin):.0f} ms")
@@ -162,11 +162,11 @@ def _tried(address: str) -> str:
     if file is not None and file != ":memory:" and not Path(file).exists():
         parent = Path(file).parent
         if not os.access(parent, os.W_OK):
-            raise PermissionError(f"the folder {parent} is not there or cannot be written")
-        return "will be made when it is first used"
+            raise PermissionError(f"the folder {parent} does not exist or cannot be written")
+        return "will be created at its first use"
     memory: Any = memory_at(address)
     memory.find([uuid.uuid4().hex])
-    claim = memory.claim(uuid.uuid4().hex, 2.0)  # Written, and taken back: nothing is left behind.
+    claim = memory.claim(uuid.uuid4().hex, 2.0)  # Written and deleted again: nothing is left behind.
     if claim is not None:
         claim.release()
     return ""
@@ -180,7 +180,7 @@ def _network() -> Iterator[Finding]:
     for name in _PROXIES:
         value = os.environ.get(name) or os.environ.get(name.lower())
         if value:
-            yield Finding(name, "note", f"requests to providers go by it: {_without_password(value)}")
+            yield Finding(name, "note", f"used for requests to providers: {_without_password(value)}")
     for name in _ADDRESSES:
         value = os.environ.get(name)
         if not value:
@@ -190,7 +190,7 @@ def _network() -> Iterator[Finding]:
         except ValueError:
             known = None
         state: State = "note" if known else "bad"
-        yield Finding(name, state, _without_password(value) if known else "is no address with a host")
+        yield Finding(name, state, _without_password(value) if known else "is not a URL with a host")
     if "litellm" in sys.modules or find_spec("litellm") is None:
         return
     if os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP", "").lower() != "true":
@@ -209,33 +209,33 @@ def _methods() -> Iterator[Finding]:
             continue
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # SDKs warn of parts of theirs that are only looked at.
+                warnings.simplefilter("ignore")  # Reading an SDK's attributes may issue warnings.
                 there = set(methods_of(make(import_module(module)), below))
-        except Exception as error:  # noqa: BLE001 - an SDK that cannot be used is what is to be told
+        except Exception as error:  # noqa: BLE001 - an unusable SDK is reported
             yield Finding(f"{package} methods", "bad", f"{type(error).__name__}: {error}")
             continue
         new = sorted(there - KNOWN[package])
         if new:
-            text = f"new to this compacter, and passed through as they are: {', '.join(new)}"
+            text = f"unknown to this version, passed through unchanged: {', '.join(new)}"
             yield Finding(f"{package} methods", "note", text)
         else:
             yield Finding(f"{package} methods", "ok", f"all {len(there)} that may send messages are known")
 
 
 def methods_of(resource: object, below: str, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Public methods of a client with a parameter that may hold a conversation.
+    """Yield the public methods of a client with a parameter that may contain a conversation.
 
     Args:
-        resource: The client, or a part of it.
-        below: Where the classes of its parts come from.
-        path: Where the part is.
+        resource: The client, or one of its resources.
+        below: Package of the resources' classes.
+        path: Attributes that lead from the client to ``resource``.
     """
     for name in dir(resource):
         if name.startswith(("_", "with_")) or name in ("parent_ref", "sdk_configuration"):
             continue
         try:
             member = getattr(resource, name)
-        except Exception:  # noqa: BLE001, S112 - a property may need what is not configured
+        except Exception:  # noqa: BLE001, S112 - a property may need configuration
             continue
         if inspect.ismethod(member):
             if NAMES & set(inspect.signature(member).parameters):

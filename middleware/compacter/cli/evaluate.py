@@ -1,4 +1,4 @@
-"""``compacter eval``: which setting keeps most of what a user's own conversations went on to need."""
+"""``compacter eval``: find the settings that keep most of what a user's own conversations needed later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(
     fail_under: float | None,
     as_json: bool,
 ) -> int:
-    """Print the table, the best setting first. The exit code is 1 where it keeps less than ``fail_under``."""
+    """Print the scores, best first, and return the exit code: 1 if the best keeps less than ``fail_under``."""
     files = [file for path in paths for file in read_transcripts(path)]
     asked = _probes(probes) if probes else {}
     traces, short = _traces(files, asked, window, cuts)
@@ -54,11 +54,11 @@ def run(
 
 
 def _tie(scores: Sequence[Score]) -> str:
-    """Why no setting is the best; empty where one is."""
+    """Return why no setting is the best; empty if one is."""
     if scores[0].kept is None:
         return "Nothing can be measured here: no identifier, path or number was used again, and there are no rules."
     if len(scores) > 1 and scores[0].worth == scores[-1].worth:
-        return "All settings keep the same: these conversations do not tell one from another."
+        return "All settings keep the same share of these conversations."
     return ""
 
 
@@ -69,7 +69,7 @@ def _probes(path: str) -> dict[str, list[Probe]]:
             probe = _probe(line)
             if probe is None:
                 shape = '{"conversation": "...", "question": "...", "answer": "..."}'
-                raise MistakeError(f"{path}, line {number} is no probe: {shape}")
+                raise MistakeError(f"{path}, line {number} is not a probe; expected {shape}")
             found[probe[0]].append(probe[1])
     return found
 
@@ -92,11 +92,11 @@ def _probe(line: str) -> tuple[str, Probe] | None:
 def _traces(
     files: Sequence[Transcript], asked: dict[str, list[Probe]], window: int | None, cuts: int
 ) -> tuple[list[Trace], int]:
-    """The conversations that do not fit, and how many do."""
+    """Return the conversations that exceed the window, and the number of those that fit."""
     found: list[Trace] = []
     for file in files:
         names = {file.id, file.name, Path(file.name).stem} - {""}
-        # With a single conversation, a probe need not say whose it is.
+        # With a single conversation, a probe need not name it.
         probes = [probe for name in names for probe in asked.get(name, ())]
         probes += asked.get("", ()) if len(files) == 1 else ()
         trace = traced(file, window=window, cuts=cuts, probes=probes)
@@ -184,12 +184,12 @@ def _show(console: Console, scores: Sequence[Score], traces: Sequence[Trace]) ->
         "tokens": lambda score: f"{score.tokens:,}",
         "USD": lambda score: "–" if score.cost is None else f"{score.cost:.4f}",
     }
-    # A column in which no setting has anything says nothing.
+    # Columns without any values are left out.
     empty = {"–", "0", "0.0000"}
-    told = {name: read for name, read in columns.items() if name == "recall" or {*map(read, scores)} - empty}
+    shown = {name: read for name, read in columns.items() if name == "recall" or {*map(read, scores)} - empty}
     tie = _tie(scores)
     print_table(
-        console, list(told), [[read(score) for read in told.values()] for score in scores[:_SHOWN]], best=not tie
+        console, list(shown), [[read(score) for read in shown.values()] for score in scores[:_SHOWN]], best=not tie
     )
     if len(scores) > _SHOWN:
         console.print(f"and {len(scores) - _SHOWN} more; --json has them all", style="dim")

@@ -1,4 +1,4 @@
-"""Events as JSON lines: ``compacter report`` makes a page of them, ``compacter watch`` draws them as they come."""
+"""``compacter report`` and ``compacter watch``: an HTML report, or a live view, of events in a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from compacter.report import Record, Story, page, plural, read_lines, stories
 
 STEPS = "▁▂▃▄▅▆▇█"
 _EVERY = 0.25
-"""Seconds between two looks at the file."""
+"""Seconds between two reads of the file."""
 _MOST = 4
-"""Conversations that are drawn, the ones with the newest events."""
+"""Largest number of conversations drawn; those with the newest events are chosen."""
 
 
 def report(path: str, output: str, *, title: str, with_text: bool, force: bool) -> int:
-    """Write the page; the exit code is 0."""
+    """Write the HTML report, and return the exit code 0."""
     check_writable(output, force=force)
     records, strange = read_events(path)
     found = stories(records)
@@ -46,23 +46,23 @@ def report(path: str, output: str, *, title: str, with_text: bool, force: bool) 
 
 
 def read_events(path: str) -> tuple[list[Record], int]:
-    """The events in a file, and how many lines could not be read.
+    """Return the events in a file, and the number of lines that could not be read.
 
     Raises:
-        MistakeError: It cannot be read, or holds none.
+        MistakeError: The file cannot be read, or contains no events.
     """
     records, strange = read_lines(read_text(path).split("\n"))
     if not records:
         name = "standard input" if path == STDIN else path
         raise MistakeError(
-            f"{name} holds no events; write them with compacter.observe.JsonLines, or with a hook that appends "
+            f"{name} contains no events; write them with compacter.observe.JsonLines, or with a hook that appends "
             "event.model_dump_json() and a line break"
         )
     return records, strange
 
 
 class Tail:
-    """A file that grows. When it is replaced or cut short, as rotation does, the new one is read from its beginning."""
+    """Reader of a growing file. If the file is replaced or truncated, as by rotation, it is read from its beginning."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -71,7 +71,7 @@ class Tail:
         self._rest = b""
 
     def lines(self) -> list[str]:
-        """The whole lines that were added since the last look; none while there is no file."""
+        """Return the complete lines added since the last call; none while the file does not exist."""
         try:
             with self._path.open("rb") as file:
                 status = os.fstat(file.fileno())
@@ -87,7 +87,7 @@ class Tail:
 
 
 def watch(path: str, *, window: int | None, once: bool) -> int:
-    """Draw until Ctrl-C, or once. Where there is no terminal, each event is a line."""
+    """Draw until Ctrl-C, or once, and return the exit code 0. Without a terminal, print a line for each event."""
     console = results()
     if once or path == STDIN:
         records, _ = read_events(path)
@@ -96,7 +96,7 @@ def watch(path: str, *, window: int | None, once: bool) -> int:
     if not Path(path).parent.is_dir():
         raise MistakeError(f"{path}: there is no such folder")
     tail = Tail(Path(path))
-    with suppress(KeyboardInterrupt):  # The way to end it.
+    with suppress(KeyboardInterrupt):  # The normal end of the command.
         if console.is_terminal:
             _draw(console, tail, window, path)
         else:
@@ -125,7 +125,7 @@ def _draw(console: Console, tail: Tail, window: int | None, path: str) -> None:
 
 
 def line(record: Record) -> str:
-    """One event in words: sizes and counts, never a message's text."""
+    """Return one event as text: sizes and counts, never a message's text."""
     model = record.text("model")
     numbers = (
         f"{name.replace('_', ' ')} {int(value):,}"
@@ -146,7 +146,7 @@ def line(record: Record) -> str:
 
 
 def picture(found: Sequence[Story], window: int | None, width: int) -> RenderableType:
-    """The newest conversations, each a bar of its last request and its sizes as a saw, and the totals."""
+    """Return the newest conversations, each with the sizes of its last request and of all folds, and the totals."""
     newest = sorted(found, key=lambda story: story.end or 0)[-_MOST:]
     panels = [_panel(story, window, max(10, min(60, width - 42))) for story in newest]
     folds = [fold for story in found for fold in story.folds]

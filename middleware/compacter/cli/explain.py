@@ -1,4 +1,4 @@
-"""``compacter explain``: is this error a token limit, what decided, and what would be done about it."""
+"""``compacter explain``: show whether an error is a token limit, which rule decided, and what a call would do."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _CHAINED = re.compile(
 _RAISED = re.compile(r"(?:^|\n)([A-Za-z_][\w.]{0,200}): ?(?=\S)")
 _FRAME = re.compile(r"\n[ \t]+[^\n]*")
 _PATH = re.compile(r"(?!\w+://)(?:[^\s{<]*[\\/][^\s{<]*|[^\s{<]+\.[A-Za-z]\w{0,4})")
-"""One word that looks like a file's name, not like an error."""
+"""A single word that looks like a file name rather than an error."""
 _LINKS = ("cause", "__cause__", "original_exception", "inner", "innerError", "lastError", "last_error")
 _SEVERAL = ("errors", "exceptions", "chain")
 
 
 def run(text: str | None, *, status: int | None, code: str | None, as_json: bool) -> int:
-    """Explain an error and return the exit code: 0 for a token limit, 1 for none.
+    """Explain an error and return the exit code: 0 for a token limit, otherwise 1.
 
     Args:
-        text: The error's text, the name of a file that holds it, or ``-``; ``None`` for standard input.
-        status: The HTTP status, where it is known and the text does not say it.
-        code: The provider's error code, likewise.
-        as_json: Whether to print JSON in place of words.
+        text: The error's text, or the name of a file that contains it; ``-`` or ``None`` for standard input.
+        status: The HTTP status, if it is known and the text does not state it.
+        code: The provider's error code, if it is known and the text does not state it.
+        as_json: Whether to print JSON instead of text.
     """
     given = _given(text)
     if not given.strip():
@@ -50,7 +50,7 @@ def run(text: str | None, *, status: int | None, code: str | None, as_json: bool
 def _given(text: str | None) -> str:
     if text is None or text == STDIN:
         return read_text(STDIN)
-    # A text that names a file is a file. One that cannot name one (too long, line breaks) is a text.
+    # An existing file is read. A string that cannot be a file name (too long, line breaks) is an error's text.
     try:
         is_file = "\n" not in text and Path(text).exists()
     except (OSError, ValueError):
@@ -59,7 +59,7 @@ def _given(text: str | None) -> str:
 
 
 def judge(text: str, *, status: int | None = None, code: str | None = None) -> Verdict:
-    """The verdict on what was pasted: the words of an error, a JSON body, a serialised error, or a traceback."""
+    """Return the verdict on an error, given as its message, a JSON body, a serialised error or a traceback."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -76,7 +76,7 @@ def judge(text: str, *, status: int | None = None, code: str | None = None) -> V
 
 
 def _error(name: str, text: str, **attributes: object) -> Exception:
-    """An exception as an SDK would raise it: a class of that name, with what is known as attributes."""
+    """Return an exception like an SDK's: its class has the name, and the given attributes are set on it."""
     module, _, bare = name.rpartition(".")
     kind = type(bare or "ProviderError", (Exception,), {"__module__": module or "provider"})
     error: Exception = kind(text)
@@ -87,7 +87,7 @@ def _error(name: str, text: str, **attributes: object) -> Exception:
 
 
 def _serialised(data: dict[str, Any], status: int | None, code: str | None, depth: int = 0) -> Exception:
-    """An error that was written out as JSON, by a logger or another language, with those behind it."""
+    """Return the exception for an error that a logger or another language wrote as JSON, with its causes."""
     name = next((data[key] for key in ("exception", "name", "class") if isinstance(data.get(key), str)), "")
     stated = next(
         (data[key] for key in ("http_status", "status_code", "statusCode", "status") if isinstance(data.get(key), int)),
@@ -113,7 +113,7 @@ def _serialised(data: dict[str, Any], status: int | None, code: str | None, dept
             if not isinstance(link, dict):
                 continue
             found = _serialised(link, None, None, depth + 1)
-            # A collection tells by ``via`` how it came by a link; without that, what is listed was tried in turn.
+            # ``via`` names the attribute that a listed error was found in; without it, the list's own key counts.
             via = str(link.get("via") or key)
             if "errors" in via or "exceptions" in via:
                 listed = [*getattr(error, "errors", []), found]
@@ -124,7 +124,7 @@ def _serialised(data: dict[str, Any], status: int | None, code: str | None, dept
 
 
 def _traceback(text: str, status: int | None, code: str | None) -> Exception:
-    """A printed traceback: the exceptions that it shows, the newest first, each the cause of the one after it."""
+    """Return the last exception of a printed traceback; each earlier one is the cause of the one after it."""
     newest: Exception | None = None
     pieces = _CHAINED.split(text)
     for index, piece in enumerate(pieces):
@@ -157,13 +157,13 @@ def _as_data(verdict: Verdict) -> dict[str, object]:
 
 
 def _then(verdict: Verdict) -> str:
-    """What a wrapped call would do about it."""
+    """Return what a wrapped call would do about the error, in words."""
     if verdict.kind == "other error":
         return "Nothing: the error is about something else and is raised as it is. Folding the history would not help."
     limit = verdict.limit
     if verdict.kind == "nothing" or limit is None:
         return (
-            "Nothing: no rule knows this text, so the error is raised as it is. If it means that the request is too "
+            "Nothing: no rule matches this text, so the error is raised as it is. If it means that the request is too "
             "long, pass detect= to Compacter: a function that gets the exception and returns True."
         )
     if limit.limit is None or limit.requested is None:
@@ -182,7 +182,7 @@ def _then(verdict: Verdict) -> str:
 
 _SAYS = {
     "token limit": ("This is a token limit.", "bold green"),
-    "other error": ("This is no token limit: it is about something else.", "bold yellow"),
+    "other error": ("This is not a token limit: it is about something else.", "bold yellow"),
     "nothing": ("Nothing here says that a request is too long.", "bold yellow"),
 }
 

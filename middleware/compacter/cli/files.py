@@ -1,7 +1,7 @@
-"""Conversations in files: what providers' requests look like as JSON or JSONL, and agents' session files.
+"""Conversations in files: providers' messages and requests as JSON or JSONL, and agents' session files.
 
-A file is read into one `Transcript` or several, and a transcript can be written again with other messages, in the
-format that it came in.
+A file is read into one or more instances of `Transcript`. Each can be written with other messages, in the format it
+was read in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READABLE = (
 
 _PARAMS = ("messages", "input", "contents")
 _WRAPPERS = ("request", "body", "kwargs", "params")
-"""Where loggers keep the request."""
+"""Members in which loggers store the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +30,32 @@ class Transcript:
     """One conversation from a file."""
 
     name: str
-    """The file, and the place in it where it holds several."""
+    """Name of the file, and the conversation's number if the file has several."""
     messages: list[Message] = field(repr=False)
     wire_format: str | None
-    """Where the file tells it; ``None``: it is recognised by the messages."""
+    """Format stated by the file; ``None`` to recognise it by the messages."""
     write: Callable[[Sequence[Message]], str] = field(repr=False)
-    """The text of a file of the same kind with these messages in place of its own."""
+    """Returns the text of a file of the same kind with these messages in place of its own."""
     kind: str = "messages"
-    """``messages``, or whose session file it is."""
+    """``messages``, or the name of the agent that wrote the session file."""
     id: str = ""
-    """The conversation's own name in the file, if it has one."""
+    """Id of the conversation in the file; empty if it has none."""
 
     @property
     def format(self) -> str:
-        """The wire format of its messages.
+        """Wire format of the messages.
 
         Raises:
-            ConfigurationError: The messages are of no known format.
+            ConfigurationError: The messages are in an unknown format.
         """
         return self.wire_format or recognise(self.messages)
 
 
 def read_transcripts(path: str) -> list[Transcript]:
-    """All conversations in a file, or in standard input for ``-``.
+    """Return all conversations in a file, or in standard input for ``-``.
 
     Raises:
-        MistakeError: It cannot be read, or holds no messages of a kind that is known.
+        MistakeError: The file cannot be read, or contains no messages in a known format.
     """
     text = read_text(path)
     name = "standard input" if path == STDIN else path
@@ -64,28 +64,28 @@ def read_transcripts(path: str) -> list[Transcript]:
     data, lines = _parsed(name, text)
     found = _from_lines(name, data) if lines else _from_document(name, data, indent=2 if "\n" in text.strip() else None)
     if not found:
-        raise MistakeError(f"{name} holds no conversation; it takes {READABLE}")
+        raise MistakeError(f"{name} contains no conversation; supported are {READABLE}")
     return found
 
 
 def read_transcript(path: str, number: int | None = None) -> Transcript:
-    """One conversation of a file; ``number`` counts from 1 and is needed where there are several.
+    """Return one conversation of a file; ``number`` counts from 1 and is required if the file has several.
 
     Raises:
-        MistakeError: As ``read_transcripts``, or there is no such one, or several and no number.
+        MistakeError: As ``read_transcripts``, or ``number`` is out of range or missing.
     """
     found = read_transcripts(path)
     if number is None and len(found) == 1:
         return found[0]
     if number is None:
-        raise MistakeError(f"{path} holds {len(found)} conversations; choose one with --conversation 1 to {len(found)}")
+        raise MistakeError(f"{path} has {len(found)} conversations; choose one with --conversation 1 to {len(found)}")
     if not 1 <= number <= len(found):
-        raise MistakeError(f"--conversation {number}: {path} holds {len(found)}")
+        raise MistakeError(f"--conversation {number}: {path} has {len(found)}")
     return found[number - 1]
 
 
 def _parsed(name: str, text: str) -> tuple[Any, bool]:
-    """The data of a text, and whether it was one JSON value a line."""
+    """Return the data of a text, and whether it had one JSON value a line."""
     try:
         return json.loads(text), False
     except RecursionError:
@@ -101,10 +101,10 @@ def _parsed(name: str, text: str) -> tuple[Any, bool]:
             values.append(json.loads(row))
         except (ValueError, RecursionError) as error:
             if number == len(rows) and values:
-                break  # Still being written.
+                break  # The line is still being written.
             if not values:
                 raise MistakeError(f"{name} is neither JSON nor JSONL: {whole}") from None
-            raise MistakeError(f"{name}, line {number} is no JSON: {error}") from None
+            raise MistakeError(f"{name}, line {number} is not JSON: {error}") from None
     return values, True
 
 
@@ -150,13 +150,13 @@ def _several(name: str, values: list[Any], dump: Callable[[Any], str]) -> list[T
             listed = isinstance(value, list) and _is_history(value)
             one = Transcript(place, value, None, lambda messages: dump(list(messages))) if listed else None
         if one is None:
-            raise MistakeError(f"{place} is no conversation; it takes {READABLE}")
+            raise MistakeError(f"{place} is not a conversation; supported are {READABLE}")
         found.append(one)
     return found
 
 
 def _from_request(name: str, record: dict[str, Any], dump: Callable[[Any], str]) -> Transcript | None:
-    """A request as a provider's API takes it, or a record around one."""
+    """Return the conversation in a request to a provider's API, or in a record that contains such a request."""
     found = _messages_of(record)
     if found is None:
         return None
@@ -190,7 +190,7 @@ def _replaced(record: dict[str, Any], path: tuple[str, ...], messages: list[Mess
 
 
 def _is_history(values: list[Any]) -> bool:
-    """Whether these are messages, going by what each format demands of one."""
+    """Return whether these are messages, by the members that each format requires."""
     return bool(values) and all(
         isinstance(each, dict) and ("role" in each or "parts" in each or ("type" in each and "payload" not in each))
         for each in values

@@ -1,4 +1,4 @@
-"""Sessions of opencode: the JSON of ``opencode export``, which ``opencode import`` takes back.
+"""Sessions of opencode: the JSON of ``opencode export``, which ``opencode import`` accepts.
 
 The form of messages and their parts: https://opencode.ai/docs/cli/#export
 """
@@ -20,7 +20,7 @@ _STAMP = re.compile("msg_([0-9a-f]{12})")
 
 
 def read(data: object) -> Session | None:
-    """The session in an ``opencode export``, or ``None`` where this is none."""
+    """Return the session in an ``opencode export``, or ``None`` if the data is something else."""
     if not isinstance(data, dict) or not _is_opencode(data.get("messages")):
         return None
     stored = data["messages"]
@@ -48,7 +48,7 @@ def read(data: object) -> Session | None:
 
 
 def _is_opencode(stored: object) -> bool:
-    """Whether these are messages as opencode stores them."""
+    """Return whether these are messages as opencode stores them."""
     return (
         isinstance(stored, list)
         and bool(stored)
@@ -63,7 +63,7 @@ def _is_opencode(stored: object) -> bool:
 
 
 def _opencode_start(stored: list[Line]) -> int:
-    """Where the model's context begins: at the newest request for a compaction that was answered by a summary."""
+    """Return where the model's context begins: at the newest compaction request that was answered by a summary."""
     start = 0
     for index, (asked, answer) in enumerate(pairwise(stored)):
         if any(part.get("type") == "compaction" for part in asked["parts"]) and answer["info"].get("summary"):
@@ -72,7 +72,7 @@ def _opencode_start(stored: list[Line]) -> int:
 
 
 def _opencode_messages(stored: Line) -> list[Message]:
-    """What the model is sent for one stored message: itself, and the results of the tools that it called."""
+    """Return the messages that the model is sent for a stored one: the message, and the results of its tool calls."""
     role, parts = stored["info"].get("role"), stored["parts"]
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text" and not part.get("ignored")]
     texts += [f"[file {part.get('filename', '')}]" for part in parts if part.get("type") == "file"]
@@ -104,12 +104,12 @@ def _dict(value: object) -> Line:
 
 
 def _opencode_line(message: Message, following: Line, stored: list[Line]) -> Line:
-    """A new message before another one: opencode puts them in the order of their times and ids."""
+    """Return the stored form of a new message; its time and id sort it before ``following``."""
     like = next((each["info"] for each in stored if each["info"].get("role") == message["role"]), following["info"])
     stamp = _STAMP.match(str(following["info"].get("id")))
     before = f"{int(stamp[1], 16) - 1:012x}" if stamp else uuid.uuid4().hex[:12]
     key = f"{before}{uuid.uuid4().hex[:14]}"
-    told = {"id": f"msg_{key}", "time": {"created": _dict(following["info"].get("time")).get("created")}}
-    info = {name: value for name, value in like.items() if name not in ("summary", "error")} | told
-    part = {"id": f"prt_{key}", "sessionID": like.get("sessionID"), "messageID": told["id"], "type": "text"}
+    own = {"id": f"msg_{key}", "time": {"created": _dict(following["info"].get("time")).get("created")}}
+    info = {name: value for name, value in like.items() if name not in ("summary", "error")} | own
+    part = {"id": f"prt_{key}", "sessionID": like.get("sessionID"), "messageID": own["id"], "type": "text"}
     return {"info": {**info, "role": message["role"]}, "parts": [{**part, "text": message.get("content") or ""}]}

@@ -1,4 +1,4 @@
-"""``compacter plan``: what a compaction would fold, as a table by role and a bar before and after."""
+"""``compacter plan``: show what a compaction would fold, as a table by role, and as bars before and after."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from compacter.overflow import TokenLimit
 from compacter.report import plural
 
 CHARS_PER_TOKEN = 4.0
-"""A file has no usage to learn from, so sizes in tokens are estimates."""
+"""Assumed ratio: a file has no usage to calibrate with, so sizes in tokens are estimates."""
 
 _NAMES = {
     Kind.SYSTEM: "system",
@@ -36,7 +36,7 @@ _NAMES = {
 
 @dataclass(slots=True)
 class Row:
-    """Messages of one kind. Sizes are characters."""
+    """Messages of one role. Sizes are in characters."""
 
     messages: int = 0
     size: int = 0
@@ -45,12 +45,12 @@ class Row:
 
 
 def tokens(characters: int) -> int:
-    """An estimate of the tokens in so many characters."""
+    """Return an estimate of the tokens in ``characters``."""
     return round(characters / CHARS_PER_TOKEN)
 
 
 def planned(file: Transcript, *, window: int | None, ratio: float | None) -> CompactionPlan:
-    """The plan of a call that is refused with this window, in tokens; where all fits, that of a ``compact`` by hand."""
+    """Return the plan of a call refused by this window, in tokens; if all fits, that of a ``compact`` by hand."""
     options: dict[str, Any] = {} if ratio is None else {"compact_ratio": ratio}
     compacter = Compacter(memory=None, **options)
     by_hand = compacter.plan(file.messages, wire_format=file.wire_format)
@@ -66,7 +66,7 @@ def planned(file: Transcript, *, window: int | None, ratio: float | None) -> Com
 
 
 def rows(made: CompactionPlan) -> dict[str, Row]:
-    """The messages by role, in the order in which roles first appear."""
+    """Return the messages by role, in the order in which roles first appear."""
     conversation, found, folded = made.conversation, defaultdict[str, Row](Row), set(made.folded)
     if conversation is None:
         return {}
@@ -90,11 +90,11 @@ def run(
     model: str | None,
     as_json: bool,
 ) -> int:
-    """Print the plan; the exit code is 0."""
+    """Print the plan, and return the exit code 0."""
     if model is not None and window is None:
         window = models.window(model)
         if window is None:
-            raise ConfigurationError(f"the window of {model} is not known; pass --window")
+            raise ConfigurationError(f"the window of {model} is unknown; pass --window")
     file = read_transcript(path, number)
     made = planned(file, window=window, ratio=ratio)
     if as_json:

@@ -1,8 +1,8 @@
-"""Replay a conversation through a window, and measure what was still in the request when it was needed.
+"""Replay a conversation through a context window, and measure what was still in the requests when it was needed.
 
-Each call that an agent made is made again, with the messages that it had, against a stand-in that refuses what is too
-long. At some of the calls, the *cuts*, the request that came through is held against what the rest of the conversation
-did: which of the identifiers, file paths and numbers that the assistant went on to use were in it.
+Each call of the agent is repeated, with its messages, against a fake provider that refuses requests that are too long.
+At some of the calls, the *cuts*, the accepted request is compared with the rest of the conversation: which of the
+identifiers, file paths and numbers that the assistant used later were in it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STRATEGIES = ("extractive", "truncate", "clear", "model")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One way to compact."""
+    """One combination of options to compare."""
 
     strategy: str
     """``extractive``, ``truncate``, ``clear`` (old tool results first) or ``model``."""
@@ -44,12 +44,12 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """How it is called in a table."""
+        """Name of the setting in a table."""
         what = f"{self.strategy}, {self.prompt_name}" if self.prompt_name else self.strategy
         return f"{what}, ratio {self.ratio:g}, recall {self.recall or 0:g}"
 
     def compacter(self, on_event: Callable[[Event], object]) -> Compacter:
-        """A fresh ``Compacter`` with this setting."""
+        """Return a new ``Compacter`` with this setting."""
         strategies: dict[str, Any] = {"truncate": Truncate(), "clear": (ClearToolResults(), Summarize())}
         options: dict[str, Any] = {"strategy": strategies[self.strategy]} if self.strategy in strategies else {}
         if self.prompt is not None:
@@ -71,10 +71,10 @@ def settings(
     model: str | None = None,
     prompts: Sequence[str] | None = None,
 ) -> list[Setting]:
-    """Every combination; ``None`` for the usual values.
+    """Return every combination of the given values; ``None`` for the default ones.
 
     Raises:
-        MistakeError: A strategy is unknown, or needs a model that is not named.
+        MistakeError: A strategy is unknown, or needs a model that is not given.
     """
     chosen = list(strategies or ("extractive", "truncate", "clear", *(("model",) if model else ())))
     for name in chosen:
@@ -90,12 +90,12 @@ def settings(
         for strategy in chosen
         for name, text in (texts if strategy == "model" and texts else [("", None)])
         for ratio in ratios or (0.5, 0.7)
-        # Nothing was summarised from a list that is only cut, but passages can be quoted from it all the same.
+        # Also for ``truncate``: passages can be quoted from messages that were dropped without a summary.
         for recall in (recalls or (0.0, 0.15))
     ]
 
 
-# -- what a conversation went on to use --------------------------------------------------------------------------
+# -- what a conversation used later ------------------------------------------------------------------------------
 
 _WORD = re.compile(r"(?:[^\s\"'`<>(){}\[\],;|=*]|(?<=\d),(?=\d)){3,160}")
 _PATH = re.compile(r"(?:[A-Za-z]:)?[\w.~-]*[/\\][\w./\\~-]+|[\w-]+\.[A-Za-z]{1,5}$")
@@ -104,7 +104,7 @@ _IDENTIFIER = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[\w.:#@+-]+|[A-Za-z
 
 
 def telling(text: str) -> dict[str, str]:
-    """Identifiers, file paths and numbers of three digits or more in a text, each with its kind."""
+    """Return the identifiers, file paths and numbers of three digits or more in a text, each with its kind."""
     found: dict[str, str] = {}
     for word in _WORD.findall(text):
         value = word.strip(".,:;!?-")
@@ -120,19 +120,19 @@ def telling(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A call that is looked at."""
+    """A call whose request is examined."""
 
     at: int
-    """Messages that the call had."""
+    """Number of messages that the call had."""
     needles: tuple[str, ...] = field(repr=False)
-    """What the assistant used afterwards, and could know from what may be folded."""
+    """Identifiers, paths and numbers that the assistant used later and that occur in messages that may be folded."""
     rules: tuple[str, ...] = field(repr=False)
-    """What the user had asked for to last, as compacter reads it."""
+    """Lasting instructions of the user so far, as compacter recognises them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question at the end of a conversation, and what its answer must hold."""
+    """A question asked at the end of a conversation, and the texts that its answer must contain."""
 
     question: str
     answers: tuple[str, ...]
@@ -140,18 +140,18 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A conversation, read for a replay."""
+    """A conversation prepared for a replay."""
 
     name: str
     wire: MessageFormat
     messages: list[Message] = field(repr=False)
     calls: tuple[int, ...] = field(repr=False)
-    """How many messages each call had, from the first that does not fit."""
+    """Number of messages of each call, from the first that does not fit."""
     cuts: tuple[Cut, ...]
     probes: tuple[Probe, ...]
     window: int
     sizes: dict[int, int] = field(repr=False)
-    """Characters of each message, by its id."""
+    """Characters of each message, by its ``id()``."""
 
     @property
     def size(self) -> int:
@@ -159,18 +159,18 @@ class Trace:
         return sum(self.sizes.values())
 
     def weigh(self, messages: Iterable[Message]) -> int:
-        """Characters of messages; those of the conversation are not read again."""
+        """Return the characters of messages; the sizes of the conversation's own are not computed again."""
         known, read = self.sizes, self.wire.size
         return sum(known[id(each)] if id(each) in known else read(each) for each in messages)
 
 
 def traced(file: Transcript, *, window: int | None, cuts: int, probes: Sequence[Probe] = ()) -> Trace | None:
-    """A conversation with its calls and cuts; ``None`` where all of it fits the window.
+    """Return a conversation with its calls and cuts; ``None`` if all of it fits into the window.
 
     Args:
         file: The conversation.
-        window: In tokens; ``None``: the system prompt and a third of the rest.
-        cuts: Calls to look at, at most.
+        window: In tokens; ``None`` for the size of the system prompt and a third of the rest.
+        cuts: Largest number of calls to examine.
         probes: Questions to ask at its end.
     """
     wire = get_format(file.format)
@@ -200,7 +200,7 @@ def _cut(parts: list[list[Part]], kinds: Sequence[Kind], at: int) -> Cut:
     sure: set[str] = set()
     for index in range(at):
         words = telling(" ".join(part.text for part in parts[index]))
-        # The system prompt and the last user message stay whatever is done, so they tell no setting from another.
+        # The system prompt and the last user message always stay, so they make no difference between settings.
         (sure if kinds[index] is Kind.SYSTEM or index == last_user else known).update(words)
     used: dict[str, str] = {}
     for index in range(at, len(parts)):
@@ -216,7 +216,7 @@ def _cut(parts: list[list[Part]], kinds: Sequence[Kind], at: int) -> Cut:
 
 
 class TooLongError(Exception):
-    """What the stand-in answers to a request that does not fit."""
+    """The fake provider's refusal of a request that does not fit."""
 
     status_code = 400
     code = "context_length_exceeded"
@@ -224,26 +224,26 @@ class TooLongError(Exception):
 
 @dataclass(slots=True)
 class Score:
-    """What came of one setting. Shares are of all cuts of all conversations."""
+    """Results of one setting. Shares are means over all cuts of all conversations."""
 
     setting: Setting
     refusals: int = 0
     lost: int = 0
-    """Calls that were given up."""
+    """Number of calls that were given up."""
     folds: int = 0
     failures: int = 0
     tokens: int = 0
-    """Read and written by the summarizer."""
+    """Tokens read and written by the summarizer."""
     cost: float | None = 0.0
     needles: list[float] = field(default_factory=list)
     rules: list[float] = field(default_factory=list)
     probes: list[bool] = field(default_factory=list)
     sizes: list[float] = field(default_factory=list)
-    """Of requests that came through, as shares of what there was."""
+    """Sizes of accepted requests, as shares of the original ones."""
 
     @property
     def used_later(self) -> float | None:
-        """Share of what was used later that was in the request."""
+        """Share of the identifiers, paths and numbers used later that were in the request."""
         return _mean(self.needles)
 
     @property
@@ -258,24 +258,24 @@ class Score:
 
     @property
     def size(self) -> float | None:
-        """Mean size of a request, as a share of what there was."""
+        """Mean size of a request, as a share of the original one."""
         return _mean(self.sizes)
 
     @property
     def kept(self) -> float | None:
-        """The mean of the shares that there are, what settings are ranked by; ``None`` where there are none."""
+        """Mean of the measured shares, which settings are ranked by; ``None`` if nothing was measured."""
         return _mean([share for share in (self.used_later, self.rules_kept, self.answered) if share is not None])
 
     @property
     def worth(self) -> tuple[float, int]:
-        """What tells settings apart, better is smaller: what is kept, and calls that were lost."""
+        """Sort key, smaller is better: the share kept, then the number of lost calls."""
         return -round(self.kept or 0.0, 3), self.lost
 
     @property
     def rank(self) -> tuple[float, int, int, float]:
-        """Better is smaller: worth, then the price of summaries, then the one whose requests hold more.
+        """Sort key, smaller is better: ``worth``, then the summarizer's tokens, then larger requests first.
 
-        What they hold besides may be needed another time.
+        What else a larger request contains may be needed another time.
         """
         return *self.worth, self.tokens, -(self.size or 0.0)
 
@@ -285,7 +285,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 class _Provider:
-    """The stand-in: refuses what does not fit, and keeps what came through."""
+    """Fake provider that refuses requests that do not fit, and keeps the last accepted one."""
 
     def __init__(self, trace: Trace, score: Score) -> None:
         self._trace, self._score = trace, score
@@ -313,7 +313,7 @@ class _Provider:
 
 
 def replay(trace: Trace, setting: Setting, score: Score) -> None:
-    """Make the calls of a trace again with one setting, and add to its score."""
+    """Repeat the calls of a trace with one setting, and update its score."""
     wire, provider = trace.wire, _Provider(trace, score)
     call = setting.compacter(provider.note).wrap(provider.completion, wire_format=wire.name)
 
@@ -326,18 +326,18 @@ def replay(trace: Trace, setting: Setting, score: Score) -> None:
         else:
             score.sizes.append(trace.weigh(provider.sent) / max(1, trace.weigh(messages)))
 
-    def came_through() -> str:
+    def accepted() -> str:
         return "\n".join(part.text for at, message in enumerate(provider.sent) for part in wire.parts(message, at))
 
     cuts = {cut.at: cut for cut in trace.cuts}
     for at in trace.calls:
         make(trace.messages[:at])
         if at in cuts:
-            _hold_against(came_through(), cuts[at], score)
+            _compare(accepted(), cuts[at], score)
     for probe in trace.probes:
         make([*trace.messages, wire.say("user", probe.question)])
-        # The question itself stands at the end, and proves nothing.
-        answered = _plain(came_through()).replace(_plain(probe.question), " ")
+        # The question itself is at the end of the request, and does not count.
+        answered = _plain(accepted()).replace(_plain(probe.question), " ")
         score.probes.append(all(_plain(answer) in answered for answer in probe.answers))
 
 
@@ -345,10 +345,10 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _hold_against(text: str, cut: Cut, score: Score) -> None:
+def _compare(text: str, cut: Cut, score: Score) -> None:
     if cut.needles:
         words = telling(text)
-        # A longer word may hold an identifier or a path (a place in a file), but not a number.
+        # An identifier or a path may be part of a longer word (a line of a file), but a number may not.
         there = [needle in words or (_NUMBER.fullmatch(needle) is None and needle in text) for needle in cut.needles]
         score.needles.append(sum(there) / len(there))
     if cut.rules:

@@ -1,4 +1,4 @@
-"""``compacter search``: the passages of a conversation that bear on a question."""
+"""``compacter search``: print the passages of a conversation that match a question."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from compacter.compacter import Compacter
 
 
 def run(path: str, query: str, number: int | None, *, limit: int, as_json: bool) -> int:
-    """Print the passages, best first. The exit code is 1 where there are none.
+    """Print the passages, best first, and return the exit code: 1 if there are none.
 
     Args:
-        path: The file.
-        query: Words, as a user would ask.
-        number: Which conversation, from 1.
-        limit: Passages at most.
+        path: Name of the file, or ``-`` for standard input.
+        query: A question, or words to look for.
+        number: Number of the conversation in the file, from 1; ``None`` if it has only one.
+        limit: Largest number of passages.
         as_json: Whether to print JSON.
     """
     if not query.strip():
@@ -40,5 +40,5 @@ def run(path: str, query: str, number: int | None, *, limit: int, as_json: bool)
         console.print(Text(harmless(passage.text)))
         console.print()
     if not found:
-        console.print("No passage bears on that.")
+        console.print("No passage matches.")
     return 0 if found else 1

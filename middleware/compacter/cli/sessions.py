@@ -1,4 +1,4 @@
-"""Session files of coding agents: the messages that the model would see next, and the way back into a file.
+"""Session files of coding agents: read the messages that the model would be sent next, and write them again.
 
 Claude Code  JSONL, a line a content block, linked by ``uuid`` and ``parentUuid``:
              https://docs.claude.com/en/docs/claude-code/sdk/sdk-sessions
@@ -6,9 +6,9 @@ Codex        JSONL ("rollout"), items of the Responses API: https://github.com/o
 pi           JSONL, linked by ``id`` and ``parentId``:
              https://github.com/badlogic/pi-mono/blob/main/packages/coding-agent/docs/session.md
 
-Those of opencode, which are no lines, are read in ``opencode``. What the agent itself has compacted already, and
-branches that were left, are no part of the messages. A file that is written keeps the lines of messages that stay as
-they are, and mends the links between them.
+Those of opencode, a single JSON document, are read in ``opencode``. Messages that the agent itself has compacted, and
+abandoned branches, are left out. A written file keeps the lines of unchanged messages, and repairs the links between
+lines.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ class Session:
     """One session of an agent."""
 
     agent: str
-    """Whose it is, such as ``Codex``."""
+    """Name of the agent, such as ``Codex``."""
     wire_format: str
     messages: list[Message] = field(repr=False)
     write: Callable[[Sequence[Message]], str] = field(repr=False)
-    """The session's file with these messages. Those that are identical objects keep their lines."""
+    """Returns the session's file with these messages. Those that are identical objects keep their lines."""
     id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How an agent's lines are made and linked."""
+    """Form of an agent's lines, and of the links between them."""
 
     agent: str
     wire_format: str
     keeps: Callable[[Line], bool]
-    """Whether a line that is no message stays in any case: a header, not an event of a turn that is gone."""
+    """Returns whether a line without a message always stays: a header does, an event of a removed turn does not."""
     made: Callable[[Message, Line], Line]
-    """A new line for a message, and for what it has in common with the lines there are."""
+    """Returns a line for a new message, with the common members of an existing line."""
     key: str = ""
     parent: str = ""
-    """The names of a line's own id and of its parent's; empty where lines are not linked."""
+    """Names of the members with a line's own id and its parent's; empty if lines are not linked."""
 
 
 def from_lines(values: Sequence[Any]) -> Session | None:
-    """The session in these lines, or ``None`` where they are of none of the agents."""
+    """Return the session in these lines, or ``None`` if they are not from a known agent."""
     lines = [value for value in values if isinstance(value, dict)]
     for line in lines[:20]:
         if line.get("type") == "session" and "id" in line:
@@ -74,7 +74,7 @@ def _claude_code(lines: list[Line]) -> Session:
     start = max((index for index, line in enumerate(lines) if _claude_boundary(line)), default=-1)
     messages: list[Message] = []
     sources: list[list[int]] = []
-    answer = -1  # Where the assistant's message is whose blocks still come in, a line each.
+    answer = -1  # Index of the assistant's message whose blocks are being joined, one a line.
     for index, line in enumerate(lines):
         message = line.get("message")
         if index < start or not isinstance(message, dict) or index in left or line.get("isApiErrorMessage"):
@@ -105,7 +105,7 @@ def _claude_code(lines: list[Line]) -> Session:
         key="uuid",
         parent="parentUuid",
     )
-    # The id only joins blocks; the API does not take it back.
+    # The id is only for joining blocks; the API does not accept it.
     plain = [{"role": each["role"], "content": each["content"]} for each in messages]
     return _linked(form, lines, plain, sources, left)
 
@@ -125,7 +125,7 @@ def _only_results(content: object) -> bool:
 
 
 def _left_branches(lines: list[Line]) -> set[int]:
-    """Lines of a branch that was left: the user went back, and said something else after the same line."""
+    """Return the indexes of lines in abandoned branches: a later message of the user has the same parent."""
     newest: dict[str, int] = {}
     for index, line in enumerate(lines):
         message = line.get("message")
@@ -147,7 +147,7 @@ def _left_branches(lines: list[Line]) -> set[int]:
 
 def _claude_line(message: Message, like: Line) -> Line:
     common: Line = {key: like[key] for key in ("sessionId", "version", "cwd", "gitBranch", "userType") if key in like}
-    if message["role"] == "assistant":  # Claude Code looks for calls among its blocks.
+    if message["role"] == "assistant":  # Claude Code expects a list of blocks.
         message = {"id": f"msg_{uuid.uuid4().hex}", **message, "content": _blocks(message["content"])}
     return {
         "parentUuid": None,
@@ -192,7 +192,7 @@ def _codex(lines: list[Line]) -> Session:
 
 def _codex_line(message: Message, like: Line) -> Line:
     payload = {"type": "message", **message}
-    if isinstance(payload.get("content"), str):  # The API takes a text, and Codex passes by it.
+    if isinstance(payload.get("content"), str):  # The API accepts a string, but Codex ignores it.
         kind = "output_text" if payload.get("role") == "assistant" else "input_text"
         payload["content"] = [{"type": kind, "text": payload["content"]}]
     return {"timestamp": like.get("timestamp"), "type": "response_item", "payload": payload}
@@ -230,7 +230,7 @@ def _pi(lines: list[Line]) -> Session:
 
 
 def _pi_path(lines: list[Line]) -> list[int]:
-    """Indexes of the lines from the root to the newest entry; all of them where lines are not linked."""
+    """Return the indexes of the lines from the root to the newest entry; of all entries if they are not linked."""
     entries = [at for at, line in enumerate(lines) if line.get("type") != "session"]
     if not any("parentId" in lines[at] for at in entries):
         return entries
@@ -325,13 +325,13 @@ def _linked(
         places = {index for several in kept for index in several}
         like = lines[min(places, default=len(lines) - 1)]
         placed = [(index, 1, lines[index]) for index in places]
-        told = False
+        follows_kept = False
         for index, line in enumerate(lines):
             if index in taken:
-                told = index in places  # What is told after a message that is gone would have nothing to refer to.
-            elif index not in gone and (told or form.keeps(line)):
+                follows_kept = index in places  # Events after a removed message would have nothing to refer to.
+            elif index not in gone and (follows_kept or form.keeps(line)):
                 placed.append((index, 1, line))
-        # A new message stands right before the next one that has a line of its own.
+        # A new message goes right before the next one that has a line.
         made: list[tuple[int, int, Line]] = []
         following = len(lines)
         for message, several in zip(reversed(new), reversed(kept), strict=True):
@@ -346,12 +346,12 @@ def _linked(
 
 
 def _relinked(lines: list[Line], form: _Form, new: set[int]) -> list[Line]:
-    """The lines with a parent that is there: where it is gone, the line before; behind a new line, that one."""
+    """Return the lines with existing parents: the line before if the parent was removed, or a new line after it."""
     if not form.key:
         return lines
     known: set[str] = set()
     behind: dict[object, str] = {}
-    """A line -> the new one that stands between it and what followed it."""
+    """Id of a line -> id of the new line between it and the lines that followed it."""
     before: str | None = None
     mended: list[Line] = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""How the commands speak: results to standard output, everything else to standard error, mistakes in one line."""
+"""Input and output of the commands: results on standard output, all else on standard error, mistakes in one line."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from rich.text import Text
 from compacter.errors import CompacterError, CompactionError
 
 STDIN = "-"
-"""The file name that stands for standard input or standard output."""
+"""File name for standard input or standard output."""
 
 
 class MistakeError(Exception):
-    """What the user can put right. Its text is all that is printed; the exit code is 2."""
+    """An error that the user can correct. Only its text is printed; the exit code is 2."""
 
 
 class _Results(Console):
     def on_broken_pipe(self) -> NoReturn:
-        """Rich would leave with 1, which here means that the answer is no."""
-        _enough()
+        """Exit with 0. Rich would exit with 1, which here means a negative answer."""
+        _exit_quietly()
 
 
 def results() -> Console:
-    """Where results go. ``NO_COLOR``, ``COLUMNS`` and a pipe are obeyed by rich."""
+    """Return the console for results. Rich respects ``NO_COLOR``, ``COLUMNS`` and pipes."""
     return _Results(highlight=False)
 
 
 def remarks() -> Console:
-    """Where progress and remarks go."""
+    """Return the console for progress and remarks."""
     return Console(stderr=True, highlight=False)
 
 
 @contextmanager
 def leave_cleanly() -> Generator[None]:
-    """Turn what a user can cause into one line and an exit code. A fault of the program keeps its traceback."""
+    """Turn errors that a user can cause into one line and an exit code. Others keep their traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A file or pipe on Windows would get another encoding, which cannot hold most texts.
+            # On Windows, the encoding of files and pipes would lack most characters.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     try:
         yield
@@ -56,15 +56,15 @@ def leave_cleanly() -> Generator[None]:
     except (MistakeError, CompacterError) as error:
         _leave(2, _by_flag(str(error)))
     except BrokenPipeError:
-        _enough()
+        _exit_quietly()
     except OSError as error:
         _leave(2, f"{error.filename or 'file'}: {error.strerror or error}")
     except KeyboardInterrupt:
         _leave(130, "interrupted")
 
 
-def _enough() -> NoReturn:
-    """Leave as who is not listened to any more. Python would complain once more when it flushes at exit."""
+def _exit_quietly() -> NoReturn:
+    """Exit with 0 after the reader closed the pipe. Otherwise Python's flush at exit would print an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(0) from None
 
@@ -73,22 +73,22 @@ _FLAGS = {"compact_ratio": "--ratio", "recall": "--recall", "rules": "--rule", "
 
 
 def _by_flag(text: str) -> str:
-    """What is wrong with an option of ``Compacter``, by the name that it has here."""
+    """Return the text of an error about an option of ``Compacter``, with the name of the command's option."""
     name, colon, rest = text.partition(": ")
     return f"{_FLAGS[name]}{colon}{rest}" if name in _FLAGS else text
 
 
 def _leave(code: int, text: str) -> NoReturn:
-    # Not by rich: a path or an error may hold brackets, and no line of it should be wrapped.
+    # Not printed by rich, which would interpret brackets and wrap lines.
     sys.stderr.write(f"compacter: {text}\n")
     raise SystemExit(code) from None
 
 
 def read_text(path: str) -> str:
-    """The text of a file, or of standard input for ``-``. A byte order mark is dropped.
+    """Return the text of a file, or of standard input for ``-``, without a byte order mark.
 
     Raises:
-        MistakeError: There is no such file, it is a directory, or it is no UTF-8 text.
+        MistakeError: The file cannot be read, or is not UTF-8 text (nor UTF-16 with a byte order mark).
     """
     try:
         data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
@@ -105,14 +105,14 @@ def read_text(path: str) -> str:
             except UnicodeDecodeError as error:
                 name, form = "standard input" if path == STDIN else path, encoding.upper().removesuffix("-SIG")
                 raise MistakeError(f"{name} is not {form} text: {error.reason}") from None
-    raise AssertionError("unreachable: every text starts with nothing")
+    raise AssertionError("unreachable: the last byte order mark is empty")
 
 
 def check_writable(path: str, *, force: bool) -> None:
-    """Refuse to write over a file, before any work is done.
+    """Check that a file may be written, before any work is done.
 
     Raises:
-        MistakeError: The file exists and ``force`` is not set, or its folder does not exist.
+        MistakeError: The file exists and ``force`` is not set, it is a directory, or its folder does not exist.
     """
     if path == STDIN:
         return
@@ -120,13 +120,13 @@ def check_writable(path: str, *, force: bool) -> None:
     if target.is_dir():
         raise MistakeError(f"{path} is a directory; name a file in it")
     if target.exists() and not force:
-        raise MistakeError(f"{path} exists; --force writes over it")
+        raise MistakeError(f"{path} exists; pass --force to overwrite it")
     if not target.parent.is_dir():
         raise MistakeError(f"{target.parent}: there is no such folder")
 
 
 def write_text(path: str, text: str, *, force: bool) -> None:
-    """Write a file, whole or not at all, or standard output for ``-``.
+    """Write a file, completely or not at all, or standard output for ``-``.
 
     Raises:
         MistakeError: As ``check_writable``, or the file cannot be written.
@@ -138,7 +138,7 @@ def write_text(path: str, text: str, *, force: bool) -> None:
     target = Path(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        # Half a surrogate pair, as an answer that was cut may end with, has no UTF-8 form.
+        # Half a surrogate pair, as at the end of a truncated answer, cannot be encoded in UTF-8.
         part.write_bytes(text.encode("utf-8", "replace"))
         part.replace(target)
     except OSError as error:
@@ -147,7 +147,7 @@ def write_text(path: str, text: str, *, force: bool) -> None:
 
 
 def print_facts(console: Console, facts: Sequence[tuple[Text, ...]]) -> None:
-    """Facts below each other, a row each, the last cell wrapped; paragraphs where the others leave no room for it."""
+    """Print one row for each fact, the last cell wrapped; as paragraphs if the other cells leave no room for it."""
     grid = Table.grid(padding=(0, 2))
     for place in range(len(facts[0])):
         last = place == len(facts[0]) - 1
@@ -161,19 +161,19 @@ def print_facts(console: Console, facts: Sequence[tuple[Text, ...]]) -> None:
         console.print(Text(" ").join(row))
 
 
-_SEEN = dict.fromkeys((*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298))) | {
+_CONTROLS = dict.fromkeys((*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298))) | {
     ord("\n"): "\n",
     ord("\t"): "\t",
 }
 
 
 def harmless(text: str) -> str:
-    """A text from a file without what a terminal would obey: control characters, and those that turn its direction."""
-    return text.translate(_SEEN)
+    """Return a text without characters that control a terminal or change the direction of writing."""
+    return text.translate(_CONTROLS)
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """JSON in plain letters, escaped only where a text has no UTF-8 form."""
+    """Return JSON, in which characters are escaped only if a text cannot be encoded in UTF-8."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode()
@@ -183,27 +183,27 @@ def json_text(value: object, indent: int | None = None) -> str:
 
 
 def put(text: str) -> None:
-    """Write to standard output. Whoever reads may have enough."""
+    """Write to standard output; exit if its reader has closed it."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        _enough()
+        _exit_quietly()
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output, readable by people and programs."""
+    """Print an indented JSON document to standard output."""
     put(json_text(value, indent=2) + "\n")
 
 
 def print_table(console: Console, names: Sequence[str], rows: Sequence[Sequence[str]], *, best: bool = False) -> None:
-    """A table, its first column to the left; where the terminal is too narrow for it, a paragraph for each row.
+    """Print a table with its first column aligned left, or a paragraph for each row if the terminal is too narrow.
 
     Args:
-        console: Where to.
-        names: The columns.
-        rows: Their cells.
-        best: Whether the first row is to stand out.
+        console: Console to print to.
+        names: Column headers.
+        rows: Cells of each row.
+        best: Whether to highlight the first row.
     """
     table = Table(box=None, pad_edge=False, header_style="dim")
     for place, name in enumerate(names):
@@ -219,7 +219,7 @@ def print_table(console: Console, names: Sequence[str], rows: Sequence[Sequence[
 
 
 def bar(parts: list[tuple[int, str, str]], whole: int, width: int) -> str:
-    """A bar as rich markup. Each part has a size, a character and a style; what is missing to ``whole`` stays empty."""
+    """Return a bar as rich markup. Each part has a size, a character and a style; the rest of ``whole`` is dotted."""
     drawn, used, position = "", 0, 0
     for size, character, style in parts:
         position += size

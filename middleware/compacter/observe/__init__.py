@@ -1,4 +1,4 @@
-"""Where events can go: a file of JSON lines, OpenTelemetry. Each is a hook: ``Compacter(on_event=JsonLines(path))``."""
+"""Hooks that export events to a file of JSON lines or to OpenTelemetry: ``Compacter(on_event=JsonLines(path))``."""
 
 from __future__ import annotations
 

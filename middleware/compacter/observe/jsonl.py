@@ -1,4 +1,4 @@
-"""Events as lines of JSON in a file, which several processes may write."""
+"""Write events as JSON lines to a file that several processes may share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if sys.platform != "win32":
     import fcntl
 
 TEXTS = frozenset({"summary", "ledger", "unverified"})
-"""Fields of events that are, or quote, text of messages."""
+"""Event fields that contain text of messages."""
 
 
 class JsonLines:
@@ -26,16 +26,16 @@ class JsonLines:
 
     A line is ``{"event": "CompactionEvent", "time": 1735689600.123, ...}``: the event's type, Unix time in seconds, and
     the event's fields. Safe among threads, and among processes of one machine (on Windows: one process). The file is
-    made where there is none, readable by its owner only.
+    created if it does not exist, readable by its owner only.
 
     Args:
         path: The file. Full ones are renamed to ``path.1`` (the newest), ``path.2`` and so on.
-        max_bytes: Bytes from which on a file is full.
-        backups: Number of full files that are kept; 0 for none.
-        texts: Whether summaries are written too. They quote messages.
+        max_bytes: Largest size of a file, in bytes. A longer single event has a file of its own.
+        backups: Number of full files to keep; 0 for none.
+        texts: Whether to write summaries too, which quote messages.
 
     Raises:
-        ConfigurationError: An argument is unusable, or the file cannot be opened.
+        ConfigurationError: An argument is invalid, or the file cannot be opened.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class JsonLines:
     ) -> None:
         for name, value, least in (("max_bytes", max_bytes, 1), ("backups", backups, 0)):
             if type(value) is not int or value < least:
-                raise ConfigurationError(f"{name} takes a whole number from {least} on, not {value!r}")
+                raise ConfigurationError(f"{name} takes a whole number of at least {least}, not {value!r}")
         self.path = Path(path).absolute()  # The program may change its working directory.
         self.max_bytes, self.backups, self.texts = max_bytes, backups, texts
         self._lock = Lock()
@@ -59,7 +59,7 @@ class JsonLines:
         return _made, (self.path, self.max_bytes, self.backups, self.texts)
 
     def __call__(self, event: Event) -> None:
-        """Append ``event``. Raises ``OSError`` where the disk does not take it; a ``Compacter`` logs that."""
+        """Append ``event``. Raises ``OSError`` if it cannot be written, which a ``Compacter`` logs."""
         fields = json.loads(event.model_dump_json(exclude=None if self.texts else set(TEXTS)))
         line = json.dumps({"event": type(event).__name__, "time": round(time.time(), 3), **fields})
         data = line.encode() + b"\n"
@@ -70,7 +70,7 @@ class JsonLines:
                     os.close(file)
                     self._rotate()
                     file = self._opened()
-                while data:  # A disk that is nearly full takes a part.
+                while data:  # A nearly full disk may accept only a part.
                     data = data[os.write(file, data) :]
             finally:
                 os.close(file)
@@ -81,8 +81,8 @@ class JsonLines:
 
     @contextlib.contextmanager
     def _exclusive(self) -> Generator[None]:
-        """Hold the lock among processes: on a file of its own, as the other one is renamed."""
-        if sys.platform == "win32":  # It has no locks of this kind: there one process writes a file.
+        """Exclude other processes, by a lock on a separate file because the event file is renamed."""
+        if sys.platform == "win32":  # It has no ``flock``: only one process may write the file.
             yield
             return
         file = os.open(f"{self.path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
@@ -90,7 +90,7 @@ class JsonLines:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
         finally:
-            os.close(file)  # This ends the lock, too.
+            os.close(file)  # This releases the lock, too.
 
     def _rotate(self) -> None:
         names = [self.path, *(Path(f"{self.path}.{number}") for number in range(1, self.backups + 1))]

@@ -1,6 +1,6 @@
 """Events as OpenTelemetry spans and metrics, by the semantic conventions for generative AI.
 
-https://opentelemetry.io/docs/specs/semconv/gen-ai/: what they name is named ``gen_ai.*``, all else ``compacter.*``.
+Attributes that https://opentelemetry.io/docs/specs/semconv/gen-ai/ defines are ``gen_ai.*``, others ``compacter.*``.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 Attributes = dict[str, str | bool | int | float]
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""The conventions' bounds for ``gen_ai.client.operation.duration``."""
+"""Bucket boundaries of ``gen_ai.client.operation.duration`` in the conventions."""
 _CHARACTERS = tuple(float(4**power) for power in range(4, 14))
 _COUNTERS = {
     "refusals": ("{request}", "Requests that the provider refused as too long, and that compacter acted on"),
     "compactions": ("{compaction}", "Compactions that took place"),
-    "reuses": ("{compaction}", "Calls that went on with a compaction that another call had made"),
-    "recalls": ("{request}", "Requests that carried quotes of what was folded"),
-    "failures": ("{summary}", "Summaries that were refused or could not be had"),
+    "reuses": ("{compaction}", "Calls that reused a compaction of another call"),
+    "recalls": ("{request}", "Requests that had quotes from folded messages"),
+    "failures": ("{summary}", "Summaries that were rejected or failed"),
     "give_ups": ("{call}", "Calls that ended with the provider's own exception after a token limit"),
     "tokens": ("{token}", "Tokens of the summarizer; gen_ai.token.type is input or output"),
-    "cost": ("{USD}", "Price of the summarizer's tokens, as far as it is known"),
+    "cost": ("{USD}", "Price of the summarizer's tokens, as far as known"),
 }
 _REFUSED = (MaxTokensAdjusted, MessageShortened, CompactionReused, RetriesExhausted)
 _COUNTED: dict[type[Event], str] = {
@@ -59,22 +59,22 @@ _NAMES = {
     "output_tokens": "gen_ai.usage.output_tokens",
     "error": "error.type",
 }
-"""Field of an event -> the conventions' name for it."""
+"""Event field -> attribute name in the conventions."""
 _LEFT_OUT = frozenset({"summary", "ledger", "unverified", "discarded", "cause"})
-"""Fields that are, or quote, text of messages."""
+"""Event fields that contain text of messages."""
 _DIMENSIONS = ("model", "trigger", "strategy", "error")
-"""Fields that metrics are told apart by: each has few values."""
+"""Event fields that are attributes of metrics: each has few values."""
 
 
 class OpenTelemetry:
-    """A hook that makes a span of each compaction, and counts events: ``Compacter(on_event=OpenTelemetry())``.
+    """A hook that creates a span for each compaction, and counts events: ``Compacter(on_event=OpenTelemetry())``.
 
-    A span ``compact MODEL`` belongs to the trace that is active where the call is made, and lasts as long as the
-    compaction. Other events are added to the active span, as span events. No text of a message leaves the program.
+    A span ``compact MODEL`` belongs to the trace that is active at the call, and lasts as long as the compaction. Other
+    events are added to the active span, as span events. Text of messages is not exported.
 
     Args:
-        tracer_provider: Where spans go; ``None``: the program's.
-        meter_provider: Where metrics go; ``None``: the program's.
+        tracer_provider: Provider of the tracer; ``None`` for the global one.
+        meter_provider: Provider of the meter; ``None`` for the global one.
 
     Raises:
         ImportError: The package ``opentelemetry-api`` is not installed.
@@ -102,7 +102,7 @@ class OpenTelemetry:
         )
 
     def __call__(self, event: Event) -> None:
-        """Take ``event`` in."""
+        """Record ``event``."""
         few = _attributes(event, only=_DIMENSIONS)
         counted = _COUNTED.get(type(event))
         if counted is not None:
@@ -131,7 +131,7 @@ class OpenTelemetry:
 
 
 def _attributes(event: Event, only: tuple[str, ...] | None = None) -> Attributes:
-    """The fields of an event under the conventions' names; ``None`` and empty ones are left out."""
+    """Return the fields of an event under the conventions' names, without ``None`` and empty values."""
     found: Attributes = {}
     for name, value in event:
         wanted = name not in _LEFT_OUT if only is None else name in only

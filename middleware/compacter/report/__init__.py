@@ -1,6 +1,6 @@
-"""The report: events as JSON lines become one HTML page.
+"""The report: one HTML page made from events as JSON lines.
 
-``figures`` reads the lines, sorts them by conversation and adds up, ``chart`` draws, ``page`` writes.
+``figures`` reads the lines and adds up each conversation, ``chart`` draws, and ``page`` writes the HTML.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The sawtooth of a conversation as SVG: how large its requests grew, and how small each fold made them.
+"""Sawtooth chart of a conversation as SVG: the size of its requests before and after each fold.
 
-Lines stretch with the page, so that no text is inside the SVG: labels are HTML beside it, readable on any screen.
-Events tell sizes at folds only; between two of them the line is straight.
+The SVG stretches with the page, so it contains no text: labels are HTML beside it, readable on any screen. Sizes are
+known only at folds; between two of them the line is straight.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from compacter.report.figures import Fold, Story, plural
 
 WIDTH, HEIGHT = 1000, 240
 _MOST_TEETH = 250
-"""More cannot be told apart on a screen: then each tooth stands for several folds, the largest size of them."""
+"""Largest number of teeth that can be distinguished. If there are more folds, each tooth shows several of them."""
 
 
 def sawtooth(story: Story, key: str) -> str:
-    """A figure with the chart of one conversation; empty where it has no folds.
+    """Return a figure with the chart of one conversation; empty if it has no folds.
 
     Args:
         story: The conversation.
-        key: An id that is unique in the page.
+        key: Id that is unique in the page.
     """
     teeth = _thinned(story.folds)
     if not teeth:
@@ -58,7 +58,7 @@ aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
 
 
 def _scale(story: Story, top: int) -> str:
-    """Numbers beside the chart. Heights in percent are classes: the page allows no style attributes."""
+    """Return the labels of the vertical axis. Heights in percent are classes: the page allows no style attributes."""
     height = round(100 * (story.window or 0) / top)
     shown = [f'<span class="at{at}">{_short(top * at / 100)}</span>' for at in (0, 50, 100) if abs(at - height) > 8]
     if story.window:
@@ -67,7 +67,7 @@ def _scale(story: Story, top: int) -> str:
 
 
 def _along(folds: int) -> str:
-    """Words below the chart: what lies from left to right."""
+    """Return the labels of the horizontal axis."""
     return f"<span>first call</span><span>folds, in order of time</span><span>fold {folds:,}</span>"
 
 
@@ -79,7 +79,7 @@ def _window_key(story: Story) -> str:
 
 
 def share_bar(fold: Fold) -> str:
-    """One bar for a fold: what stayed, what stands for the rest, and what is gone, as shares of what there was."""
+    """Return a bar with the shares of a fold: kept, summary, and taken out."""
     whole, summary = max(1, fold.before), fold.summary or 0
     kept = max(0.0, min(100.0, 100 * (fold.after - summary) / whole))
     share = max(0.0, min(100.0 - kept, 100 * summary / whole))
@@ -92,14 +92,14 @@ def share_bar(fold: Fold) -> str:
 
 
 def _thinned(folds: list[Fold]) -> list[tuple[int, int]]:
-    """Sizes before and after, at most as many as can be told apart."""
+    """Return the sizes before and after each fold, combined to at most ``_MOST_TEETH`` pairs."""
     each = -(-len(folds) // _MOST_TEETH) or 1
     groups = (folds[start : start + each] for start in range(0, len(folds), each))
     return [(max(fold.before for fold in group), min(fold.after for fold in group)) for group in groups]
 
 
 def _round_up(tokens: int) -> int:
-    """The next number that makes a good scale."""
+    """Return a round number above ``tokens``, for the end of the scale."""
     power = int(10 ** max(0, len(str(tokens)) - 2))
     return max(2, -(-int(tokens * 1.05) // power) * power)
 

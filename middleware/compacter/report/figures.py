@@ -1,7 +1,7 @@
-"""Events as lines of JSON, of whatever version wrote them, and what those of each conversation add up to.
+"""Read events from JSON lines, written by any version, and add up those of each conversation.
 
-A line has the event's fields, and, where `JsonLines` wrote it, its type as ``event`` and the time in seconds as
-``time``. Lines that a hook wrote with ``model_dump_json`` have neither: their type is known by their fields.
+A line has the event's fields and, if `JsonLines` wrote it, its type as ``event`` and the time in seconds as ``time``.
+Lines that a hook wrote with ``model_dump_json`` have neither: their type is inferred from their fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from compacter import models
 
-_TELLING = (
+_TYPICAL_FIELDS = (
     ("CompactionEvent", "compacted_data_size"),
     ("CompactionStarted", "head_size"),
     ("PassagesRecalled", "passages"),
@@ -26,7 +26,7 @@ _TELLING = (
     ("CompactionReused", "messages_before"),
     ("MaxTokensAdjusted", "after"),
 )
-"""A field by which an event is known; the first that is there decides."""
+"""Type of event, and a field by which it is recognised; the first field that is present decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +34,31 @@ class Record:
     """One event."""
 
     kind: str
-    """Its class, such as ``CompactionEvent``."""
+    """Name of its class, such as ``CompactionEvent``."""
     fields: dict[str, Any] = field(repr=False)
     time: float | None = None
-    """Seconds since 1970, where the line has them."""
+    """Unix time in seconds, if the line has it."""
 
     def number(self, name: str) -> float:
-        """A field that is a number; 0 where it is missing or is none."""
+        """Return a field that is a number; 0 if it is missing or something else."""
         return self.known(name) or 0
 
     def known(self, name: str) -> float | None:
-        """A field that is a number, else ``None``."""
+        """Return a field that is a number; ``None`` if it is missing or something else."""
         return _number(self.fields.get(name))
 
     def count(self, name: str) -> int:
-        """A field that is a whole number; 0 where it is missing or is none."""
+        """Return a field that is a number, as an integer; 0 if it is missing or something else."""
         return int(self.number(name))
 
     def text(self, name: str) -> str:
-        """A field that is a text; empty where it is missing or is none."""
+        """Return a field that is a string; empty if it is missing or something else."""
         value = self.fields.get(name)
         return value if isinstance(value, str) else ""
 
 
 def read_lines(lines: Iterable[str]) -> tuple[list[Record], int]:
-    """The events in these lines, in order, and how many lines could not be read."""
+    """Return the events in these lines, in order, and the number of lines that could not be read."""
     found: list[Record] = []
     strange = 0
     for line in lines:
@@ -73,7 +73,7 @@ def read_lines(lines: Iterable[str]) -> tuple[list[Record], int]:
 
 
 def read_line(line: str) -> Record | None:
-    """The event in a line; ``None`` where it holds none."""
+    """Return the event in a line, or ``None`` if it contains none."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
@@ -81,7 +81,7 @@ def read_line(line: str) -> Record | None:
     if not isinstance(data, dict):
         return None
     stated = data.get("event")
-    kind = stated if isinstance(stated, str) else next((kind for kind, name in _TELLING if name in data), "")
+    kind = stated if isinstance(stated, str) else next((kind for kind, name in _TYPICAL_FIELDS if name in data), "")
     return Record(kind, data, _number(data.get("time"))) if kind else None
 
 
@@ -91,30 +91,30 @@ def _number(value: object) -> float | None:
     return value if math.isfinite(value) and abs(value) < 1e15 else None
 
 
-# -- what they add up to ----------------------------------------------------------------------------------------------
+# -- figures of each conversation -------------------------------------------------------------------------------------
 
 
 class Prices(NamedTuple):
-    """USD for one token, or, where no price is known, shares of the price of an input token."""
+    """Prices of one token in USD or, if unknown, relative to an input token."""
 
     read: float
     cached: float
-    """For a token that the provider has in its prompt cache."""
+    """Price of an input token in the provider's prompt cache."""
     written: float
     in_usd: bool
 
 
 def plural(count: int, what: str) -> str:
-    """A number and the word for what it counts, such as "1 fold"."""
+    """Return a number and its noun, such as "1 fold"."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 USUAL = Prices(1.0, 0.1, 5.0, in_usd=False)
-"""What most providers ask for a cached and for a written token, against one that is read."""
+"""Relative prices of most providers for a cached and for an output token."""
 
 
 def prices(model: str | None) -> Prices:
-    """The prices of a model by litellm's table, or the usual shares."""
+    """Return the prices of a model by litellm's table, or `USUAL`."""
     known = models.prices(model)
     if known is None:
         return USUAL
@@ -124,30 +124,30 @@ def prices(model: str | None) -> Prices:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One compaction. Sizes are estimates in tokens unless they say otherwise."""
+    """One compaction. Sizes are estimates in tokens."""
 
     record: Record
     before: int
     after: int
     summary: int | None
-    """What stands for what was folded; ``None`` where the events were written without texts."""
+    """Size of the summary; ``None`` if the events were written without texts."""
     quoted: int
-    """The most that quotes took in the requests that followed."""
+    """Largest size of the quotes in a request that followed."""
     cost: float | None
-    """For the summarizer, USD; ``None`` where it is not known."""
+    """Price of the summarizer's tokens in USD; ``None`` if unknown."""
     pays_after: int | None
-    """Calls after which it has cost less than it saved; ``None``: never."""
+    """Number of calls after which it has saved what it cost; ``None``: never."""
     saves: float | None
-    """USD that each later call costs less, at the price of cached tokens; ``None`` where it is not known."""
+    """USD saved on each later call, at the price of cached tokens; ``None`` if unknown."""
 
     @property
     def kept(self) -> int | None:
-        """What stayed verbatim; ``None`` where it is not known apart from the summary."""
+        """Size of the messages kept verbatim; ``None`` if the size of the summary is unknown."""
         return None if self.summary is None else self.after - self.summary
 
     @property
     def saved(self) -> int:
-        """What each later request has less."""
+        """Tokens that each later request has less."""
         return max(0, self.before - self.after)
 
 
@@ -156,27 +156,27 @@ class Story:
     """All events of one conversation, in order."""
 
     key: str
-    """The digest that names it; empty where the events have none."""
+    """Conversation digest; empty if the events have none."""
     records: list[Record] = field(default_factory=list)
     folds: list[Fold] = field(default_factory=list)
     model: str = ""
-    """The model of most of its calls."""
+    """Model of most of its events."""
     window: int | None = None
-    """In tokens: as the provider has stated it, else by litellm's table."""
+    """Context window in tokens, as stated by the provider, else by litellm's table."""
     window_stated: bool = False
 
     def of(self, *kinds: str) -> list[Record]:
-        """The events of these kinds."""
+        """Return the events of these kinds."""
         return [record for record in self.records if record.kind in kinds]
 
     @property
     def troubles(self) -> list[Record]:
-        """Whatever went wrong, or did not take place."""
+        """Events of failures, skipped compactions and silent truncations."""
         return self.of("CompactionFailed", "CompactionSkipped", "SilentTruncation", "RetriesExhausted")
 
     @property
     def failures(self) -> int:
-        """Summaries that failed and calls that were given up."""
+        """Number of failed summaries and of calls that were given up."""
         return len(self.of("CompactionFailed", "RetriesExhausted"))
 
     @property
@@ -191,30 +191,30 @@ class Story:
 
     @property
     def cost(self) -> float | None:
-        """USD for the summarizer; ``None`` where the price of some of it is not known."""
+        """Price of the summarizer's tokens in USD; ``None`` if a part of it is unknown."""
         costs = [fold.cost for fold in self.folds]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     @property
     def largest(self) -> int:
-        """The largest request, in tokens."""
+        """Size of the largest request, in tokens."""
         sizes = [fold.before for fold in self.folds]
         sizes += [record.count("requested") for record in self.of("RetriesExhausted")]
         return max(sizes, default=0)
 
     @property
     def begin(self) -> float | None:
-        """Time of the first event, seconds since 1970."""
+        """Unix time of the first event, in seconds."""
         return min((record.time for record in self.records if record.time is not None), default=None)
 
     @property
     def end(self) -> float | None:
-        """Time of the last event."""
+        """Unix time of the last event, in seconds."""
         return max((record.time for record in self.records if record.time is not None), default=None)
 
 
 def stories(records: Iterable[Record], *, price: Callable[[str | None], Prices] = prices) -> list[Story]:
-    """The conversations, in the order in which they first appear."""
+    """Return the conversations, in the order in which they first appear."""
     found: dict[str, Story] = {}
     for record in records:
         key = record.text("conversation")
@@ -231,7 +231,7 @@ def _add_up(story: Story, price: Callable[[str | None], Prices]) -> None:
     story.window_stated = bool(stated)
     story.window = stated[-1] if stated else models.window(story.model or None)
     quoted = 0
-    # Backwards: the quotes of the requests that follow a fold belong to it.
+    # Backwards, as the quotes in requests that follow a fold belong to it.
     for record in reversed(story.records):
         if record.kind == "PassagesRecalled":
             quoted = max(quoted, record.count("tokens"))
@@ -263,10 +263,10 @@ def _fold(record: Record, quoted: int, price: Prices) -> Fold:
 
 
 def _pays_after(spent: float, before: int, after: int, price: Prices) -> int | None:
-    """Calls until a fold has paid.
+    """Return the number of calls until a fold has saved what it cost; ``None``: never.
 
-    It costs the summarizer, and once the difference between reading the new request and having it in the prompt cache.
-    Each later call saves the cached price of what is gone.
+    It costs the summarizer's tokens, and once the difference between the full and the cached price of the new request.
+    Each later call saves the cached price of what was taken out.
     """
     saves = (before - after) * price.cached
     if saves <= 0:

@@ -1,5 +1,5 @@
-// The server is asked for what is new. What has changed takes the place of what was there; what a reader has opened,
-// sorted, scrolled to or focused stays so.
+// Fetch the page again every few seconds, and replace the parts that changed. What the reader has opened, sorted,
+// scrolled to or focused stays so.
 const EVERY = 3000; // Milliseconds.
 const parts = (page) =>
   new Map([...page.querySelectorAll("header, main > :not([role=status])")].map((part) => [
@@ -46,7 +46,7 @@ const watch = async () => {
     if (!document.hidden) await ask();
     status.textContent = "";
   } catch {
-    status.textContent = "The server does not answer; this is what it said last.";
+    status.textContent = "The server does not respond; these are its last figures.";
   }
   setTimeout(watch, EVERY);
 };

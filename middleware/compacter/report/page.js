@@ -1,5 +1,5 @@
 "use strict";
-// A click on a column's head sorts the table by it; a second one turns the order round.
+// A click on a column's header sorts the table by it; a second one reverses the order.
 const sorted = (table, column, down) => {
   const value = (row) => {
     const cell = row.cells[column];
@@ -26,7 +26,7 @@ const show = () => {
 };
 addEventListener("hashchange", show);
 show();
-// Paper has no clicks: conversations are printed open, and closed again afterwards.
+// Conversations are opened for printing, and closed again afterwards.
 let closed = [];
 addEventListener("beforeprint", () => {
   closed = [...document.querySelectorAll("details.story:not([open])")];

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing besides itself: no network, no fonts, no library."""
+"""The report as one self-contained HTML page, without network access, fonts or libraries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ $stories
 """)
 
 _ABOUT_SIZES = (
-    "Sizes in tokens are estimates, calibrated by what the provider said; the window is the provider's number where it "
+    "Sizes in tokens are estimates, calibrated by the provider's numbers; the window is the provider's number where it "
     "stated one."
 )
 _ABOUT_PAYING = (
@@ -51,9 +51,9 @@ _ABOUT_PAYING = (
 )
 
 _OPEN = 3
-"""Conversations that are shown open from the start."""
+"""Number of conversations that are open at first."""
 _SHOWN = 100
-"""Folds of one conversation that are shown at once, the newest."""
+"""Number of folds of one conversation that are shown at first, the newest ones."""
 
 
 def page(
@@ -66,16 +66,16 @@ def page(
     counts: Iterable[tuple[str, str, str]] = (),
     notes: Iterable[str] = (),
 ) -> str:
-    """The HTML of the report.
+    """Return the HTML of the report.
 
     Args:
-        stories: The conversations; the page keeps their order.
-        title: Its title.
-        with_text: Whether the text of summaries is part of it.
-        unread: Lines that could not be read, which the page tells.
-        live: Whether the page asks the server that it came from for what is new, every few seconds.
-        counts: Further figures for its head: a name, a value, and what to say below it.
-        notes: Further sentences for its foot.
+        stories: The conversations, in the order of the page.
+        title: Title of the page.
+        with_text: Whether to include the text of summaries.
+        unread: Number of lines that could not be read, which the page mentions.
+        live: Whether the page fetches itself again from its server every few seconds.
+        counts: Further figures for the header: name, value and explanation.
+        notes: Further sentences for the footer.
     """
     resources = files("compacter.report")
     heights = "".join(f".at{percent} {{ bottom: {percent}% }}\n" for percent in range(101))
@@ -84,9 +84,9 @@ def page(
         (resources / name).read_text(encoding="utf-8") for name in ("page.js", *(["live.js"] if live else []))
     )
     several = len(stories) > 1
-    told = [_ABOUT_SIZES, _ABOUT_PAYING, *map(escape, notes)]
+    foot = [_ABOUT_SIZES, _ABOUT_PAYING, *map(escape, notes)]
     if unread:
-        told.append(f"{plural(unread, 'line')} could not be read, and left out.")
+        foot.append(f"{plural(unread, 'line')} could not be read, and left out.")
     return _PAGE.substitute(
         title=escape(title),
         style=style,
@@ -100,7 +100,7 @@ def page(
         stories="".join(
             _story(story, index, with_text=with_text, is_open=index <= _OPEN) for index, story in enumerate(stories, 1)
         ),
-        foot="".join(f"<p>{note}</p>" for note in told),
+        foot="".join(f"<p>{note}</p>" for note in foot),
     )
 
 
@@ -108,7 +108,7 @@ def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-# -- words for numbers -------------------------------------------------------------------------------------------
+# -- numbers as text ---------------------------------------------------------------------------------------------
 
 
 def _when(seconds: float | None) -> str:
@@ -127,7 +127,7 @@ def _usd(cost: float | None) -> str:
 
 
 def _cell(shown: str, number: float | None = None) -> str:
-    """A table cell; ``number`` is what it is sorted by."""
+    """Return a table cell; ``number`` is its sort key."""
     return f"<td>{shown}</td>" if number is None else f'<td data-n="{number:.10g}">{shown}</td>'
 
 
@@ -170,7 +170,7 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
     cards = [
         ("Folds", f"{len(folds):,}", f"{plural(reused, 'call')} reused one" if reused else ""),
         ("Taken out of requests", f"{saved:,}", "tokens, once for each fold" + less),
-        ("Smaller by", f"{sum(shares) / len(shares):.0%}" if shares else "–", "in the mean"),
+        ("Smaller by", f"{sum(shares) / len(shares):.0%}" if shares else "–", "on average"),
         ("Summarizer", f"{read + written:,}", f"tokens: {read:,} read, {written:,} written"),
         ("Spent", _usd(sum(known)) if known or not costs else "–", f"{unpriced:,} without a price" if unpriced else ""),
         ("Pays after", plural(pays[len(pays) // 2], "call") if pays else "–", "the median fold"),
@@ -265,7 +265,7 @@ def _folds(story: Story, name: str) -> str:
 
 
 def _earlier(what: str, count: int, html: str) -> str:
-    """Something long, closed: a browser lays it out when it is opened."""
+    """Return long content in a closed element, which a browser lays out only when it is opened."""
     return f'<details class="text"><summary>{count:,} earlier {what}</summary>{html}</details>\n'
 
 
@@ -317,7 +317,7 @@ def _others(story: Story, name: str) -> str:
         for (kind, reason), records in grouped.items()
     )
     head = _head([("What", False), ("Why", False), ("Times", True), ("Last", True)], sortable=False)
-    return f"<h3>What went otherwise</h3>{_table(f'Failures of {name}', head, rows)}"
+    return f"<h3>Other events</h3>{_table(f'Failures of {name}', head, rows)}"
 
 
 def _reason(record: Record) -> str:
@@ -343,4 +343,4 @@ def _texts(story: Story) -> str:
     older, newer = found[:-_SHOWN], "".join(found[-_SHOWN:])
     if older:
         newer = _earlier("texts", len(older), "".join(older)) + newer
-    return f"<h3>What stands for the folded messages</h3>{newer}" if found else ""
+    return f"<h3>Summaries</h3>{newer}" if found else ""

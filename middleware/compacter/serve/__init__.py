@@ -1,10 +1,10 @@
-"""A pass-through on this machine that compacts: for programs in any language, and for tools that cannot be changed.
+"""A local pass-through server that compacts, for programs in any language and for tools that cannot be changed.
 
-``compacter serve --upstream https://api.openai.com/v1``, or ``python -m compacter.serve``: set a program's base URL to
-it and nothing else. Needs the extra ``serve``. The manual's page is ``docs/serve.md``.
+Start it with ``compacter serve --upstream https://api.openai.com/v1``, or ``python -m compacter.serve``, and set a
+program's base URL to it. It needs the extra ``serve``. The manual's page is ``docs/serve.md``.
 
-``upstream`` says where requests go, ``exchange`` carries out one call, ``gateway`` is the ASGI application, ``board``
-what it tells of itself, and ``command`` starts it.
+``upstream`` parses the targets, ``exchange`` carries out one call, ``gateway`` is the ASGI application, ``board`` keeps
+its counts and events, and ``command`` starts it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def __getattr__(name: str) -> object:
 
         return getattr(command, name)
     try:
-        import_module("uvicorn")  # What serves it is part of the extra.
+        import_module("uvicorn")  # The server is part of the extra.
         from compacter.serve.gateway import create_app
     except ModuleNotFoundError as error:
         if str(error.name).startswith("compacter"):

@@ -1,6 +1,6 @@
-"""What the server tells of itself: counts, and the report of the last events. No key, and no text unless it is asked.
+"""Counts and last events of the server, as JSON and as a report. They contain no keys, and no text unless enabled.
 
-The names of models are the callers' words: they are cut to a length, and escaped where they are shown.
+Model names come from callers, so they are truncated, and escaped in the report.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from compacter.compaction.task import CompactionPlan
 
 _EVENTS = 1_000
-"""Events of which the page tells, the last ones."""
+"""Number of events in the report, the last ones."""
 _NAME = 60
-"""Characters of a model's name that are shown."""
+"""Longest model name shown, in characters."""
 
 
 @dataclass(slots=True)
@@ -31,37 +31,37 @@ class Board:
     """Counts and events of one server."""
 
     say: Callable[[str], object] = lambda _: None
-    """Gets one line for each thing that a user should know of."""
+    """Called with each line that the user should see."""
     texts: bool = False
-    """Whether the text of summaries is kept, and shown."""
+    """Whether the text of summaries is kept and shown."""
     totals: list[Callable[[], Totals]] = field(default_factory=list)
-    """Gives the totals of each upstream's calls."""
+    """Functions that return the totals of each upstream's calls."""
     requests: int = 0
     passed: int = 0
-    """Requests of other routes, which are passed on and not looked into."""
+    """Requests to other routes, which are passed on unread."""
     unreachable: int = 0
-    """Requests that the upstream could not be reached for, or broke off."""
+    """Requests whose upstream could not be reached, or broke off its response."""
     would_fold: int = 0
-    """With ``dry_run``: compactions that did not take place."""
+    """With ``dry_run``: compactions that were prevented."""
     heard: int = 0
-    """Events since the start."""
+    """Number of events since the start."""
     records: deque[Record] = field(default_factory=lambda: deque(maxlen=_EVENTS))
     _started: float = field(default_factory=time.time)
 
     def hear(self, event: Event) -> None:
-        """Take an event in; a hook for ``on_event``."""
-        told = event.model_copy(update={"model": _name(event.model)})
-        known = json.loads(told.model_dump_json(exclude=None if self.texts else set(TEXTS)))
-        self.records.append(Record(type(event).__name__, known, time.time()))
+        """Count and keep an event; a hook for ``on_event``."""
+        shown = event.model_copy(update={"model": _name(event.model)})
+        data = json.loads(shown.model_dump_json(exclude=None if self.texts else set(TEXTS)))
+        self.records.append(Record(type(event).__name__, data, time.time()))
         self.heard += 1
         match event:
             case CompactionEvent() | CompactionFailed() | RetriesExhausted():
-                self.say(told.sentence)
+                self.say(shown.sentence)
             case CompactionSkipped(reason="nothing_to_fold" | "no_progress"):
-                self.say(told.sentence)
+                self.say(shown.sentence)
 
     def veto(self, plan: CompactionPlan) -> bool:
-        """Tell what would be folded, and forbid it; a hook for ``before_compaction``."""
+        """Report what would be folded, and return False to prevent it; a hook for ``before_compaction``."""
         self.would_fold += 1
         folded, size = f"{len(plan.folded):,} of {len(plan.messages):,}", plan.original_data_size
         name = f", {_name(plan.model)}" if plan.model else ""
@@ -69,31 +69,31 @@ class Board:
         return False
 
     def numbers(self) -> dict[str, float | None]:
-        """All counts by name."""
+        """Return all counts by name."""
         totals = [asdict(read()) for read in self.totals]
-        # A cost that is known in part is not known.
+        # A sum with an unknown cost is unknown.
         every = {one.name: [each[one.name] for each in totals] for one in fields(Totals)}
         summed = {name: None if None in numbers else sum(numbers) for name, numbers in every.items()}
         own = {"requests": self.requests, "passed_on": self.passed, "unreachable": self.unreachable}
         return {"seconds": int(time.time() - self._started), **own, "would_fold": self.would_fold, **summed}
 
     def as_json(self) -> dict[str, object]:
-        """The counts and the last events."""
+        """Return the counts and the last 50 events."""
         events = [{"event": one.kind, "time": one.time, **one.fields} for one in list(self.records)[-50:]]
         return {"totals": self.numbers(), "events": events}
 
     def tag(self) -> str:
-        """What is the same as long as the page says the same."""
+        """Return the entity tag of the page, which changes whenever the page does."""
         return f'"{self.heard}-{self.requests}-{self.passed}-{self.unreachable}-{self.would_fold}"'
 
     def page(self) -> str:
-        """The report of the last events, as a page that asks for what is new."""
+        """Return the report of the last events, as a page that updates itself."""
         numbers = self.numbers()
         counts = [
-            ("Requests", f"{self.requests:,}", f"since the start; {self.passed:,} passed on without a look"),
-            ("Calls", f"{numbers['calls']:,}", f"looked into; {plural(int(numbers['rounds'] or 0), 'fold')}"),
+            ("Requests", f"{self.requests:,}", f"since the start; {self.passed:,} passed on unread"),
+            ("Calls", f"{numbers['calls']:,}", f"inspected; {plural(int(numbers['rounds'] or 0), 'fold')}"),
             ("Would fold", f"{self.would_fold:,}", "with a dry run"),
-            ("Upstream", f"{self.unreachable:,}", "times out of reach, or broken off"),
+            ("Upstream", f"{self.unreachable:,}", "times unreachable, or broken off"),
         ]
         notes = [f"The page shows the last {_EVENTS:,} events of {self.heard:,}."] if self.heard > _EVENTS else []
         found = stories(list(self.records))

@@ -1,4 +1,4 @@
-"""Starting the server: ``compacter serve``."""
+"""Start the server: ``compacter serve``."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def run(
     show_text: bool = False,
     **options: Any,
 ) -> None:
-    """Serve until a signal ends it.
+    """Run the server until a signal ends it.
 
     Args:
-        upstream: Base URL of the server that requests go to, such as ``https://api.openai.com/v1``; or several, each as
-            ``NAME=URL``.
-        host: Address to listen at. Whoever reaches it can use the upstreams, each with a key of their own.
-        port: Port to listen at; 0 for a free one, which is told.
-        summarizer: Who writes summaries: ``None`` for the model that is called, another model's name at the same
-            upstream, ``"extractive"`` for no model, or a function as the option ``summarizer`` takes it.
+        upstream: Base URL of the server to pass requests on to, such as ``https://api.openai.com/v1``; or several, each
+            as ``NAME=URL``.
+        host: Address to listen on. Anyone who can reach it can use the upstreams, with a key of their own.
+        port: Port to listen on; 0 for a free one, which is printed.
+        summarizer: Writer of summaries: ``None`` for the model that is called, the name of another model of the same
+            upstream, ``"extractive"`` for no model, or a function as for the option ``summarizer``.
         ratio: The option ``compact_ratio``.
-        memory: Where compactions are remembered: ``sqlite:PATH``, ``redis://...``, ``rediss://...``, ``unix://...``, or
-            a memory; ``None`` for this process alone.
-        dry_run: Whether only to tell what would be folded.
-        show_text: Whether the page shows the text of summaries, which quote messages, to whoever reaches the address.
+        memory: Storage of compactions: ``sqlite:PATH``, ``redis://...``, ``rediss://...``, ``unix://...``, or a memory;
+            ``None`` for this process only.
+        dry_run: Whether only to report what would be folded.
+        show_text: Whether the page shows summaries, which quote messages, to anyone who can reach the address.
         **options: Further options of ``Compacter``.
 
     Raises:
-        ConfigurationError: An argument is unusable, or the address cannot be listened at.
+        ConfigurationError: An argument is invalid, or the server cannot listen on the address.
         ImportError: The extra ``serve`` is not installed.
     """
     from compacter.serve import create_app
@@ -62,7 +62,7 @@ def run(
     board = Board(say=_say, texts=show_text)
     targets = parse_upstreams(upstream)
     local = is_loopback(host)
-    # Elsewhere the names of this machine are not known.
+    # Names of this machine in other networks are unknown.
     hosts = is_loopback if local else lambda _: True
     app = create_app(
         upstream, summarizer=summarizer, dry_run=dry_run, board=board, hosts=hosts, compact_ratio=ratio, **options
@@ -74,27 +74,27 @@ def run(
         _say(f"{origin}/{target.name} -> {target.base_url}" + (" (dry run)" if dry_run else ""))
     _say(f"report at {origin}/compacter")
     if not local:
-        _say("whoever reaches this address can use it, each with a key of their own; nothing here asks who they are")
+        _say("anyone who can reach this address can use it, with a key of their own; there is no authentication")
     with listener:
         server(app).run(sockets=[listener])
 
 
 def server(app: ASGIApp) -> uvicorn.Server:
-    """A server for the application, which adds nothing to an answer and keeps no record of addresses."""
+    """Return a server for the application, which adds no headers to responses and logs no requests."""
     import uvicorn
 
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http="h11",  # Others drop the host of an absolute URL before anybody could refuse it.
+            http="h11",  # Other parsers drop the host of an absolute URL before it can be refused.
             ws="none",
             lifespan="on",
             log_level="warning",
-            access_log=False,  # Some APIs take keys in the query.
+            access_log=False,  # Some APIs accept keys in the query.
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            # Clients keep connections for 5 seconds, which is uvicorn's own default: both would close at one moment.
+            # uvicorn's default is 5 seconds, as is that of clients: both would close a connection at the same moment.
             timeout_keep_alive=75,
             timeout_graceful_shutdown=5,
         )
@@ -102,7 +102,7 @@ def server(app: ASGIApp) -> uvicorn.Server:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command line may say; its names are those of ``run``."""
+    """Return the parser of the command line; its options are named like the arguments of ``run``."""
     made = argparse.ArgumentParser(
         "compacter serve",
         allow_abbrev=False,
@@ -112,8 +112,8 @@ def parser() -> argparse.ArgumentParser:
         epilog="Example: compacter serve --upstream https://api.openai.com/v1 --memory sqlite:compacter.db",
     )
 
-    def option(name: str, metavar: str, told: str, **how: Any) -> None:
-        made.add_argument(name, metavar=metavar, help=told, **how)
+    def option(name: str, metavar: str, text: str, **how: Any) -> None:
+        made.add_argument(name, metavar=metavar, help=text, **how)
 
     option(
         "--upstream", "URL", "where requests go, such as https://api.openai.com/v1; several, each NAME=URL, are "
@@ -129,23 +129,23 @@ def parser() -> argparse.ArgumentParser:
     option(
         "--memory", "PLACE", "sqlite:PATH or redis://HOST:PORT/DB, where compactions outlive the server (this process)"
     )
-    made.add_argument("--dry-run", action="store_true", help="change nothing, only tell what would be folded")
+    made.add_argument("--dry-run", action="store_true", help="change nothing, only report what would be folded")
     made.add_argument("--show-text", action="store_true", help="show the text of summaries on the page at /compacter")
     return made
 
 
 def main(argv: Sequence[str]) -> int:
-    """Start the server with the arguments of a command line; 0 when it was ended, 2 for a mistake in them."""
+    """Run the server with the arguments of a command line, and return the exit code: 2 for a mistake in them."""
     try:
         run(**vars(parser().parse_args(argv)))
-    except SystemExit as left:  # Help was asked for, or argparse has told a mistake.
+    except SystemExit as left:  # argparse has printed the help or an error.
         return int(left.code or 0)
     except ImportError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     except CompacterError as error:
-        told = str(error).replace("compact_ratio", "--ratio")  # As the option is called here.
-        sys.stderr.write(f"compacter serve: {told}\nTry --help.\n")
+        text = str(error).replace("compact_ratio", "--ratio")  # The name of the option here.
+        sys.stderr.write(f"compacter serve: {text}\nTry --help.\n")
         return 2
     except KeyboardInterrupt:
         pass
@@ -160,9 +160,9 @@ def _listener(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a host name"
         raise ConfigurationError(
-            f"cannot listen at {host!r}, port {port}: {reason}; --host and --port choose"
+            f"cannot listen on {host!r}, port {port}: {reason}; choose another --host or --port"
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""One call of a protocol that is known: what is sent to the upstream, and its answer, looked into and handed on.
+"""One call of a known protocol: send its requests to the upstream, and inspect the responses before they go back.
 
-A request body is JSON whose members are the arguments of the SDKs' methods, so a call here is wrapped as theirs are.
-What was not changed is sent byte for byte as it came.
+The members of a request body are the arguments of the SDKs' methods, so a call here is wrapped as theirs are. An
+unchanged body is sent byte for byte as it was received.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from compacter.messages.format import FormatName
 from compacter.serve.upstream import Headers, Upstream, caller, end_to_end
 
 _LONGEST_DOCUMENT = 16 << 20
-"""Bytes of a JSON answer that are read; a longer one is passed on as it comes."""
+"""Longest JSON response that is read, in bytes; a longer one is passed on unread."""
 _LONGEST_REFUSAL = 1 << 20
-"""The same of an answer that says what was wrong."""
+"""Longest error response that is read, in bytes."""
 _PACKED = ("gzip", "deflate")
-_OF_THE_BODY = frozenset({b"idempotency-key", b"content-digest", b"content-md5", b"digest", b"repr-digest"})
-"""Headers that hold for one body. Under the key of another request a server would answer with that one's reply."""
+_BODY_HEADERS = frozenset({b"idempotency-key", b"content-digest", b"content-md5", b"digest", b"repr-digest"})
+"""Headers that are valid for one body. With the first request's idempotency key, its response would come again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A kind of call that is compacted."""
+    """A kind of call that can be compacted."""
 
     suffix: str
-    """What its path ends with."""
+    """End of its path."""
     param: str
-    """The member of its body that holds the messages."""
+    """Member of its body that contains the messages."""
     wire_format: FormatName
     binding: type[Binding] = Binding
     output_param: str = ""
-    """What limits the output; empty where it depends on the server."""
+    """Member that limits the output; empty if it depends on the server."""
 
 
 PROTOCOLS = (
@@ -57,27 +57,27 @@ PROTOCOLS = (
 
 
 def protocol_of(method: str, tail: str) -> Protocol | None:
-    """The protocol that a request seems to be of; its body decides."""
+    """Return the protocol of a request by its method and path, or ``None``. Its body is checked later."""
     if method != "POST":
         return None
     return next((one for one in PROTOCOLS if tail == one.suffix or tail.endswith(one.suffix)), None)
 
 
 class Answer(dict[str, Any]):
-    """What the upstream answered. As a dict: the JSON document, or what was found in the beginning of a stream."""
+    """The upstream's response. As a dict: its JSON object, or the error found at the beginning of a stream."""
 
     def __init__(self, response: httpx.Response) -> None:
         super().__init__()
         self.status = response.status_code
         self.headers = end_to_end(response.headers.raw)
         self.held: list[bytes] = []
-        """The beginning of the body, as it came."""
+        """The part of the body that was read, as it was received."""
         self._response = response
         self._rest: AsyncIterator[bytes] = response.aiter_raw()
         self._failure: httpx.HTTPError | None = None
 
     async def hold(self, watch: Callable[[bytes], object], most: int) -> bool:
-        """Read until ``watch`` has seen enough, or ``most`` bytes. Whether the body was read to its end."""
+        """Read until ``watch`` returns true, or more than ``most`` bytes. Return whether the whole body was read."""
         size = 0
         try:
             async for chunk in self._rest:
@@ -91,7 +91,7 @@ class Answer(dict[str, Any]):
         return True
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """The body, as it came and as it comes. Raises ``httpx.HTTPError`` where it breaks off."""
+        """Yield the body: the part that was read, and the rest. Raises ``httpx.HTTPError`` if it breaks off."""
         for chunk in self.held:
             yield chunk
         if self._failure is not None:
@@ -100,12 +100,12 @@ class Answer(dict[str, Any]):
             yield chunk
 
     async def aclose(self) -> None:
-        """Drop what was not read; the upstream sees that nobody reads on."""
+        """Close the response without reading the rest."""
         await self._response.aclose()
 
 
-class Refused(Exception):  # noqa: N818 - what the upstream says, good or bad
-    """The upstream answered with an error status; the answer was read to its end."""
+class Refused(Exception):  # noqa: N818 - the upstream's response, not an error of ours
+    """The upstream responded with an error status; the response was read completely."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"the upstream answered {answer.status}")
@@ -115,7 +115,7 @@ class Refused(Exception):  # noqa: N818 - what the upstream says, good or bad
 
 
 class Exchange:
-    """The requests that one call makes: as the caller sent it, folded, and for a summary."""
+    """The requests of one call: as the caller sent it, with a folded history, and for a summary."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Exchange:
     ) -> None:
         self._client = client
         self._url = url
-        # Asked for unpacked: what the answer says is looked at before it is handed on.
+        # Without compression: the response is inspected before it is passed on.
         gone = (b"host", b"content-length", b"accept-encoding", b"expect")
         self._headers = [*end_to_end(headers, *gone), (b"accept-encoding", b"identity")]
         self._raw = raw
@@ -136,7 +136,7 @@ class Exchange:
         self._param = param
 
     async def create(self, /, **body: Any) -> Answer:
-        """Send a body. Raises ``Refused``, and ``httpx.HTTPError`` where the upstream cannot be reached."""
+        """Send a body and return the response. Raises ``Refused``, or ``httpx.HTTPError`` if the connection fails."""
         if self._is_original(body):
             return await self._answer("POST", self._url, self._headers, self._raw)
         return await self._answer("POST", self._url, self._changed_headers(body), json.dumps(body).encode())
@@ -151,7 +151,7 @@ class Exchange:
         prompt_cache_key: str | None = None,
         service_tier: str | None = None,
     ) -> Answer:
-        """``responses.compact``: have the upstream compact a past that it keeps."""
+        """``responses.compact``: have the upstream compact a history that it stores."""
         given = {"instructions": instructions, "prompt_cache_key": prompt_cache_key, "service_tier": service_tier}
         body = {"model": model, "previous_response_id": previous_response_id}
         body |= {name: value for name, value in given.items() if value is not None}
@@ -159,7 +159,7 @@ class Exchange:
         return await self._answer("POST", url, self._changed_headers(body), json.dumps(body).encode())
 
     async def retrieve(self, response_id: str, /) -> Answer:
-        """``responses.retrieve``."""
+        """``responses.retrieve``: fetch a stored response."""
         return await self._answer("GET", self._beside(quote(response_id, safe="")), self._changed_headers({}), None)
 
     def _beside(self, name: str) -> httpx.URL:
@@ -167,10 +167,10 @@ class Exchange:
         return self._url.copy_with(raw_path=f"{path}/{name}{'?' * bool(query)}{query}".encode("ascii"))
 
     def _is_original(self, body: Mapping[str, Any]) -> bool:
-        """Whether this is what the caller sent; compacter makes a new list, of the same messages, for each attempt."""
+        """Return whether this is the caller's body; each attempt has a new list, but of the same messages."""
         original = self._body
         sent, came = body.get(self._param), original.get(self._param)
-        if isinstance(came, str):  # Short for one message of the user.
+        if isinstance(came, str):  # Stands for one message of the user.
             same = sent in (came, [{"role": "user", "content": came}])
         elif isinstance(came, list) and isinstance(sent, (list, tuple)):
             same = len(sent) == len(came) and all(map(is_, sent, came))
@@ -180,7 +180,7 @@ class Exchange:
         return same and body.keys() == original.keys() and all(body[name] is original[name] for name in others)
 
     def _changed_headers(self, body: Mapping[str, Any]) -> list[tuple[bytes, bytes]]:
-        headers = [(name, value) for name, value in self._headers if name not in _OF_THE_BODY]
+        headers = [(name, value) for name, value in self._headers if name not in _BODY_HEADERS]
         if not body.get("stream"):
             headers = [(name, b"application/json" if name == b"accept" else value) for name, value in headers]
         return headers
@@ -197,7 +197,7 @@ class Exchange:
 
 
 async def _look_into(answer: Answer) -> None:
-    """Read a document whole, a stream up to its first content. Raises ``Refused`` for an error status."""
+    """Read a JSON response completely, a stream up to its first content. Raises ``Refused`` for an error status."""
     headers = dict(answer.headers)
     packed = headers.get(b"content-encoding", b"").decode("latin-1").strip().lower().replace("identity", "")
     kind = headers.get(b"content-type", b"").lower()
@@ -219,7 +219,7 @@ async def _look_into(answer: Answer) -> None:
 
 
 def _document(body: bytes, packed: str) -> dict[str, Any]:
-    """The object that a body holds; an empty one where it holds none, or is packed in an unknown way."""
+    """Return the JSON object in a body; an empty one if it has none, or its encoding is unknown."""
     try:
         if packed in _PACKED:
             body = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, _LONGEST_DOCUMENT)
@@ -233,10 +233,10 @@ def wrapped(
     state: State, exchange: Exchange, protocol: Protocol, upstream: Upstream, url: httpx.URL, headers: Headers,
     summarizer: str | None,
 ) -> Callable[..., Any]:  # fmt: skip
-    """The exchange's ``create``, compacting. Summaries are asked of the same upstream, with the caller's key."""
+    """Return the wrapper of the exchange's ``create``. The same upstream writes summaries, with the caller's key."""
 
     def server() -> str:
-        # Part of the memory's scope: neither another caller nor another place gets what was made here.
+        # Part of the memory's scope: compactions are not shared with other callers or servers.
         return f"serve {url.copy_with(query=None)} {caller(headers)} {summarizer or ''}"
 
     async def ask(**body: Any) -> Answer:
@@ -254,6 +254,6 @@ def wrapped(
         function = partial(compacting(state, Exchange.create, exchange), exchange)
     else:
         function = partial(Exchange.create, exchange)
-    # What is learnt of a model goes by its name; with Azure's deployments the name is in the path.
+    # Replaces the model's name where a body has none: for Azure's deployments the path has it.
     function.__dict__["__qualname__"] = url.path
     return wrap_function(state, function, binding, asynchronous=True)

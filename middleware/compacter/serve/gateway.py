@@ -1,8 +1,8 @@
-"""The ASGI application: which requests are looked into, and how bytes go through.
+"""The ASGI application: inspects the requests that can be compacted, and passes all others on.
 
-A request of a known protocol is read whole and sent as a wrapped call; every other one is passed on as it comes. An
-answer goes back chunk by chunk: nothing is read from the upstream faster than the caller takes it. When the caller goes
-away, what was begun for it is cancelled, and the connection to the upstream closed.
+A request of a known protocol is read completely and sent as a wrapped call; the body of any other one is streamed. A
+response goes back chunk by chunk, and is not read from the upstream faster than the caller reads it. When the caller
+disconnects, its work is cancelled and the connection to the upstream closed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from compacter.serve.upstream import Headers, Upstream, climbs, end_to_end, is_l
 
 T = TypeVar("T")
 _LARGEST_BODY = 64 << 20
-"""Bytes of a request that are read to look into it; a larger one is passed on."""
+"""Largest request that is inspected, in bytes; a larger one is passed on."""
 _CONNECT = 15.0
-"""Seconds for reaching an upstream. How long it may think is for the caller to say."""
+"""Timeout for connecting to an upstream, in seconds. The time for its response is limited by the caller alone."""
 _SUMMARIES = 300.0
-"""Seconds that the summaries of one call may take, unless the option ``timeout`` says otherwise."""
+"""Default of the option ``timeout``, in seconds: the limit for the summaries of one call."""
 _PRIVATE = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
             "content-security-policy": "frame-ancestors 'none'"}  # fmt: skip
-"""Of our own pages; the report says itself what it may load."""
+"""Headers of the server's own pages; the report itself contains the policy for what it may load."""
 
 
 def create_app(
@@ -52,26 +52,26 @@ def create_app(
     hosts: Callable[[str], bool] = is_loopback,
     **options: Any,
 ) -> Starlette:
-    """The application, for an ASGI server of your own.
+    """Return the application, for an ASGI server of your own.
 
     Args:
-        upstream: Base URL of the server that requests go to, such as ``https://api.openai.com/v1``. Several have a name
-            each, ``openai=https://...``, and are reached under it: ``http://127.0.0.1:8484/openai``.
-        summarizer: Who writes summaries: ``None`` for the model that the caller calls, another model's name at the same
-            upstream (with the caller's key in both cases), ``"extractive"`` for no model, or a function as the option
-            ``summarizer`` takes it.
-        dry_run: Whether only to tell what would be folded. Nothing is changed then.
-        board: Where counts go.
-        hosts: Whether requests may name this host, which is lower case and without a port. A web page whose own name
-            was made to mean this machine names its own.
+        upstream: Base URL of the server to pass requests on to, such as ``https://api.openai.com/v1``. Several have a
+            name each, ``openai=https://...``, and are reached under it: ``http://127.0.0.1:8484/openai``.
+        summarizer: Writer of summaries: ``None`` for the model that is called, the name of another model of the same
+            upstream (with the caller's key in both cases), ``"extractive"`` for no model, or a function as for the
+            option ``summarizer``.
+        dry_run: Whether only to report what would be folded, and change nothing.
+        board: Object that keeps counts and events; ``None`` for a new one.
+        hosts: Function that returns whether a request's ``Host``, in lower case and without a port, is allowed. This
+            protects against web pages whose own name resolves to this machine (DNS rebinding).
         **options: Further options of ``Compacter``.
 
     Raises:
-        ConfigurationError: An argument is unusable; it is named.
+        ConfigurationError: An argument is invalid; the message names it.
     """
     board = Board() if board is None else board
     checked, model = _options(summarizer, board, options, dry_run=dry_run)
-    targets = [Target(one, _Told(checked, board), model) for one in parse_upstreams(upstream)]
+    targets = [Target(one, _BoardState(checked, board), model) for one in parse_upstreams(upstream)]
     board.totals.extend(target.state.totals.snapshot for target in targets)
     gateway = Gateway(targets, board)
 
@@ -107,7 +107,7 @@ def create_app(
 
 
 def _options(summarizer: object, board: Board, options: dict[str, Any], *, dry_run: bool) -> tuple[Options, str | None]:
-    """The options, validated, and the model at the upstream that writes summaries."""
+    """Return the validated options, and the upstream's model that writes summaries."""
     given: dict[str, object] = {"timeout": _SUMMARIES, **options}
     model = None
     if isinstance(summarizer, str) and summarizer != "extractive":
@@ -121,15 +121,15 @@ def _options(summarizer: object, board: Board, options: dict[str, Any], *, dry_r
     return validated(given), model
 
 
-class _Told(State):
-    """Tells the board of every event. As a hook for events it would have each reply looked into."""
+class _BoardState(State):
+    """State that passes every event to the board. With an event hook instead, every reply would be inspected."""
 
     def __init__(self, options: Options, board: Board) -> None:
         super().__init__(options)
         self._board = board
 
     def told(self, event: Event) -> list[Callable[..., object]]:
-        """The hooks that are to be told of this event, after the board."""
+        """Pass an event to the board, and return the hooks to call with it."""
         self.safely("hook", lambda: self._board.hear(event))
         return super().told(event)
 
@@ -138,13 +138,13 @@ def _client(upstream: Upstream) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         timeout=httpx.Timeout(None, connect=_CONNECT),
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
-        # A proxy of the environment does not lead to this machine.
+        # Proxy settings of the environment do not apply to this machine.
         trust_env=not upstream.is_loopback,
     )
 
 
 class _Guard:
-    """Refuses what asks for another server: an open proxy is none of ours."""
+    """Middleware that refuses requests for any other server: this is not an open proxy."""
 
     def __init__(self, app: ASGIApp, hosts: Callable[[str], bool]) -> None:
         self._app = app
@@ -157,9 +157,9 @@ class _Guard:
     def _problem(self, scope: Scope) -> str:
         path = raw_path(scope)
         if not path.startswith("/"):
-            return "compacter serve is no proxy: send the path alone, to the upstreams it was started with"
+            return "compacter serve is not a proxy: send the path alone; requests go to the upstreams set at its start"
         if climbs(path):
-            return "the path leads upwards"
+            return 'the path has a segment "." or ".."'
         named = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1 or not self._hosts(_without_port(named[0])):
             return "the Host header does not name this server"
@@ -167,7 +167,7 @@ class _Guard:
 
 
 def raw_path(scope: Scope) -> str:
-    """The path as it was sent, percent signs and all."""
+    """Return the path as it was sent, with its percent-encoding."""
     path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
     return str(path, "latin-1")
 
@@ -178,7 +178,7 @@ def _without_port(host: str) -> str:
 
 
 def error_response(status: int, code: str, message: str) -> JSONResponse:
-    """An error of our own, in a form that both OpenAI's and Anthropic's SDKs read."""
+    """Return an error of this server, in a form that both OpenAI's and Anthropic's SDKs read."""
     return JSONResponse(
         {"type": "error", "error": {"type": "compacter_error", "code": code, "message": message}}, status
     )
@@ -186,28 +186,28 @@ def error_response(status: int, code: str, message: str) -> JSONResponse:
 
 @dataclass(slots=True)
 class Target:
-    """An upstream, and what the calls to it share."""
+    """An upstream, and the state that its calls share."""
 
     upstream: Upstream
     state: State
     summarizer: str | None
-    """The model there that writes summaries; ``None`` for the one that the caller calls."""
+    """The upstream's model that writes summaries; ``None`` for the model that is called."""
     client: httpx.AsyncClient | None = None
 
 
 class Gone(Exception):  # noqa: N818 - a state
-    """The caller has gone away."""
+    """The caller has disconnected."""
 
 
 class Caller:
-    """Who sent a request: its body, and whether somebody is still there."""
+    """The sender of a request: its body, and whether it is still connected."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._sent = asyncio.Event()
 
     async def body(self) -> AsyncGenerator[bytes]:
-        """What comes of the body. Raises ``Gone``."""
+        """Yield the rest of the body. Raises ``Gone`` if the caller disconnects."""
         while not self._sent.is_set():
             message = await self._receive()
             if message["type"] != "http.request":
@@ -217,7 +217,7 @@ class Caller:
             yield message.get("body", b"")
 
     async def waits_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the work, which is cancelled when the caller goes away. Raises ``Gone`` then."""
+        """Return the result of ``work``. If the caller disconnects, cancel it and raise ``Gone``."""
         task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(self._leave())
         try:
             await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -236,14 +236,14 @@ class Caller:
 
 
 class Gateway:
-    """Sends requests to the upstreams, and their answers back."""
+    """Application that sends requests to the upstreams, and their responses back."""
 
     def __init__(self, targets: list[Target], board: Board) -> None:
         self._targets = targets
         self._board = board
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1003, "reason": "compacter serve has no WebSockets"})
             return
@@ -259,15 +259,15 @@ class Gateway:
             pass
 
     async def _answer(self, scope: Scope, caller: Caller) -> Answer | Response:
-        """The upstream's answer, or one of our own where it has none."""
+        """Return the upstream's response, or an error of this server if there is none."""
         target, tail = self._target(raw_path(scope))
         if target is None:
             names = ", ".join(f"/{one.upstream.name}" for one in self._targets)
-            return error_response(404, "unknown_upstream", f"the path begins with none of {names}")
+            return error_response(404, "unknown_upstream", f"the path must begin with one of {names}")
         try:
             return await self._from(target, tail, scope, caller)
         except (httpx.InvalidURL, UnicodeError):
-            return error_response(400, "invalid_path", "the path is not one that can be passed on")
+            return error_response(400, "invalid_path", "the path is not valid in a URL")
         except (httpx.HTTPError, OSError) as error:
             self._board.unreachable += 1
             self._board.say(f"{target.upstream.base_url} cannot be reached: {type(error).__name__}")
@@ -305,8 +305,8 @@ class Gateway:
     async def _passed_on(
         self, target: Target, method: str, url: httpx.URL, headers: Headers, caller: Caller, held: bytes
     ) -> Answer:
-        """The answer to a request that is not looked into; ``held`` is what was read of its body."""
-        assert target.client is not None  # noqa: S101 - made as the server starts
+        """Return the response to a request that is not inspected; ``held`` is the part of its body that was read."""
+        assert target.client is not None  # noqa: S101 - created when the server starts
         self._board.passed += 1
 
         async def content() -> AsyncGenerator[bytes]:
@@ -319,7 +319,7 @@ class Gateway:
         if not has_body:
             async for _ in caller.body():
                 pass
-        # A length beside chunks is no length: https://www.rfc-editor.org/rfc/rfc9112#section-6.3
+        # Chunks override a Content-Length: https://www.rfc-editor.org/rfc/rfc9112#section-6.3
         gone = (b"host", b"expect", *((b"content-length",) if chunked else ()))
         request = httpx.Request(
             method, url, headers=end_to_end(headers, *gone), content=content() if has_body else None
@@ -327,7 +327,7 @@ class Gateway:
         return Answer(await caller.waits_for(target.client.send(request, stream=True, follow_redirects=False)))
 
     async def _relay(self, answer: Answer, caller: Caller, send: Send) -> None:
-        """Hand an answer on. One that breaks off is not ended properly, so that the caller sees it."""
+        """Send a response to the caller. If it breaks off, it is left incomplete so that the caller can see it."""
 
         async def work() -> None:
             await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
@@ -340,7 +340,7 @@ class Gateway:
             await caller.waits_for(work())
         except httpx.HTTPError as error:
             self._board.unreachable += 1
-            self._board.say(f"the upstream broke off: {type(error).__name__}")
+            self._board.say(f"the upstream broke off its response: {type(error).__name__}")
         finally:
             await answer.aclose()
 
@@ -348,7 +348,7 @@ class Gateway:
 async def _called(
     target: Target, protocol: Protocol, url: httpx.URL, headers: Headers, raw: bytes, body: dict[str, Any]
 ) -> Answer:
-    """The answer to a call that is compacted where that is needed; the upstream's own refusal where it is given up."""
+    """Return the response to a wrapped call; the upstream's own refusal if the call is given up."""
     assert target.client is not None  # noqa: S101 - as above
     exchange = Exchange(target.client, url, headers, raw, body, protocol.param)
     call = wrapped(target.state, exchange, protocol, target.upstream, url, headers, target.summarizer)
@@ -360,12 +360,12 @@ async def _called(
 
 
 def has(headers: Headers, name: bytes) -> bool:
-    """Whether there is a header of this name."""
+    """Return whether there is a header of this name."""
     return any(known == name for known, _ in headers)
 
 
 def _arguments(raw: bytes, protocol: Protocol) -> dict[str, Any] | None:
-    """The members of a request's body; ``None`` where it is not of the protocol, or asks for options of our own."""
+    """Return the members of a request's body; ``None`` if it does not fit the protocol, or sets compacter's options."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):

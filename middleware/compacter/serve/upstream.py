@@ -1,8 +1,8 @@
-"""Where requests go: the upstreams that were named, and no other server.
+"""Targets of requests: the configured upstreams, and no other server.
 
-A program talks to ``http://127.0.0.1:PORT`` as it would to the upstream, and its paths are the upstream's: with
-``https://api.openai.com/v1`` both ``/v1/models`` and ``/models`` mean ``https://api.openai.com/v1/models``. What a
-request says of a host (its ``Host`` header, a URL in place of a path) never decides where it goes.
+A program uses ``http://127.0.0.1:PORT`` like the upstream, with the same paths: for ``https://api.openai.com/v1``, both
+``/v1/models`` and ``/models`` mean ``https://api.openai.com/v1/models``. A host named by a request (in its ``Host``
+header, or in a URL instead of a path) never decides where it goes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import httpx
 from compacter.errors import ConfigurationError
 
 Headers = Sequence[tuple[bytes, bytes]]
-"""Names in lower case, and values."""
+"""Pairs of a header's lower-case name and its value."""
 
 _NAMED = re.compile(r"([a-z0-9][a-z0-9-]{0,30})=(?=https?://)", re.IGNORECASE)
 _VERSION = re.compile(r"/v\d{1,3}")
@@ -27,7 +27,7 @@ _HOP_BY_HOP = frozenset({
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
     b"trailer", b"transfer-encoding", b"upgrade",
 })  # fmt: skip
-"""Headers of one connection: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1."""
+"""Hop-by-hop headers: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1."""
 _CREDENTIALS = frozenset({
     b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key", b"cookie", b"openai-organization",
     b"openai-project", b"anthropic-workspace-id",
@@ -36,16 +36,16 @@ _CREDENTIALS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """One server that requests may go to."""
+    """A server that requests may go to."""
 
     base_url: str
-    """Without a slash at the end."""
+    """URL without a trailing slash."""
     name: str = ""
-    """The first segment of the paths that go there; empty where all do."""
+    """First segment of the paths that go there; empty if all do."""
 
     @classmethod
     def parse(cls, text: object) -> Upstream:
-        """An upstream from ``URL`` or ``NAME=URL``. Raises ``ConfigurationError``."""
+        """Return the upstream of ``URL`` or ``NAME=URL``. Raises ``ConfigurationError``."""
         if not isinstance(text, str):
             raise ConfigurationError(f"upstream takes a URL such as https://api.openai.com/v1, not {text!r}")
         named = _NAMED.match(text)
@@ -55,7 +55,7 @@ class Upstream:
             usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
         except ValueError:
             usable, parts = False, urlsplit("")
-        # The URL is not repeated where it may hold a password.
+        # The error does not repeat a URL that may contain a password.
         if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
             raise ConfigurationError("upstream takes a URL without a user, a query or a fragment; keys go in headers")
         if not usable:
@@ -64,11 +64,11 @@ class Upstream:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is on this machine."""
+        """Whether the upstream is on this machine."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     def tail(self, path: str) -> str:
-        """The part of a request's path that follows the upstream's own."""
+        """Return the part of a request's path that follows the upstream's own."""
         own = urlsplit(self.base_url).path
         version = _VERSION.search(own[own.rfind("/") :]) if own else None
         for start in (own, version[0] if version else ""):
@@ -77,14 +77,14 @@ class Upstream:
         return path
 
     def url(self, tail: str, query: str = "") -> httpx.URL:
-        """The URL behind a tail. Its host and port are the upstream's, whatever the tail says."""
+        """Return the URL of a tail. Its host and port are always the upstream's."""
         base = httpx.URL(self.base_url)
         path = f"{urlsplit(self.base_url).path}{tail}" or "/"
         return base.copy_with(raw_path=(f"{path}?{query}" if query else path).encode("ascii"))
 
 
 def parse_upstreams(given: str | Iterable[str]) -> tuple[Upstream, ...]:
-    """The upstreams of one server, the named ones first. Raises ``ConfigurationError``."""
+    """Return the parsed upstreams, the named ones first. Raises ``ConfigurationError``."""
     found = [Upstream.parse(one) for one in ([given] if isinstance(given, str) else given)]
     if not found:
         raise ConfigurationError("upstream takes at least one URL, such as https://api.openai.com/v1")
@@ -95,12 +95,12 @@ def parse_upstreams(given: str | Iterable[str]) -> tuple[Upstream, ...]:
 
 
 def climbs(path: str) -> bool:
-    """Whether a path has a segment that leads upwards, or that another server may read as one."""
+    """Return whether a path has a segment ``.`` or ``..``, also in a form that another server may decode to one."""
     return any(unquote_to_bytes(part) in (b".", b"..") for part in re.split(r"/|\\|%2f|%5c", path, flags=re.IGNORECASE))
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address means this machine."""
+    """Return whether a host name or address is this machine's loopback."""
     host = host.strip("[]").lower()
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -109,7 +109,7 @@ def is_loopback(host: str) -> bool:
 
 
 def end_to_end(headers: Iterable[tuple[bytes, bytes]], *dropped: bytes) -> list[tuple[bytes, bytes]]:
-    """The headers that are not of one connection alone, without those that are to be dropped."""
+    """Return the headers without hop-by-hop headers and those in ``dropped``."""
     found = [(name.lower(), value) for name, value in headers]
     named = {part.strip().lower() for name, value in found if name == b"connection" for part in value.split(b",")}
     gone = _HOP_BY_HOP | named | set(dropped)
@@ -117,7 +117,7 @@ def end_to_end(headers: Iterable[tuple[bytes, bytes]], *dropped: bytes) -> list[
 
 
 def caller(headers: Headers) -> str:
-    """A digest of who calls: their key, account and project. Two callers never share a summary."""
+    """Return a digest of the caller's key, account, project and cookies. Different callers never share a summary."""
     held = sorted((name, value) for name, value in headers if name in _CREDENTIALS)
     digest = blake2b(digest_size=16, person=b"compacter caller")
     for name, value in held:

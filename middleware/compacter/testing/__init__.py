@@ -1,6 +1,6 @@
-"""For users' own tests: a chat model with a real context window, as a function or behind HTTP; a summarizer that fails.
+"""Fakes for tests of your own: a scripted chat model with a context window, and a summarizer that can fail.
 
-Pure Python, deterministic, no network but a loopback port if you ask for one, no SDK. See ``docs/testing.md``.
+The model is a function, or a server on a loopback port. Pure Python, deterministic, no SDK. See ``docs/testing.md``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How providers say no: exceptions that look like a vendor's own, without any vendor's SDK.
+"""Errors of providers: exceptions that look like a vendor's own, without any vendor's SDK.
 
     ProviderError
     ├── TokenLimitError       the request is longer than the context window
     ├── InvalidRequestError   the list of messages is broken
-    └── RateLimitError        too many tokens per minute; looks alike, and is no token limit
+    └── RateLimitError        too many tokens per minute; looks similar, but is not a token limit
 
 The exception that is raised is a subclass with the vendor's class name (``BadRequestError``,
 ``ClientError``, ...).
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 Envelope = Literal["openai", "anthropic", "google", "aws", "llama.cpp"]
-"""The JSON that surrounds the message of an error."""
+"""The JSON structure around the message of an error."""
 
 E = TypeVar("E", bound="ProviderError")
 
 
 class ProviderError(Exception):
-    """What a provider's SDK would raise; on purpose not one of compacter's own errors."""
+    """An exception like those of a provider's SDK; on purpose not one of compacter's own errors."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ProviderError(Exception):
         kind: str | None,
         body: Mapping[str, Any],
     ) -> None:
-        """Carry the provider's answer; `shown` is the exception's text, `message` the bare sentence."""
+        """Store the provider's answer; `shown` is the exception's text, `message` the bare sentence."""
         super().__init__(shown)
         self.message = message
         self.status_code = status_code
@@ -47,7 +47,7 @@ class ProviderError(Exception):
         self.status = kind
         self.body = body
         self.response: Mapping[str, Any] | None = None
-        """What botocore keeps in this place: the whole answer as a dict. Only in the ``bedrock`` style."""
+        """The whole answer as a dict, as in botocore's exceptions. Only in the ``bedrock`` style."""
 
 
 class TokenLimitError(ProviderError):
@@ -55,23 +55,23 @@ class TokenLimitError(ProviderError):
 
 
 class InvalidRequestError(ProviderError):
-    """The request is malformed: an orphaned tool result, an empty list, ...; never a matter of length."""
+    """The request is malformed, for example by an orphaned tool result; its length does not matter."""
 
 
 class RateLimitError(ProviderError):
-    """Too much in too short a time; the same request is welcome later."""
+    """Too many tokens in too short a time; the same request may succeed later."""
 
 
 _classes: dict[tuple[type[ProviderError], str], type[ProviderError]] = {}
-"""The subclasses with vendors' names: the same one each time."""
+"""Subclasses with vendors' names, so that each is created only once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How one provider refuses.
+    """Form of one provider's errors.
 
-    The texts are templates over ``{limit}``, ``{requested}``, ``{input}`` and ``{output}``, all in tokens;
-    ``requested`` is input and output together.
+    The texts are templates with the fields ``{limit}``, ``{requested}``, ``{input}`` and ``{output}``, all in
+    tokens; ``requested`` is input and output together.
     """
 
     name: str
@@ -79,14 +79,14 @@ class Style:
     """Name of the class that the vendor's SDK raises."""
     text: str
     with_output: str = ""
-    """The text where ``max_tokens`` is counted in; empty: the same."""
+    """Text if ``max_tokens`` is counted too; empty for the same text."""
     status: int = 400
     code: str | int | None = None
     kind: str | None = "invalid_request_error"
-    """The ``type`` (or ``status``) member of the answer."""
+    """Member ``type`` (or ``status``) of the answer."""
     envelope: Envelope = "openai"
     shown: str = "Error code: {status} - {body}"
-    """The text of the exception, over ``{status}``, ``{kind}``, ``{body}`` and ``{message}``."""
+    """Template of the exception's text, with the fields ``{status}``, ``{kind}``, ``{body}`` and ``{message}``."""
 
 
 _OPENAI = Style(
@@ -118,7 +118,7 @@ _ROWS = (
         shown="{status} {kind}. {body}",
     ),
     Style(
-        # Names no number at all, as this provider does for most models.
+        # Without numbers, like this provider's errors for most models.
         "bedrock",
         "ValidationException",
         "The input is too long for the model that was requested.",
@@ -155,7 +155,7 @@ _ROWS = (
 )
 
 STYLES: Mapping[str, Style] = MappingProxyType({row.name: row for row in _ROWS})
-"""The styles by name. The sentences are compacter's own; the class, status, code and envelope are the
+"""The styles by name. The sentences are compacter's own; class, status, code and envelope are the
 provider's."""
 
 
@@ -172,10 +172,10 @@ def style_of(style: str | Style) -> Style:
 def token_limit_error(
     style: str | Style = "openai", *, limit: int, input_tokens: int, output_tokens: int | None = None
 ) -> TokenLimitError:
-    """Make the exception for a request over the window of `limit` tokens.
+    """Return the exception for a request that exceeds the window of `limit` tokens.
 
-    With `output_tokens` the refusal is the one for input and ``max_tokens`` together. Raises `ValueError`
-    for an unknown style.
+    With `output_tokens`, it is the error for input and ``max_tokens`` together. Raises `ValueError` for an
+    unknown style.
     """
     row = style_of(style)
     requested = input_tokens + (output_tokens or 0)
@@ -183,14 +183,14 @@ def token_limit_error(
     if output_tokens is None:
         message = row.text.format(**numbers)
     else:
-        # A provider without words for the two parts names their sum.
+        # A provider without a text for the two parts states their sum.
         message = row.with_output.format(**numbers) or row.text.format(**{**numbers, "input": requested})
     counts = {"n_prompt_tokens": input_tokens, "n_ctx": limit} if row.envelope == "llama.cpp" else {}
     return _raised(TokenLimitError, row, message, counts)
 
 
 def invalid_request_error(style: str | Style = "openai", *, message: str) -> InvalidRequestError:
-    """Make the exception for a malformed request; `message` says what is wrong with it."""
+    """Return the exception for a malformed request; `message` states its fault."""
     row = style_of(style)
     plain = ("BadRequestError", "invalid_request_error", 400 if isinstance(row.code, int) else None)
     row = _varied(row, 400, ("ClientError", "INVALID_ARGUMENT"), "ValidationException", plain)
@@ -198,7 +198,7 @@ def invalid_request_error(style: str | Style = "openai", *, message: str) -> Inv
 
 
 def rate_limit_error(style: str | Style = "openai", *, tokens_per_minute: int = 30_000) -> RateLimitError:
-    """Make the exception for a rate limit in tokens per minute, which must never lead to a compaction."""
+    """Return the exception for a rate limit in tokens per minute, which must never lead to a compaction."""
     message = f"Rate limit reached: {tokens_per_minute} tokens per minute. Wait a little and try again."
     plain = ("RateLimitError", "rate_limit_error", "rate_limit_exceeded")
     row = _varied(style_of(style), 429, ("ClientError", "RESOURCE_EXHAUSTED"), "ThrottlingException", plain)
@@ -206,7 +206,7 @@ def rate_limit_error(style: str | Style = "openai", *, tokens_per_minute: int = 
 
 
 def server_error(style: str | Style = "openai") -> ProviderError:
-    """Make the exception for a failure on the provider's side."""
+    """Return the exception for a failure on the provider's side."""
     plain = ("InternalServerError", "server_error", None)
     row = _varied(style_of(style), 500, ("ServerError", "INTERNAL"), "InternalServerException", plain)
     return _raised(ProviderError, row, "Something went wrong on the side of the server.", {})
@@ -215,19 +215,19 @@ def server_error(style: str | Style = "openai") -> ProviderError:
 def _varied(
     row: Style, status: int, google: tuple[str, str], aws: str, plain: tuple[str, str, str | int | None]
 ) -> Style:
-    """The style of an error that is no token limit: class, kind and code, as its envelope has them."""
+    """Return the style of an error other than a token limit; its class, kind and code depend on the envelope."""
     error, kind, code = plain
     if row.envelope == "google":
         (error, kind), code = google, status
     elif row.envelope == "aws":
         error = kind = code = aws
-    # The litellm style puts the class into the text; what is no overflow must not say that it is one.
+    # The litellm style has the name of the class in the text, which must not be that of a token limit.
     shown = row.shown.replace("ContextWindowExceededError: litellm.BadRequestError", error)
     return replace(row, status=status, error=error, kind=kind, code=code, shown=shown)
 
 
 def error_body(error: ProviderError) -> dict[str, Any]:
-    """The ``error`` member that a reply or a stream chunk with HTTP 200 carries instead of an answer."""
+    """Return the ``error`` member of a reply or a stream chunk with HTTP 200 that has no answer."""
     return {"message": error.message, "type": error.type, "code": error.code or error.status_code}
 
 

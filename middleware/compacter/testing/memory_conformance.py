@@ -1,6 +1,6 @@
-"""The suite that a memory must pass: what ``compacter.memory.Memory`` promises, one test a promise.
+"""Tests that every memory must pass, one for each promise of ``compacter.memory.Memory``.
 
-For a memory of your own, in a test module::
+For a memory of your own, write in a test module::
 
     from compacter.testing.memory_conformance import MemoryConformance
 
@@ -10,8 +10,7 @@ For a memory of your own, in a test module::
         def open(self, tmp_path):
             return lambda: MyMemory(tmp_path)
 
-pytest does the rest. A memory that is awaited goes in as ``Awaited(lambda: MyMemory(...))``. This module needs pytest,
-and nothing else here does.
+Wrap an asynchronous memory as ``Awaited(lambda: MyMemory(...))``. Only this module of the package needs pytest.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ T = TypeVar("T")
 Opener = Callable[[], Memory]
 _FORMAT = get_format("openai")
 _SCOPES = ("m\0server one", "m\0server two", "m2\0server one", "m", "")
-"""Of callers that differ: a record of one is never another one's."""
+"""Scopes of different callers: a record of one is never found in another."""
 
 
 def record(key: str = "k", boundary: int = 3, text: str = "So far.", digest: str = "d") -> Record:
-    """A record with a summary for the messages before ``boundary``."""
+    """Return a record with a summary of the messages before ``boundary``."""
     return Record(key, boundary, (), (StoredMessage(0, {"role": "user", "content": text}),), digest, "l")
 
 
@@ -53,7 +52,7 @@ def _folded(history: Sequence[Any], about: str) -> list[Any]:
 
 
 class Awaited:
-    """A memory that is asked by ``afind``, ``asave`` and ``aclaim``, on an event loop of its own, for this suite."""
+    """Adapter for an asynchronous memory: calls ``afind``, ``asave`` and ``aclaim`` on an event loop of its own."""
 
     def __init__(self, make: Callable[[], BaseMemory]) -> None:
         self._loop = asyncio.new_event_loop()
@@ -100,16 +99,16 @@ async def _quiet(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class MemoryConformance:
-    """Subclass it under a name that begins with ``Test``, and override ``open``."""
+    """Base class of the tests. Give your subclass a name that begins with ``Test``, and override ``open``."""
 
     shared = True
-    """Whether every memory that ``open`` returns sees what the others saved; otherwise it is called once a test."""
+    """Whether all memories that ``open`` returns see each other's records; otherwise it is called once a test."""
     exclusive = True
-    """Whether ``claim`` keeps others out; a memory of one process may always grant it."""
+    """Whether ``claim`` is exclusive; a memory of one process may always grant it."""
 
     @pytest.fixture
     def open(self) -> Opener:
-        """A function that opens the store of this test, as another process would."""
+        """Return a function that opens the store of this test, as another process would."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -198,7 +197,7 @@ class MemoryConformance:
 
     def test_a_claim_is_granted_to_one_at_a_time(self, memory: Memory, other: Memory) -> None:
         if not self.exclusive:
-            pytest.skip("claims of this memory keep nobody out")
+            pytest.skip("claims of this memory are not exclusive")
         held = memory.claim("k", 60)
         assert held is not None
         assert other.claim("k", 60) is None
@@ -210,7 +209,7 @@ class MemoryConformance:
 
     def test_a_claim_that_ran_out_is_the_next_ones_and_stays_so(self, memory: Memory, other: Memory) -> None:
         if not self.exclusive:
-            pytest.skip("claims of this memory keep nobody out")
+            pytest.skip("claims of this memory are not exclusive")
         expired = memory.claim("k", 1e-3)
         assert expired is not None
         while (held := other.claim("k", 60)) is None:
@@ -221,7 +220,7 @@ class MemoryConformance:
 
     def test_of_many_threads_one_gets_the_claim(self, memory: Memory, other: Memory) -> None:
         if not self.exclusive:
-            pytest.skip("claims of this memory keep nobody out")
+            pytest.skip("claims of this memory are not exclusive")
         start = threading.Barrier(8)
 
         def work(number: int) -> object:

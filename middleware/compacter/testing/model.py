@@ -1,4 +1,4 @@
-"""A chat model with a real context window, that says what a test has written down, and keeps its requests."""
+"""A scripted chat model with a context window, which records its requests, and a scripted summarizer."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ from compacter.testing.rules import CharacterCount, ChatRules, Check, Count, is_
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as the provider saw it. All sizes are in tokens."""
+    """One request as the provider received it. All sizes are in tokens."""
 
     model: str
     messages: tuple[Message, ...]
-    """Deep copies: what the caller changes later does not show here."""
+    """Deep copies: later changes by the caller have no effect."""
     options: Mapping[str, Any]
-    """The other arguments of the call, ``tools`` or ``max_tokens`` for example; not copied."""
+    """Other arguments of the call, such as ``tools`` or ``max_tokens``; not copied."""
     tokens: int
-    """The input: messages, tools, system prompt."""
+    """Size of the input: messages, tools and system prompt."""
     max_tokens: int | None
     cached_tokens: int
-    """Tokens of the messages that this request begins with, and the request before it too."""
+    """Tokens of the first messages, as far as they are the same as in the request before."""
     streaming: bool
     refused: bool = False
-    """True if it did not fit into the window."""
+    """True if the request did not fit into the window."""
     invalid: str = ""
-    """What was wrong with the list of messages; empty if nothing was."""
+    """Fault of the list of messages; empty if it is valid."""
 
 
 OverflowAt = Literal["open", "first_event", "after_role", "error_chunk"]
-"""Where a stream tells that the request is too long; see `ScriptedModel`."""
+"""Point at which a stream reports that the request is too long; see `ScriptedModel`."""
 
 Completion: TypeAlias = Any
 """A completion in OpenAI's shape: a dict, or a `Struct` with ``reply_type="object"``."""
@@ -69,11 +69,11 @@ _OUTPUT_OPTIONS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 class ScriptedModel:
-    """A stand-in for a provider: counts, refuses, validates, answers, and keeps the books.
+    """Fake provider that validates and counts each request, answers or refuses it, and records it.
 
     Call it as you would call litellm: ``model.completion(model=..., messages=..., **options)``, or the
-    instance itself, or ``await model.acompletion(...)``, each with ``stream=True`` too. Nothing is random
-    and nothing waits.
+    instance itself, or ``await model.acompletion(...)``, each with ``stream=True`` too. It is deterministic
+    and never waits.
     """
 
     def __init__(
@@ -100,37 +100,37 @@ class ScriptedModel:
         fail_with: BaseException | None = None,
         chunk_size: int = 16,
     ) -> None:
-        """A model that answers what a test has written down.
+        """Create a model with scripted replies.
 
         Args:
-            window: tokens that fit. A longer request is refused (`TokenLimitError`).
-            style: whose exceptions and texts; a name from `STYLES`, or a `Style` of your own.
-            replies: one reply for all, an iterable that is used up, or a function of the messages. A refused
-                request uses none up.
+            window: Context window, in tokens. A longer request is refused (`TokenLimitError`).
+            style: Form of the errors: a name from `STYLES`, or a `Style` of your own.
+            replies: One reply for all requests, an iterable of replies, or a function of the messages. A refused
+                request consumes no reply.
             reply_type: "dict" or "object".
-            chars_per_token: the tokenizer: characters that count as one token.
-            count: a tokenizer in its place: `(messages, options)` to a number of tokens.
-            counts_output: refuse when input and ``max_tokens`` together are over the window, as some providers
-                do. Otherwise an answer that has no room is cut, with finish_reason "length".
-            truncates: never refuse; read as much as fits and tell so only in ``usage``, as some servers do.
-            usage: report real counts, none, or the ones given. A stream sends them if ``stream_options`` ask.
-            strict: refuse broken lists (`InvalidRequestError`), by `ChatRules` or by `check`.
-            alternate_roles: user and assistant must alternate.
-            user_first: the first message behind the system prompt must be the user's.
-            refuse_blank: a message of white space is refused.
-            check: rules of your own, in place of `ChatRules`: messages to what is wrong with them, or None.
-            overflow_at: where a stream refuses: "open" raises from the call, "first_event" from the first chunk,
-                "after_role" behind the role-only chunk, and "error_chunk" gives a chunk with an ``error`` member.
-            overflow_in_reply: a call without stream gets a reply with an ``error`` member, not an exception.
-            housekeeping: chunks without choices that every stream starts with.
-            fail_after: break every stream after so many chunks, a shorter one at its end.
-            fail_with: the exception then (None: a token-limit error). For a single stream put an `Interrupted` into
-                `replies`.
-            chunk_size: characters of text per chunk.
+            chars_per_token: Characters that count as one token.
+            count: Tokenizer to use instead: a function of messages and options that returns a number of tokens.
+            counts_output: Whether to refuse if input and ``max_tokens`` together exceed the window, as some
+                providers do. Otherwise an answer that has no room is cut, with finish_reason "length".
+            truncates: Whether to read only what fits instead of refusing, as some servers do; ``usage`` shows it.
+            usage: Whether to report token counts, or a fixed ``usage``. A stream sends it if ``stream_options`` ask.
+            strict: Whether to refuse invalid lists (`InvalidRequestError`), by `ChatRules` or by `check`.
+            alternate_roles: Whether user and assistant must alternate.
+            user_first: Whether the first message after the system prompt must be the user's.
+            refuse_blank: Whether to refuse messages of white space only.
+            check: Rules to use instead of `ChatRules`: a function that returns the fault of the messages, or None.
+            overflow_at: Where a stream refuses: "open" raises from the call, "first_event" from the first chunk,
+                "after_role" after the role-only chunk, and "error_chunk" yields a chunk with an ``error`` member.
+            overflow_in_reply: Whether a call without stream returns an ``error`` member instead of raising.
+            housekeeping: Number of chunks without choices at the beginning of every stream.
+            fail_after: Number of chunks after which every stream breaks; a shorter one breaks at its end.
+            fail_with: Exception of such a break (None: a token-limit error). To break a single stream, put an
+                `Interrupted` into `replies`.
+            chunk_size: Characters of text per chunk.
 
         Raises:
             ValueError: A style is unknown, or a number is out of range.
-            TypeError: ``replies`` is unusable.
+            TypeError: ``replies`` has another type.
         """
         for name, number, least in (
             ("window", window, 1),
@@ -166,17 +166,17 @@ class ScriptedModel:
     def completion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion:
-        """Reply, or refuse like the provider whose style it has.
+        """Return a reply, or raise an error like that of a provider.
 
         Args:
-            model: Any name; it is kept in `requests`.
+            model: Any name; it is recorded in `requests`.
             messages: The messages, in OpenAI's shape unless `count` and `check` say otherwise.
             stream: Whether to return a stream.
-            **options: As for litellm; `max_tokens`, `tools` and `stream_options` have an effect.
+            **options: Options as for litellm; `max_tokens`, `tools` and `stream_options` have an effect.
 
         Raises:
             TokenLimitError: The request does not fit into the window.
-            InvalidRequestError: The list of messages is broken.
+            InvalidRequestError: The list of messages is invalid.
             ScriptExhaustedError: The replies are used up.
         """
         request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
@@ -204,11 +204,11 @@ class ScriptedModel:
 
     __call__ = completion
 
-    # The books
+    # Recorded requests
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """Every request so far, the refused ones too."""
+        """All requests so far, including refused ones."""
         return tuple(self._requests)
 
     @property
@@ -218,35 +218,35 @@ class ScriptedModel:
 
     @property
     def invalid(self) -> int:
-        """Number of requests refused because of their shape."""
+        """Number of requests refused because of an invalid list of messages."""
         return sum(bool(request.invalid) for request in self._requests)
 
     @property
     def tokens_sent(self) -> int:
-        """Input tokens of all requests together, the refused ones too."""
+        """Input tokens of all requests, including refused ones."""
         return sum(request.tokens for request in self._requests)
 
     @property
     def cached_tokens(self) -> int:
-        """The part of `tokens_sent` that a prompt cache would have held: see `Request.cached_tokens`."""
+        """Part of `tokens_sent` that a prompt cache would have had: see `Request.cached_tokens`."""
         return sum(request.cached_tokens for request in self._requests)
 
     @property
     def uncached_tokens(self) -> int:
-        """The part of `tokens_sent` that had to be read anew."""
+        """Part of `tokens_sent` that a prompt cache would not have had."""
         return self.tokens_sent - self.cached_tokens
 
     @property
     def streams(self) -> tuple[ScriptedStream | AsyncScriptedStream, ...]:
-        """Every stream so far; ``closed`` and ``delivered`` tell what became of it."""
+        """All streams so far, with their state in ``closed`` and ``delivered``."""
         return tuple(self._streams)
 
-    # What happens inside
+    # The steps of a call
 
     def _admit(
         self, model: str, messages: Sequence[Message], options: dict[str, Any], *, streaming: bool
     ) -> tuple[Request, TokenLimitError | None, Frame]:
-        """Validate first, then count, as a server does; write the request down either way."""
+        """Validate the messages, then count, as a server does. The request is recorded in any case."""
         fault = (self.check(messages) if self.check is not None else None) or ""
         kept = tuple(copy.deepcopy(list(messages))) if is_list(messages) else ()
         tokens = 0 if fault else self.count(kept, options)
@@ -275,7 +275,7 @@ class ScriptedModel:
         return request, refusal, Frame(number, model)
 
     def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """The messages that the last request began with too."""
+        """Return the first messages, as far as they are the same as in the last request."""
         previous = self._requests[-1].messages if self._requests else ()
         pairs = zip(previous, messages, strict=False)
         return messages[: sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))]
@@ -317,7 +317,7 @@ class ScriptedModel:
         return shaped(framed.completion(answer), self._reply_type)
 
     def _finished(self, answer: ParsedReply, request: Request) -> ParsedReply:
-        """Cut the text where the room ends, and name the reason for the end, unless the script does."""
+        """Return the answer, cut to the room left, with a finish reason; unchanged if the script states one."""
         if answer.finish_reason:
             return answer
         room = max(1, self.window - request.tokens)
@@ -393,20 +393,19 @@ class ScriptedModel:
 Failure = Literal[
     "nothing", "empty", "blank", "refusal", "filtered", "tool_call", "length", "too_large", "raises", "overflows",
 ]  # fmt: skip
-"""How a summarizer fails: returns None, an empty or a blank text; declines in prose, or by a content filter;
-calls a tool; is cut by its token limit; returns more than it was given; raises a server error, or a
+"""How a summarizer fails: it returns None, an empty or a blank text; declines in prose, or by a content
+filter; calls a tool; is cut by its token limit; returns more than it was given; raises a server error, or a
 token-limit error."""
 
 Failures: TypeAlias = Failure | BaseException | Sequence[Failure | BaseException | None] | None
-"""One failure for every call, or one per call (None: a good one; behind the end: good ones). An exception is
-raised."""
+"""One failure for all calls, or one per call (None: no failure); later calls succeed. An exception is raised."""
 
 Summary: TypeAlias = Any
-"""What a summarizer returns: text, a completion, or (a failure) None."""
+"""Return value of a summarizer: text, a completion, or (a failure) None."""
 
 _BOUNDLESS = 10**12
 _CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
-# The reason is always given, so that ``max_tokens`` never cuts what the test has written down.
+# The finish reason is always stated, so that ``max_tokens`` never cuts a scripted text.
 _BAD_ANSWERS: Mapping[str, Reply] = {
     "nothing": {"content": None, "finish_reason": "stop"},
     "empty": {"content": "", "finish_reason": "stop"},
@@ -419,9 +418,9 @@ _BAD_ANSWERS: Mapping[str, Reply] = {
 
 
 class ScriptedSummarizer:
-    """A summarizer for ``Compacter(summarizer=...)``; its ``acall`` where it should be asynchronous.
+    """Fake summarizer for ``Compacter(summarizer=...)``; pass its ``acall`` for an asynchronous one.
 
-    It keeps the books as `ScriptedModel` does.
+    It records its requests as `ScriptedModel` does.
     """
 
     def __init__(
@@ -434,14 +433,14 @@ class ScriptedSummarizer:
         style: str | Style = "openai",
         **options: Any,
     ) -> None:
-        """A summarizer that answers what a test has written down.
+        """Create a summarizer with a scripted summary.
 
         Args:
-            text: the summary, or a function of the prompt's messages.
-            fail: what goes wrong, and when; see `Failures`.
-            returns: bare text (no usage then), or a completion.
-            window: tokens that a prompt may have; None: any number. A longer one is refused as in `style`.
-            style: as for `ScriptedModel`.
+            text: The summary, or a function of the prompt's messages that returns it.
+            fail: The failures of its calls; see `Failures`.
+            returns: "text" for bare text, without usage, or "completion".
+            window: Largest prompt, in tokens; None for any size. A longer one is refused in the form of `style`.
+            style: As for `ScriptedModel`.
             **options: `usage`, `reply_type`, `chars_per_token` and `count`, as for `ScriptedModel`.
 
         Raises:
@@ -466,17 +465,17 @@ class ScriptedSummarizer:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """Every call so far, the refused ones too."""
+        """All calls so far, including refused ones."""
         return self._model.requests
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        """The text of each prompt, its messages joined by blank lines."""
+        """Text of each prompt, its messages joined by blank lines."""
         return tuple("\n\n".join(map(_text_of, request.messages)) for request in self.requests)
 
     @property
     def tokens(self) -> int:
-        """Input tokens of all prompts together."""
+        """Input tokens of all prompts."""
         return self._model.tokens_sent
 
     @property
@@ -486,11 +485,11 @@ class ScriptedSummarizer:
 
     @property
     def rejected(self) -> int:
-        """Number of prompts that were over the window."""
+        """Number of prompts that exceeded the window."""
         return self._model.rejected
 
     def __call__(self, messages: Sequence[Message], **options: Any) -> Summary:
-        """Summarise, or fail as told."""
+        """Return the summary, or fail as scripted."""
         model = str(options.pop("model", None) or "summarizer")
         return self._returned(self._model.completion(model, messages, **options))
 
@@ -522,7 +521,7 @@ class ScriptedSummarizer:
         return _BAD_ANSWERS[failure]
 
     def _returned(self, completion: Completion) -> Summary:
-        """Bare text, unless the reason of the end or the calls matter."""
+        """Return the bare text; the completion if it was requested, or is not a normal end."""
         choice = completion["choices"][0] if isinstance(completion, dict) else completion.choices[0]
         read = choice if isinstance(choice, dict) else choice.model_dump()
         if self._returns == "completion" or read["finish_reason"] != "stop":

@@ -1,10 +1,10 @@
-"""Three HTTP protocols around one scripted model: OpenAI's chat completions and responses, Anthropic's messages.
+"""Three HTTP protocols for one scripted model: OpenAI's chat completions and responses, Anthropic's messages.
 
-A protocol reads a request as messages of chat completions, which is what the model checks and counts, and writes
-what the model says, whole or in chunks, as its own JSON or server-sent events.
+A protocol converts a request to chat completions, whose messages the model checks and counts, and the model's answer,
+complete or in chunks, to its own JSON or server-sent events.
 """
 
-# ruff: noqa: ARG002, D102 - what each method is for stands in ChatCompletions
+# ruff: noqa: ARG002, D102 - the methods are documented in ChatCompletions
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ Event: TypeAlias = tuple[str | None, Body]
 """Name and data of a server-sent event."""
 
 _numbers = itertools.count(1)
-"""Of answers: programs take two with the same id for one."""
+"""Numbers for the ids of answers: programs treat two answers with the same id as one."""
 
 
 class ChatCompletions:
-    """OpenAI's: https://platform.openai.com/docs/api-reference/chat. The other protocols differ from it."""
+    """OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat. Base class of the others."""
 
     def read(self, body: Body) -> Body:
-        """The arguments of ``ScriptedModel.completion`` that a request comes to."""
+        """Return the arguments of ``ScriptedModel.completion`` for a request."""
         return body
 
     def whole(self, body: Body, completion: Body) -> Body:
-        """The answer to a request that wants no stream."""
+        """Return the answer to a request without ``stream``."""
         return completion
 
     def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
-        """The answer as a stream."""
+        """Return the answer as a stream of events."""
         return ((None, chunk) for chunk in chunks)
 
     def error(self, message: str, kind: str | None, code: object) -> Body:
-        """A refusal, as an HTTP status carries it."""
+        """Return the body of an error with an HTTP status."""
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
     def failed(self, body: Body, error: Body) -> Iterator[Event]:
-        """A refusal inside a stream that has begun with HTTP 200."""
+        """Yield an error inside a stream that has begun with HTTP 200."""
         yield None, error
 
 
 class Messages(ChatCompletions):
-    """Anthropic's: https://docs.anthropic.com/en/api/messages."""
+    """Anthropic's messages: https://docs.anthropic.com/en/api/messages."""
 
     _REASONS: Mapping[str, str] = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
@@ -61,7 +61,7 @@ class Messages(ChatCompletions):
         return {**{name: body[name] for name in body if name not in {"system", "messages"}}, "messages": messages}
 
     def _messages(self, role: str, blocks: list[Body]) -> Iterator[Body]:
-        """In the order of the blocks: results behind other blocks are as wrong here as at the provider."""
+        """Yield messages in the order of the blocks: results after other blocks are invalid, as at the provider."""
         rest: list[Body] = []
         calls: list[Body] = []
         for block in blocks:
@@ -129,7 +129,7 @@ class Messages(ChatCompletions):
         yield {"type": "message_stop"}
 
     def _blocks(self, delta: Body) -> Iterator[tuple[str, Body, Body]]:
-        """For each piece: which block it belongs to, that block as it begins, and the piece."""
+        """Yield for each piece the key of its block, the empty block, and the piece."""
         if text := delta.get("content") or delta.get("refusal"):
             yield "text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
         for call in delta.get("tool_calls") or ():
@@ -146,7 +146,7 @@ class Messages(ChatCompletions):
 
 
 class Responses(ChatCompletions):
-    """OpenAI's newer ones: https://platform.openai.com/docs/api-reference/responses."""
+    """OpenAI's responses: https://platform.openai.com/docs/api-reference/responses."""
 
     def read(self, body: Body) -> Body:
         items = body["input"]

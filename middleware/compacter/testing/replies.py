@@ -1,4 +1,4 @@
-"""What the scripted model answers: completions and streams in the shape of OpenAI's chat completions."""
+"""Replies of the scripted model: completions and streams in the form of OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 from compacter.messages.format import Message
 
 ReplyType = Literal["dict", "object"]
-"""Dicts, or objects with attributes as the SDKs give them."""
+"""Dicts, or objects with attributes like those of the SDKs."""
 
 
 Chunk: TypeAlias = Any
@@ -37,7 +37,7 @@ class Interrupted:
     text: str
     after: int = 2
     error: BaseException | None = None
-    """What is raised; None: the provider's token-limit error, too late to be mended."""
+    """Exception to raise; None for the provider's token-limit error, too late for a retry."""
 
 
 Reply: TypeAlias = str | Mapping[str, Any] | BaseException | Interrupted
@@ -45,7 +45,7 @@ Reply: TypeAlias = str | Mapping[str, Any] | BaseException | Interrupted
 completion (``choices``) as a dict; an exception to raise; a stream that breaks."""
 
 ReplyFunction: TypeAlias = Callable[[tuple[Message, ...]], Reply | Awaitable[Reply]]
-"""The messages of an accepted request -> the reply; only ``acompletion`` awaits."""
+"""Function from the messages of an accepted request to the reply; only ``acompletion`` awaits it."""
 
 Replies: TypeAlias = Reply | Iterable[Reply] | ReplyFunction
 
@@ -55,9 +55,9 @@ class ScriptExhaustedError(AssertionError):
 
 
 def script(replies: Replies) -> ReplyFunction:
-    """The reply to each request: a fixed one, the next of a sequence, or what a function makes of the messages.
+    """Return a function from messages to the reply: a constant, the next item of an iterable, or the function itself.
 
-    Raises `TypeError` for what is none of these; the function raises `ScriptExhaustedError` behind the last one.
+    Raises `TypeError` for anything else; the function raises `ScriptExhaustedError` after the last reply.
     """
     if callable(replies):
         return replies
@@ -73,7 +73,7 @@ def script(replies: Replies) -> ReplyFunction:
         try:
             given, reply = next(left)
         except StopIteration:
-            raise ScriptExhaustedError(f"the script holds {given} replies, and one more was asked for") from None
+            raise ScriptExhaustedError(f"the script has {given} replies, and one more was requested") from None
         return reply
 
     return following
@@ -81,14 +81,14 @@ def script(replies: Replies) -> ReplyFunction:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """One reply, taken apart: what a completion and a stream of chunks are both made from."""
+    """The parts of one reply, for a completion or a stream of chunks."""
 
     content: str | None
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     refusal: str | None = None
     finish_reason: str = ""
     whole: Mapping[str, Any] | None = None
-    """A completion that the script gave whole; passed on as it is."""
+    """A whole completion from the script, returned as it is."""
     fail_after: int | None = None
     error: BaseException | None = None
 
@@ -104,7 +104,7 @@ class ParsedReply:
 
 
 def read_reply(reply: Reply) -> ParsedReply:
-    """Take a scripted reply apart; raises an exception reply, and `TypeError` for what is no reply."""
+    """Return the parts of a scripted reply. Raises a reply that is an exception, and `TypeError` for other values."""
     if isinstance(reply, BaseException):
         raise reply
     if isinstance(reply, str):
@@ -127,7 +127,7 @@ def read_reply(reply: Reply) -> ParsedReply:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What surrounds every answer to one request. `created` is always 0: a clock would make tests differ."""
+    """Common members of all answers to one request. `created` is always 0, so that tests are deterministic."""
 
     number: int
     model: str
@@ -147,7 +147,7 @@ class Frame:
         return whole if self.usage is None else {**whole, "usage": copy.deepcopy(dict(self.usage))}
 
     def failed(self, error: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an answer with HTTP 200 that is an error."""
+        """Return an answer with HTTP 200 that reports an error."""
         return {**self._head("chat.completion"), "choices": [], "error": dict(error)}
 
     def chunks(self, answer: ParsedReply, *, size: int, with_usage: bool) -> Iterator[dict[str, Any]]:
@@ -175,11 +175,11 @@ class Frame:
         return {**self.housekeeping(), "choices": [choice]}
 
     def housekeeping(self) -> dict[str, Any]:
-        """Return a chunk without a choice, such as some providers send ahead."""
+        """Return a chunk without choices, as some providers send at the beginning."""
         return {**self._head("chat.completion.chunk"), "choices": []}
 
     def error_chunk(self, error: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a chunk that is an error, inside HTTP 200."""
+        """Return a chunk that reports an error, inside HTTP 200."""
         return {**self.housekeeping(), "error": dict(error)}
 
     def _head(self, kind: str) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def _plain(value: object) -> object:
 
 
 class _Source:
-    """The chunks of one stream, and what became of it."""
+    """The chunks of one stream, and its state."""
 
     def __init__(self, chunks: Iterator[dict[str, Any]], reply_type: ReplyType) -> None:
         self._chunks = chunks
@@ -216,9 +216,9 @@ class _Source:
         self.response = Struct(status_code=200, headers={"content-type": "text/event-stream"})
         """The HTTP response below the stream."""
         self.closed = False
-        """True once the connection is given back: by ``close()``, at the end, or after an error."""
+        """True once the connection is released: by ``close()``, at the end, or after an error."""
         self.delivered = 0
-        """Chunks handed out so far."""
+        """Number of chunks returned so far."""
 
     def _step(self) -> Chunk | None:
         """Return the next chunk, or None at the end."""
@@ -255,7 +255,7 @@ class ScriptedStream(_Source):
         self.close()
 
     def close(self) -> None:
-        """Give the connection back; no chunk follows."""
+        """Release the connection; no chunk follows."""
         self.closed = True
 
 
@@ -279,7 +279,7 @@ class AsyncScriptedStream(_Source):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Give the connection back; no chunk follows."""
+        """Release the connection; no chunk follows."""
         self.closed = True
 
     close = aclose  # OpenAI's SDK calls it that.

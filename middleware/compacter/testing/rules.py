@@ -1,4 +1,4 @@
-"""How long a request is, in tokens, and whether a provider would take its list of messages."""
+"""Size of a request in tokens, and the rules by which a provider accepts its list of messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compacter.messages.format import Message
 
 
 def fields(message: Message) -> Mapping[str, Any] | None:
-    """Return the fields of a message or block; None for what has no fields."""
+    """Return the fields of a message or block, or None if it has none."""
     if isinstance(message, Mapping):
         return message
     dump = getattr(message, "model_dump", None)
@@ -30,7 +30,7 @@ Count: TypeAlias = Callable[[Sequence[Message], Mapping[str, Any]], int]
 _SILENT = frozenset({
     "role", "type", "id", "tool_call_id", "tool_use_id", "call_id", "index", "cache_control", "signature", "status",
 })  # fmt: skip
-# Members that hold a medium, whichever the wire format.
+# Members that contain media, in any wire format.
 _MEDIA = frozenset({
     "image_url", "input_audio", "inline_data", "inlineData", "file_data", "fileData", "image", "audio", "video",
     "document",
@@ -38,7 +38,7 @@ _MEDIA = frozenset({
 _MEDIA_TYPES = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "document", "file", "input_file"}
 )
-# Members that may hold JSON as an object, and go to the model as JSON text.
+# Members that may be JSON objects, which the model reads as JSON text.
 _JSON = frozenset({"arguments", "input", "args"})
 _UNREAD = _SILENT | _JSON
 # Arguments of a call that are part of the prompt.
@@ -47,10 +47,10 @@ _PROMPT_OPTIONS = ("tools", "functions", "system", "instructions")
 
 @dataclass(frozen=True, slots=True)
 class CharacterCount:
-    """Tokens as characters divided by `chars_per_token`, rounded up once per request.
+    """Tokenizer: characters divided by `chars_per_token`, rounded up once per request.
 
-    A medium has a fixed price. Counts the text of every wire format: contents, names and arguments of
-    calls, results, reasoning, tool schemas.
+    Counts the text of every wire format: contents, names and arguments of calls, results, reasoning, tool
+    schemas. A picture or other medium counts as `media_tokens`.
     """
 
     chars_per_token: float = 4
@@ -61,7 +61,7 @@ class CharacterCount:
             raise ValueError(f"chars_per_token must be above 0, got {self.chars_per_token!r}")
 
     def __call__(self, messages: Sequence[Message], options: Mapping[str, Any], /) -> int:
-        """The tokens of the messages and of what else in `options` the model reads."""
+        """Return the tokens of the messages and of the options that the model reads."""
         characters = media = 0
         for name in _PROMPT_OPTIONS:
             if (value := options.get(name)) is not None:
@@ -93,13 +93,13 @@ def _json_length(value: object) -> int:
 
 
 Check: TypeAlias = Callable[[Sequence[Message]], str | None]
-"""What is wrong with the messages, or None."""
+"""Function that returns the fault of the messages, or None."""
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 
 def is_list(messages: object) -> bool:
-    """Whether this is a list of messages by its type; a text or a lone message is none."""
+    """Return whether the type is that of a list of messages; a string or a single message is not."""
     return isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
 
 
@@ -108,18 +108,18 @@ class ChatRules:
     """The rules of OpenAI's chat completions, and the stricter ones of many local chat templates."""
 
     alternate_roles: bool = False
-    """No two user and no two assistant messages in a row, system messages aside; the first is the user's."""
+    """User and assistant messages must alternate, system messages aside; the first must be the user's."""
     user_first: bool = False
-    """The first message after the system messages is the user's."""
+    """The first message after the system messages must be the user's."""
     refuse_blank: bool = False
-    """A user, system or plain assistant message of white space only is refused, as Anthropic does."""
+    """User, system and plain assistant messages of white space only are refused, as by Anthropic."""
 
     def __call__(self, messages: Sequence[Message], /) -> str | None:
         """Return the first fault of the list, with its index, or None."""
         if not is_list(messages):
             return f"'messages' must be an array, got {type(messages).__name__}"
         if not messages:
-            return "'messages' must hold at least one message"
+            return "'messages' must contain at least one message"
         return self._shapes(messages) or _pairs(messages) or self._order(messages)
 
     def _shapes(self, messages: Sequence[Message]) -> str | None:
@@ -175,7 +175,7 @@ def _blank(content: str | Sequence[object]) -> bool:
 
 
 def _pairs(messages: Sequence[Message]) -> str | None:
-    """By position: each result right behind its call, each call with one; ids may come again later."""
+    """Return the first call without a result right after it, or result without such a call; ids may be reused."""
     waiting: list[Any] = []
     asked = -1
     legacy: object = None

@@ -1,4 +1,4 @@
-"""A provider on a loopback port, for programs that use a vendor's SDK: a scripted model behind HTTP."""
+"""A scripted model as an HTTP server on a loopback port, for programs that use a vendor's SDK."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ _PROTOCOLS: Mapping[str, ChatCompletions] = {
     "/responses": Responses(),
     "/messages": Messages(),
 }
-"""The end of a path -> who speaks there; ``/v1`` before it may be left out."""
+"""End of a path -> its protocol; ``/v1`` before it may be left out."""
 
 
 class ScriptedServer:
-    """OpenAI's and Anthropic's HTTP protocols on a port of this machine, with a scripted model behind them.
+    """HTTP server on a loopback port with OpenAI's and Anthropic's protocols, answered by a scripted model.
 
-    ``POST /v1/chat/completions``, ``/v1/responses`` and ``/v1/messages``, plain and streamed. Whatever the protocol,
-    `model` sees messages in the shape of chat completions: it counts them, refuses what is too long or broken, answers,
-    and records each request. A refusal has the words of the model's ``style`` in the protocol's own envelope.
+    ``POST /v1/chat/completions``, ``/v1/responses`` and ``/v1/messages``, plain and streamed. With every protocol,
+    `model` receives messages in the form of chat completions: it counts them, refuses what is too long or invalid,
+    answers, and records each request. An error has the text of the model's ``style`` in the protocol's own envelope.
 
-    Use it as a context manager, or end it with ``close()``.
+    Use it as a context manager, or call ``close()`` at the end.
     """
 
     def __init__(self, model: ScriptedModel | None = None, **options: Any) -> None:
-        """A server that listens from now on.
+        """Start the server.
 
         Args:
-            model: What answers; ``None``: ``ScriptedModel(**options)``.
-            **options: Those of `ScriptedModel`, ``window`` (tokens) and ``replies`` for example. ``replies`` cannot
-                be an async function, and ``reply_type`` must stay "dict".
+            model: Model that answers; ``None`` for ``ScriptedModel(**options)``.
+            **options: Options of `ScriptedModel`, such as ``window`` (tokens) and ``replies``. ``replies`` must not
+                be an async function, and ``reply_type`` must be "dict".
 
         Raises:
             TypeError: A model and options are both given, or an option is unknown.
         """
         if model is not None and options:
-            raise TypeError("give either a model or options of a new one, not both")
+            raise TypeError("pass either a model or options for a new one, not both")
         self.model = ScriptedModel(**options) if model is None else model
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.model = self.model
@@ -59,11 +59,11 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """The address without a path: Anthropic's ``base_url``. OpenAI's is this and ``/v1``."""
+        """Address without a path: the ``base_url`` of Anthropic's SDK. OpenAI's needs ``/v1`` after it."""
         return f"http://127.0.0.1:{self._http.server_port}"
 
     def openai(self, **options: Any) -> OpenAI:
-        """A client of OpenAI's SDK that talks to this server; ``options`` are those of `openai.OpenAI`.
+        """Return a client of OpenAI's SDK for this server; ``options`` are those of `openai.OpenAI`.
 
         Raises:
             ImportError: The package ``openai`` is not installed.
@@ -73,13 +73,13 @@ class ScriptedServer:
         return self._closed_with_it(OpenAI(**self._openai(options)))
 
     def async_openai(self, **options: Any) -> AsyncOpenAI:
-        """As `openai`, for ``await``; close it in your own event loop."""
+        """As `openai`, but asynchronous; close the client in your own event loop."""
         from openai import AsyncOpenAI
 
         return AsyncOpenAI(**self._openai(options))
 
     def anthropic(self, **options: Any) -> Anthropic:
-        """A client of Anthropic's SDK that talks to this server; ``options`` are those of `anthropic.Anthropic`.
+        """Return a client of Anthropic's SDK for this server; ``options`` are those of `anthropic.Anthropic`.
 
         Raises:
             ImportError: The package ``anthropic`` is not installed.
@@ -89,7 +89,7 @@ class ScriptedServer:
         return self._closed_with_it(Anthropic(**self._anthropic(options)))
 
     def async_anthropic(self, **options: Any) -> AsyncAnthropic:
-        """As `anthropic`, for ``await``; close it in your own event loop."""
+        """As `anthropic`, but asynchronous; close the client in your own event loop."""
         from anthropic import AsyncAnthropic
 
         return AsyncAnthropic(**self._anthropic(options))
@@ -105,7 +105,7 @@ class ScriptedServer:
         return client
 
     def close(self) -> None:
-        """Stop listening, and close the clients that were made here. May be called twice."""
+        """Stop the server, and close its synchronous clients. May be called twice."""
         for client in self._clients:
             client.close()
         self._http.shutdown()
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(protocol.error(error.message, error.type, error.code), error.status_code)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             self._json(protocol.error(f"The request cannot be read: {error!r}", "invalid_request_error", None), 400)
-        except Exception as error:  # noqa: BLE001 - whatever the script raises; the test shall see it
+        except Exception as error:  # noqa: BLE001 - whatever the script raises is shown to the test
             self._json(protocol.error(repr(error), "server_error", None), 500)
         else:
             if body.get("stream"):
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_POST()
 
     def _arguments(self, arguments: Body) -> Body:
-        """A stream states its usage to whoever asks; Anthropic's and the responses' always do."""
+        """Return the arguments, with usage for a stream of Anthropic's messages or OpenAI's responses."""
         streamed = arguments.get("stream") and self.path.partition("?")[0].rpartition("/")[2] != "completions"
         return {**arguments, "stream_options": {"include_usage": True}} if streamed else arguments
 
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
-        with suppress(ConnectionError):  # The client has heard enough.
+        with suppress(ConnectionError):  # The client has closed the stream.
             for event in self._events(protocol, body, chunks):
                 self._event(*event)
             if protocol is _PROTOCOLS["/chat/completions"]:
@@ -187,4 +187,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(f"{line}data: {json.dumps(data)}\n\n".encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
-        """Say nothing: the model records every request."""
+        """Log nothing: the model records every request."""
