@@ -122,7 +122,7 @@ def test_a_file_of_several_asks_which(run: Run, write: Write, chat: list[Line]) 
     told = run("plan", "several.jsonl")
     assert told.code == 2
     assert "--conversation 1 to 2" in told.err
-    assert "holds 2" in run("plan", "several.jsonl", "--conversation", "3").err
+    assert "has 2" in run("plan", "several.jsonl", "--conversation", "3").err
 
 
 def test_plan_shows_roles_and_a_bar(run: Run, write: Write, chat: list[Line]) -> None:

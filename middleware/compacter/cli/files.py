@@ -80,7 +80,7 @@ def read_transcript(path: str, number: int | None = None) -> Transcript:
     if number is None:
         raise MistakeError(f"{path} has {len(found)} conversations; choose one with --conversation 1 to {len(found)}")
     if not 1 <= number <= len(found):
-        raise MistakeError(f"--conversation {number}: {path} has {len(found)}")
+        raise MistakeError(f"--conversation {number} is out of range: {path} has {len(found)}")
     return found[number - 1]
 
 

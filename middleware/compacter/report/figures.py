@@ -147,7 +147,7 @@ class Fold:
 
     @property
     def saved(self) -> int:
-        """Tokens that each later request has less."""
+        """Tokens by which each later request is smaller."""
         return max(0, self.before - self.after)
 
 
