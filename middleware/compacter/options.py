@@ -65,7 +65,7 @@ def _summarizer(value: object) -> object:
         return "extractive" if name == "extractive" else value
     if value is None or (callable(value) and not isinstance(value, type)):
         if value is not None:
-            _check_call(value, "summarizer(messages, **options)", f"Pass a model's name, or {_AS_SUMMARIZER}", _ASKED)
+            _check_call(value, "summarizer(messages, **options)", f"Pass a model's name, or {_AS_SUMMARIZER}", ASKED)
         return value
     raise ValueError(
         f'takes None, a litellm model name, "extractive", or a function of (messages, **options) such as '
@@ -73,8 +73,18 @@ def _summarizer(value: object) -> object:
     )
 
 
-_ASKED = ("max_tokens", "model")
+ASKED = ("max_tokens", "model")
 """Options that a summarizer is given, where it has parameters of these names or takes any."""
+
+
+def taken(function: Callable[..., object], names: Iterable[str]) -> list[str]:
+    """Those of the names that a function has parameters of; all, where it takes any or nobody can tell."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return list(names)
+    any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return [name for name in names if any_name or name in parameters]
 
 
 def _check_call(function: Callable[..., object], shown: str, remedy: str, options: Iterable[str] = ()) -> None:
@@ -83,10 +93,8 @@ def _check_call(function: Callable[..., object], shown: str, remedy: str, option
         signature = inspect.signature(function)
     except (ValueError, TypeError):
         return
-    parameters = signature.parameters
-    any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     try:
-        signature.bind([], **{name: None for name in options if any_name or name in parameters})
+        signature.bind([], **dict.fromkeys(taken(function, options)))
     except TypeError as error:
         name = getattr(function, "__qualname__", type(function).__qualname__)
         raise ValueError(f"{name} cannot be called as {shown}: {error}. {remedy}") from None

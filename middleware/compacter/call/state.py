@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +32,7 @@ from compacter.memory.match import Matcher
 from compacter.memory.single_flight import SingleFlight
 from compacter.messages.format import Message
 from compacter.models import window
-from compacter.options import AskedFirst, Options
+from compacter.options import ASKED, AskedFirst, Options, taken
 
 if TYPE_CHECKING:
     from compacter.call.recall import Recall
@@ -55,7 +54,7 @@ class State:
         self.detect = options.detect
         if isinstance(self.detect, AskedFirst):
             self.detect = replace(self.detect, complain=partial(self.log.failed, "detect"))
-        self.summarizer_takes = _taken_by(options.summarizer)
+        self.summarizer_takes = taken(options.summarizer, ASKED) if callable(options.summarizer) else ()
         """Which of the options that a summarizer is asked with the user's own function takes."""
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
@@ -209,15 +208,3 @@ class RunningTotals:
             calls = self.count_call() - self._looks
             self._looks += 1
             return replace(self._totals, calls=calls)
-
-
-def _taken_by(summarizer: object) -> frozenset[str]:
-    asked = frozenset({"model", "max_tokens"})
-    if not callable(summarizer):
-        return asked
-    try:
-        parameters = inspect.signature(summarizer).parameters
-    except (ValueError, TypeError):
-        return asked
-    any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return asked if any_name else asked & parameters.keys()
