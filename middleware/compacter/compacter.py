@@ -210,7 +210,7 @@ class Compacter:
         changed = {
             name: value for name, value in self._given().items() if name == "memory" or value != getattr(usual, name)
         }
-        return _unpickled, (type(self), changed)
+        return self._made, (changed,)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._state.options.changed})"
@@ -555,10 +555,6 @@ def _signature() -> Signature:
 
 
 setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010 - no attribute that functions declare
-
-
-def _unpickled(kind: type[Compacter], options: dict[str, Any]) -> Compacter:
-    return kind(**options)
 
 
 class _Decorator(Protocol):
