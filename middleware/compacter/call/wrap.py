@@ -271,13 +271,14 @@ class WrappedFunction:
         """This call, read; why, in words, when it holds nothing that could be compacted."""
         state, binding = self.state, self.binding.of_call(args, kwargs)
         large = bool(io.asynchronous and state.safely("reading", lambda: is_large(binding.messages(args, kwargs))))
-        read = partial(state.safely, "reading", lambda: self._read(io, args, kwargs, large=large))
+        read = partial(state.safely, "reading", lambda: self._read(io, binding, args, kwargs, large=large))
         found: WrappedCall | str | None = await io.thread(read) if large else read()
         return "its messages could not be read" if found is None else found
 
-    def _read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool) -> WrappedCall | str:
-        binding, state, options = self.binding.of_call(args, kwargs), self.state, self.state.options
-        facts = binding.read(args, kwargs)
+    def _read(
+        self, io: IO, binding: Binding, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool
+    ) -> WrappedCall | str:
+        state, options, facts = self.state, self.state.options, binding.read(args, kwargs)
         if facts.elsewhere:
             return facts.elsewhere
         given, messages = facts.messages, list[Message]()
