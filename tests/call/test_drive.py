@@ -98,6 +98,13 @@ def test_an_error_the_flow_does_not_take_comes_out() -> None:
     assert len(closed) == 1
 
 
+def test_what_is_no_effect_is_an_error_of_the_flow_that_yields_it() -> None:
+    closed: list[str] = []
+    with pytest.raises(TypeError, match="is no effect"):
+        run(Performer(state=State(Options()), io=SYNC).run(sum_of_two(closed)))
+    assert len(closed) == 1
+
+
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit])
 def test_an_interrupt_is_not_shown_to_the_flow(interrupt: type[BaseException]) -> None:
     seen: list[BaseException] = []

@@ -15,6 +15,7 @@ from compacter.call import perform
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
+    from compacter import CompactionEvent
     from compacter.compaction.task import CompactionTask
 
 
@@ -72,6 +73,37 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
     middle.wrap(ScriptedModel(window=900).completion)("m", talk())
 
     assert middle.totals.rounds == 1
+
+
+CHUNKS: dict[str, list[Any]] = {
+    "texts": ["They asked ", "of walls."],
+    "deltas": [{"choices": [{"delta": {"content": text}}]} for text in ("They asked ", None, "of walls.")],
+    "older completions": [{"choices": [{"text": text}]} for text in ("They asked ", "of walls.")],
+    "nothing to read": [{"choices": []}, {"choices": None}, "They asked of walls."],
+}
+
+
+@pytest.mark.parametrize("kind", CHUNKS)
+@pytest.mark.parametrize("program", ["sync", "async"])
+def test_a_summarizer_may_stream_its_answer(kind: str, program: str) -> None:
+    def summarizer(messages: list[Chat]) -> Any:
+        yield from CHUNKS[kind]
+
+    async def asummarizer(messages: list[Chat]) -> Any:
+        for chunk in CHUNKS[kind]:
+            yield chunk
+
+    model, summaries = ScriptedModel(window=900), list[str]()
+
+    def told(event: CompactionEvent) -> None:
+        summaries.append(event.summary)
+
+    if program == "sync":
+        Compacter(summarizer=summarizer, on_compaction=told).wrap(model.completion)("m", talk())
+    else:
+        asyncio.run(Compacter(summarizer=asummarizer, on_compaction=told).wrap(model.acompletion)("m", talk()))
+
+    assert ["They asked of walls." in summary for summary in summaries] == [True]
 
 
 class Halves:
