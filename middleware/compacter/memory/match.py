@@ -70,13 +70,11 @@ class Matcher:
 
         ``None`` and 0 where not all of that is there as it was.
         """
-        if self.memory.empty():
-            return None, 0
         try:
             record = self.memory.attached(f"opening:{conversation_digest(OPENAI, messages)}")
             known = self.memory.attached(f"recognised:{record}")
             if isinstance(known, Recognised):
-                first = _leading(known.form, messages)
+                first = _History(known.form, messages).first
                 middle = first + len(known.prefix)
                 end = middle + len(known.rest)
                 # Comparing structures runs in C: nothing that was seen before is encoded again.
@@ -228,7 +226,8 @@ class _History:
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
         self.messages = messages
-        self.first = _leading(form, messages)
+        said = (index for index, message in enumerate(messages) if form.speaker(message) != "system")
+        self.first = next(said, len(messages))
         """Where its leading system messages end."""
         self._body: Sequence[int] | None = None
 
@@ -247,11 +246,6 @@ class _History:
             return []
         kept, head = set(record.kept), map(self.messages.__getitem__, self.body[: record.boundary])
         return [message for position, message in enumerate(head) if position not in kept] if kept else list(head)
-
-
-def _leading(form: MessageFormat, messages: Sequence[Message]) -> int:
-    """Where the leading system messages end."""
-    return next((index for index, message in enumerate(messages) if form.speaker(message) != "system"), len(messages))
 
 
 def _record_of(scope: str, history: _History, after: Sequence[Message], window: int) -> Record | None:
