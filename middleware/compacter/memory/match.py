@@ -186,10 +186,15 @@ class Matcher:
             if prefix_digest(form, folded) != record.digest:
                 return None
             known = self._lay_out(record, history)
+        # What is behind the boundary is kept too, for the next call, where all of it takes at most half of the memory.
+        most = self.memory.max_bytes // 2
+        if known.size * len(messages) > most * len(known.prefix):
+            return known
         new, size = _comparables(islice(messages, history.first + len(known.prefix) + len(known.rest), None))
-        if new or known is not seen:
-            known = replace(known, rest=known.rest + new, rest_size=known.rest_size + size)
-            self.memory.attach(name, known, known.size + known.rest_size)
+        size += known.rest_size
+        if (new or known is not seen) and known.size + size <= most:
+            known = replace(known, rest=known.rest + new, rest_size=size)
+            self.memory.attach(name, known, known.size + size)
             self.memory.attach(f"opening:{conversation_digest(OPENAI, messages)}", record.id, _SHORT)
         return known
 
