@@ -109,7 +109,7 @@ class OpenAIFormat(MessageFormat):
         """The message as data without marks and empty fields. The most common form is its own content."""
         if type(message) is dict and len(message) == 2:
             role, text = message.get("role"), message.get("content")
-            if type(role) is str is type(text) and role[:1] != "\0" != text[:1]:
+            if type(role) is str and type(text) is str and role[:1] != "\0" != text[:1]:
                 return {"content": text, "role": role}
         data = faithful(message, _OWN)
         if not isinstance(data, dict):
