@@ -75,6 +75,18 @@ def test_all_that_is_kept_alive_is_within_the_bound(
     assert alive(memory) - empty <= 1.2 * MOST
 
 
+def test_where_not_all_of_a_history_has_room_what_was_folded_is_recognised_all_the_same(
+    openai: MessageFormat, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = talk(400)
+    after = [history[0], SUMMARY, *history[100:]]
+    matcher = Matching(InProcessMemory(max_bytes=100_000))
+    matcher.remember("scope", openai, history, after)
+    assert matcher.view("scope", openai, history) == after
+    monkeypatch.setattr("compacter.memory.match.prefix_digest", pytest.fail)
+    assert matcher.view("scope", openai, history) == after
+
+
 def test_edited_messages_that_are_put_in_count_in_full(openai: MessageFormat, talk: Talk) -> None:
     memory = InProcessMemory(max_bytes=MOST)
     matcher = Matching(memory)

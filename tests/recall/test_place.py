@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FORMATS, FormatName, get_format
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
@@ -46,6 +47,12 @@ def content(message: Any) -> Any:
     return message["parts"] if "parts" in message else message["content"]
 
 
+def with_quotes(messages: list[Any], name: FormatName, text: str, *, alternate: bool | None = None) -> list[Any]:
+    """The messages with quotes before the newest genuine user message, where there is one."""
+    at = Conversation.of(messages, get_format(name)).last_user
+    return messages if at is None else place(messages, get_format(name), text, at, alternate=alternate)
+
+
 def history(name: FormatName) -> list[Any]:
     """A summary, an answer, the question, and the first step of the answer to it."""
     say = get_format(name).say
@@ -61,7 +68,7 @@ def history(name: FormatName) -> list[Any]:
 def test_quotes_are_a_message_of_their_own_where_roles_need_not_alternate(name: FormatName, quotes: str) -> None:
     before = history(name)
 
-    placed = place(before, get_format(name), quotes)
+    placed = with_quotes(before, name, quotes)
 
     assert placed == [*before[:2], get_format(name).say("user", quotes), *before[2:]]
 
@@ -70,7 +77,7 @@ def test_quotes_are_a_message_of_their_own_where_roles_need_not_alternate(name: 
 def test_quotes_are_the_first_text_of_the_message_where_roles_alternate(name: FormatName, quotes: str) -> None:
     before = history(name)
 
-    placed = place(before, get_format(name), quotes)
+    placed = with_quotes(before, name, quotes)
 
     assert content(placed[2]) == [PARTS[name](quotes), PARTS[name](QUESTION)]
     assert [*placed[:2], *placed[3:]] == [*before[:2], *before[3:]]
@@ -78,7 +85,7 @@ def test_quotes_are_the_first_text_of_the_message_where_roles_alternate(name: Fo
 
 @pytest.mark.parametrize("name", ["openai", "responses"])
 def test_roles_alternate_where_the_caller_says_so(name: FormatName, quotes: str) -> None:
-    placed = place(history(name), get_format(name), quotes, alternate=True)
+    placed = with_quotes(history(name), name, quotes, alternate=True)
 
     assert content(placed[2]) == [PARTS[name](quotes), PARTS[name](QUESTION)]
 
@@ -87,7 +94,7 @@ def test_roles_alternate_where_the_caller_says_so(name: FormatName, quotes: str)
 def test_the_list_that_came_in_is_not_changed(name: FormatName, quotes: str) -> None:
     before = history(name)
 
-    place(before, get_format(name), quotes)
+    with_quotes(before, name, quotes)
 
     assert before == history(name)
 
@@ -96,7 +103,7 @@ def test_the_list_that_came_in_is_not_changed(name: FormatName, quotes: str) -> 
 def test_a_summary_is_no_question(name: FormatName, quotes: str) -> None:
     before = history(name)[:2]
 
-    assert place(before, get_format(name), quotes) == before
+    assert with_quotes(before, name, quotes) == before
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -104,7 +111,7 @@ def test_quotes_are_known_again_and_taken_out(name: FormatName, quotes: str) -> 
     before = history(name)
     format_ = get_format(name)
 
-    taken = strip(place(before, format_, quotes), format_)
+    taken = strip(with_quotes(before, name, quotes), format_)
 
     texts = [[entry.text for entry in format_.parts(message, 0)] for message in taken]
     assert texts == [[entry.text for entry in format_.parts(message, 0)] for message in before]
@@ -137,7 +144,7 @@ def test_results_of_tools_stay_first_in_their_message(name: FormatName, result: 
     key = "parts" if "parts" in message else "content"
     message[key] = [result, PARTS[name](QUESTION)]
 
-    placed = place([message], get_format(name), quotes)
+    placed = with_quotes([message], name, quotes)
 
     assert placed[0][key] == [result, PARTS[name](quotes), PARTS[name](QUESTION)]
 
@@ -146,7 +153,7 @@ def test_a_message_that_carries_only_results_is_no_question(quotes: str) -> None
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "blue"}]}
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]}
 
-    placed = place([Q["anthropic"], call, result], get_format("anthropic"), quotes)
+    placed = with_quotes([Q["anthropic"], call, result], "anthropic", quotes)
 
     assert is_quotes(placed[0]["content"][0]["text"])
     assert placed[1:] == [call, result]
@@ -155,7 +162,7 @@ def test_a_message_that_carries_only_results_is_no_question(quotes: str) -> None
 def test_a_picture_with_the_question_stays_behind_the_quotes(quotes: str) -> None:
     picture = {"type": "image", "source": {"type": "url", "url": "https://example.org/heron.png"}}
 
-    placed = place([{"role": "user", "content": [picture]}], get_format("anthropic"), quotes)
+    placed = with_quotes([{"role": "user", "content": [picture]}], "anthropic", quotes)
 
     assert placed[0]["content"] == [PARTS["anthropic"](quotes), picture]
 
@@ -163,14 +170,14 @@ def test_a_picture_with_the_question_stays_behind_the_quotes(quotes: str) -> Non
 def test_other_fields_of_the_message_stay(quotes: str) -> None:
     part = {"type": "text", "text": QUESTION, "cache_control": {"type": "ephemeral"}}
 
-    placed = place([{"role": "user", "content": [part], "id": 7}], get_format("anthropic"), quotes)
+    placed = with_quotes([{"role": "user", "content": [part], "id": 7}], "anthropic", quotes)
 
     assert placed == [{"role": "user", "content": [PARTS["anthropic"](quotes), part], "id": 7}]
 
 
 @pytest.mark.parametrize("bare", [QUESTION, [QUESTION], {"text": QUESTION}])
 def test_what_gemini_takes_for_a_message_becomes_one(bare: object, quotes: str) -> None:
-    placed = place([bare], get_format("gemini"), quotes)
+    placed = with_quotes([bare], "gemini", quotes)
 
     assert placed == [{"role": "user", "parts": [{"text": quotes}, {"text": QUESTION}]}]
 
@@ -179,6 +186,6 @@ def test_sdk_objects_are_joined_as_they_are(quotes: str) -> None:
     types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
     message = types.Content(role="user", parts=[types.Part(text=QUESTION)])
 
-    placed = place([message], get_format("gemini"), quotes)
+    placed = with_quotes([message], "gemini", quotes)
 
     assert placed == [{"role": "user", "parts": [{"text": quotes}, message.parts[0]]}]

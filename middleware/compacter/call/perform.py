@@ -31,9 +31,9 @@ from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember
 from compacter.events import CompactionEvent, CompactionStarted, PassagesRecalled, RetriesExhausted
 from compacter.memory.base import BaseMemory, Steps, apump, pump
 from compacter.memory.match import Recognised, View
-from compacter.memory.record import flight_key
+from compacter.memory.record import prefix_digest
 from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
-from compacter.messages.fields import json_text, word
+from compacter.messages.fields import Unencodable, json_text, word
 from compacter.messages.format import Message, MessageFormat
 from compacter.overflow import detect_in_reply
 from compacter.summary import message as summary_message
@@ -301,9 +301,12 @@ class WrappedCall(Performer):
     async def _lead(self, head: Sequence[Message]) -> None:
         """Become the call that folds this head, or wait for the one that does."""
         state, io = self.state, self.io
-        key = state.safely("memory", lambda: flight_key(self.scope, self.policy.request.format, head))
-        flight = None if key is None else state.flights.join(key, blocks=not io.asynchronous)
-        if key is None or flight is None:
+        try:
+            key = prefix_digest(self.policy.request.format, head, self.scope)
+        except Unencodable:
+            return  # Nobody can tell which other call would need the same summary.
+        flight = state.flights.join(key, blocks=not io.asynchronous)
+        if flight is None:
             return
         if flight.leads:
             self._held.append(flight.release)

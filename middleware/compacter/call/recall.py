@@ -12,7 +12,6 @@ from cachetools import LRUCache
 from compacter.effects import Quote
 from compacter.fork import ForkAware, Lock
 from compacter.messages.format import Message
-from compacter.messages.parts import Part
 from compacter.options import Options
 from compacter.recall.index import MAX_BYTES, Index
 from compacter.recall.passages import read
@@ -75,9 +74,14 @@ class Recall(ForkAware):
         record, earlier = (views[known[0]][1], views[: known[0]]) if known else ("", ())
         source = record, asked.archive.index().version if asked.archive else None
         asking = tuple(conversation.format.parts(conversation.messages[at], at))
-        turn = _turn(asked, conversation.messages[at], asking)
+        original, message = asked.original, conversation.messages[at]
+        stands = next((place for place in reversed(range(len(original))) if original[place] is message), None)
+        said = "\n".join(part.text for part in asking).encode("utf-8", "surrogatepass")
+        key = None
         # Without a record, nothing says which of other messages were folded.
-        key = (source, turn) if turn and (record or _same(conversation.messages, asked.original)) else None
+        if stands is not None and (record or _same(conversation.messages, original)):
+            # A turn is known by where its user message stands, and what that says.
+            key = source, stands, blake2b(said, digest_size=16).digest()
         with self._lock:
             if key in self._turns:
                 granted = self._turns[key]
@@ -132,11 +136,3 @@ class Recall(ForkAware):
 
 def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
     return len(some) == len(others) and all(map(is_, some, others))
-
-
-def _turn(asked: Quote, message: Message, said: Sequence[Part]) -> tuple[int, bytes] | None:
-    """What names a turn among those of its conversation: where its user message stands, and what it says."""
-    original = asked.original
-    place = next((place for place in range(len(original) - 1, -1, -1) if original[place] is message), None)
-    text = "\n".join(part.text for part in said).encode("utf-8", "surrogatepass")
-    return None if place is None else (place, blake2b(text, digest_size=16).digest())

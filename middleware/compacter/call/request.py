@@ -93,11 +93,11 @@ class Request:
         messages, at = self.messages, self.conversation.last_user
         if self.shortened is not None and at is not None:
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
-        if not self.quotes:
+        if not self.quotes or at is None:
             return messages
         from compacter.recall.quotes import place
 
-        return place(messages, self.format, self.quotes, at=at, alternate=self.alternate)
+        return place(messages, self.format, self.quotes, at, alternate=self.alternate)
 
     @property
     def named(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def weight(value: Any, enough: int, depth: int = 6) -> int:
         inner = getattr(value, "__dict__", {}).values()
     total = 0
     for one in inner if depth else ():
-        total += weight(one, enough - total, depth - 1)
+        total += len(one) if type(one) is str else weight(one, enough - total, depth - 1)
         if total >= enough:
             break
     return total

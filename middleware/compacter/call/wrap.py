@@ -22,8 +22,9 @@ from compacter.call.state import State
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
 from compacter.errors import CompactionError, ConfigurationError
+from compacter.memory.match import Recognised
 from compacter.memory.record import conversation_digest
-from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
+from compacter.messages.format import Message, MessageFormat, UnknownFormatError, get_format, recognise
 from compacter.overflow import detect_in_reply
 
 if TYPE_CHECKING:
@@ -289,20 +290,10 @@ class WrappedFunction:
             messages = list(given)
         if not messages:
             return f"the call has no messages in its argument {binding.messages_param!r}"
-        seen, new = (None, 0) if state.matcher is None else state.matcher.seen(messages)
         try:
-            name = binding.wire_format or recognise(messages, param=binding.messages_param, since=new)
-            if seen is not None and name != seen.form.name:
-                seen, new = None, 0
-                name = binding.wire_format or recognise(messages, param=binding.messages_param)
-            form = get_format(name)
+            form, seen = self._recognised(binding, messages)
         except UnknownFormatError as error:
             return str(error)
-        from compacter.recall.quotes import strip
-
-        kept = strip(messages[new:], form)  # What was sent before had no quotes then.
-        if new or kept:
-            messages[new:] = kept
         called = facts.model or getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
@@ -345,6 +336,27 @@ class WrappedFunction:
             version=getattr(history, "version", 0),
             seen=seen,
         )
+
+    def _recognised(self, binding: Binding, messages: list[Message]) -> tuple[MessageFormat, Recognised | None]:
+        """The format of the messages of a call, and what they were recognised by when they were sent last.
+
+        Quotes are taken out of the list. What was sent before had none then, and tells no other format.
+        Raises ``UnknownFormatError``.
+        """
+        from compacter.recall.quotes import strip
+
+        seen, new, matcher, param = None, 0, self.state.matcher, binding.messages_param
+        if matcher is not None and not matcher.memory.empty():
+            seen, new = matcher.seen(messages)
+        name = binding.wire_format or recognise(messages, param=param, since=new)
+        if seen is not None and name != seen.form.name:
+            seen, new = None, 0
+            name = binding.wire_format or recognise(messages, param=param)
+        form = get_format(name)
+        kept = strip(messages[new:], form)
+        if new or kept:
+            messages[new:] = kept
+        return form, seen
 
     # -- what the next call may learn from a quiet one -----------------------------------------------------------------
 

@@ -70,13 +70,11 @@ class Matcher:
 
         ``None`` and 0 where not all of that is there as it was.
         """
-        if self.memory.empty():
-            return None, 0
         try:
             record = self.memory.attached(f"opening:{conversation_digest(OPENAI, messages)}")
             known = self.memory.attached(f"recognised:{record}")
             if isinstance(known, Recognised):
-                first = _leading(known.form, messages)
+                first = _History(known.form, messages).first
                 middle = first + len(known.prefix)
                 end = middle + len(known.rest)
                 # Comparing structures runs in C: nothing that was seen before is encoded again.
@@ -188,10 +186,15 @@ class Matcher:
             if prefix_digest(form, folded) != record.digest:
                 return None
             known = self._lay_out(record, history)
+        # What is behind the boundary is kept too, for the next call, where all of it takes at most half of the memory.
+        most = self.memory.max_bytes // 2
+        if known.size * len(messages) > most * len(known.prefix):
+            return known
         new, size = _comparables(islice(messages, history.first + len(known.prefix) + len(known.rest), None))
-        if new or known is not seen:
-            known = replace(known, rest=known.rest + new, rest_size=known.rest_size + size)
-            self.memory.attach(name, known, known.size + known.rest_size)
+        size += known.rest_size
+        if (new or known is not seen) and known.size + size <= most:
+            known = replace(known, rest=known.rest + new, rest_size=size)
+            self.memory.attach(name, known, known.size + size)
             self.memory.attach(f"opening:{conversation_digest(OPENAI, messages)}", record.id, _SHORT)
         return known
 
@@ -228,7 +231,8 @@ class _History:
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
         self.messages = messages
-        self.first = _leading(form, messages)
+        said = (index for index, message in enumerate(messages) if form.speaker(message) != "system")
+        self.first = next(said, len(messages))
         """Where its leading system messages end."""
         self._body: Sequence[int] | None = None
 
@@ -247,11 +251,6 @@ class _History:
             return []
         kept, head = set(record.kept), map(self.messages.__getitem__, self.body[: record.boundary])
         return [message for position, message in enumerate(head) if position not in kept] if kept else list(head)
-
-
-def _leading(form: MessageFormat, messages: Sequence[Message]) -> int:
-    """Where the leading system messages end."""
-    return next((index for index, message in enumerate(messages) if form.speaker(message) != "system"), len(messages))
 
 
 def _record_of(scope: str, history: _History, after: Sequence[Message], window: int) -> Record | None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from itertools import islice
 from typing import TypeVar
-from uuid import uuid4
 
 from compacter.messages.fields import Json, Unencodable, plain
 from compacter.messages.format import Message, MessageFormat
@@ -246,14 +245,6 @@ def chain(parts: Iterable[bytes], scope: str = "") -> str:
     """Digest of message digests, in order, for calls of this scope."""
     begin = blake2b(scope.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return blake2b(b"".join((begin, *parts)), digest_size=16).hexdigest()
-
-
-def flight_key(scope: str, form: MessageFormat, messages: Sequence[Message]) -> str:
-    """Names the compaction of these messages among those under way; unique for what cannot be encoded."""
-    try:
-        return prefix_digest(form, messages, scope)
-    except Unencodable:
-        return uuid4().hex
 
 
 def conversation_digest(form: MessageFormat, messages: Sequence[Message], count: int = 3) -> str:

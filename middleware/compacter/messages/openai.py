@@ -99,7 +99,11 @@ class OpenAIFormat(MessageFormat):
         return replaced(block, text=new) if field(block, "text") == old else {"type": "text", "text": new}
 
     def _content(self, message: Message) -> Json:
-        """The message as data without marks and empty fields."""
+        """The message as data without marks and empty fields. The most common form is its own content."""
+        if type(message) is dict and len(message) == 2:
+            role, text = message.get("role"), message.get("content")
+            if type(role) is str and type(text) is str and role[:1] != "\0" != text[:1]:
+                return {"content": text, "role": role}
         data = faithful(message, _OWN)
         if not isinstance(data, dict):
             return data

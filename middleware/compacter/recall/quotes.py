@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FILLERS, Message, MessageFormat
-from compacter.messages.parts import Kind, Part
+from compacter.messages.parts import Part
 from compacter.recall.index import Found, Index, Term, terms
 from compacter.recall.passages import Passage, Rank, header, read
 from compacter.summary.message import parse
@@ -196,26 +196,17 @@ def is_quotes(text: str) -> bool:
 
 
 def place(
-    messages: Sequence[Message], wire: MessageFormat, text: str, *, at: int | None = None, alternate: bool | None = None
+    messages: Sequence[Message], wire: MessageFormat, text: str, at: int, *, alternate: bool | None = None
 ) -> list[Message]:
-    """The messages with the quotes right before the newest genuine user message, as a message of the user's.
+    """The messages with the quotes right before the newest genuine user message, whose index is ``at``.
 
-    ``at`` is the index of that message, where it is known already.
-
-    Where user and assistant must ``alternate`` (``None``: as the format demands), the quotes become the first text part
-    of that message instead; its own parts stay as they are, after the results of tools, which Anthropic wants first.
-    The list that came in is not changed; it is returned as a copy if it holds no such message.
+    The quotes are a message of the user's. Where user and assistant must ``alternate`` (``None``: as the format
+    demands), they become the first text part of that message instead; its own parts stay as they are, after the results
+    of tools, which Anthropic wants first. The list that came in is not changed.
     """
-    placed = list(messages)
-    if at is None:
-        kinds = wire.outline(messages).kinds
-        users = (at for at in range(len(placed) - 1, -1, -1) if kinds[at] is Kind.USER and said(placed[at], wire))
-        at = next(users, None)
-    if at is not None and (wire.alternates if alternate is None else alternate):
-        placed[at] = _joined(placed[at], wire, text)
-    elif at is not None:
-        placed.insert(at, wire.say("user", text))
-    return placed
+    if wire.alternates if alternate is None else alternate:
+        return [*messages[:at], _joined(messages[at], wire, text), *messages[at + 1 :]]
+    return [*messages[:at], wire.say("user", text), *messages[at:]]
 
 
 def said(message: Message, wire: MessageFormat) -> bool:
