@@ -113,7 +113,17 @@ def mixed(content: Any) -> Any:
     """A text, or texts and media in order, as OpenAI has them."""
     if isinstance(content, str):
         return content
-    return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image_url"} for part in content]
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else Mirror({"type": "image_url"}, part)
+        for part in content
+    ]
+
+
+def unmixed(content: Any) -> Any:
+    """The way back: the text, or the texts, shortened perhaps, and the framework's own media."""
+    if not isinstance(content, list):
+        return content or ""
+    return [part.original if isinstance(part, Mirror) else part["text"] for part in content]
 
 
 def tool_call(identity: str, name: str, arguments: str) -> dict[str, Any]:
