@@ -24,6 +24,7 @@ from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import diverted, is_awaited
 from compacter.memory import InProcessMemory
+from compacter.messages.fields import word
 from compacter.messages.format import Message, MessageFormat
 from compacter.options import validated
 
@@ -120,10 +121,11 @@ def mixed(content: Any) -> Any:
 
 
 def unmixed(content: Any) -> Any:
-    """The way back: the text, or the texts, shortened perhaps, and the framework's own media."""
+    """The way back: the text, or the texts and the framework's own media."""
     if not isinstance(content, list):
         return content or ""
-    return [part.original if isinstance(part, Mirror) else part["text"] for part in content]
+    found = (part.original if isinstance(part, Mirror) else word(part, "text") for part in content)
+    return [part for part in found if part is not None]
 
 
 def tool_call(identity: str, name: str, arguments: str) -> dict[str, Any]:
