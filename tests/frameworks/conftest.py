@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import Compacter
+from compacter import Compacter, Shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +41,11 @@ class Served:
         assert self.server.invalid == []
         return self.server.refused > 0 and len(self.server.accepted) > 0
 
+    def kept_the_picture(self) -> bool:
+        """Whether the last request was answered, and had a picture beside a text that was shortened."""
+        sent = str(self.server.accepted[-1])
+        return self.recovered() and "data:image/png;base64," in sent and "characters left out" in sent
+
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Served]]:
@@ -65,6 +70,23 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Served]]:
 def in_stream(request: pytest.FixtureRequest) -> bool:
     """Where a stream is refused: by its status, or as its first event."""
     return bool(request.param)
+
+
+@pytest.fixture
+def picture() -> str:
+    """A PNG as base64 text."""
+    return "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+@pytest.fixture
+def about_it() -> str:
+    """What is said beside the picture: too long by itself."""
+    return "What is on this picture? " * 1_000
+
+
+@pytest.fixture
+def shortening() -> Compacter:
+    return Compacter(strategy=Shorten())
 
 
 @pytest.fixture

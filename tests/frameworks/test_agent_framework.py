@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("agent_framework")
 
-from agent_framework import Agent, Message
+from agent_framework import Agent, Content, Message
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from openai import AsyncOpenAI
 from pydantic import BaseModel
@@ -84,6 +84,17 @@ async def test_output_type(serve: Callable, compacter: Compacter, history: list,
     response = await client(OpenAIChatCompletionClient, way, compacter).get_response(history, options=options)
     assert response.value == Colour(colour="blue")
     assert served.recovered()
+
+
+async def test_a_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+) -> None:
+    served = serve()
+    shown = Content.from_uri(f"data:image/png;base64,{picture}", media_type="image/png")
+    messages = [Message("user", [about_it, shown]), Message("assistant", ["Ships."]), Message("user", ["Why?"])]
+    made = client(OpenAIChatCompletionClient, "framework", shortening)
+    assert (await made.get_response(messages)).text == words
+    assert served.kept_the_picture()
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

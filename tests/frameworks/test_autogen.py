@@ -11,6 +11,7 @@ pytest.importorskip("autogen_agentchat")
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_core import Image
 from autogen_core.model_context import UnboundedChatCompletionContext
 from autogen_core.models import AssistantMessage, ChatCompletionClient, UserMessage
 from autogen_ext.models.openai import OpenAIChatCompletionClient
@@ -103,6 +104,16 @@ async def test_a_saved_agent_compacts_when_it_is_loaded(serve: Callable, compact
         result = await agent.run(task="What colour is the harbour? " * 5)
     assert result.messages[-1].content == words
     assert served.recovered()
+
+
+async def test_a_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+) -> None:
+    served = serve()
+    asked = UserMessage(content=[about_it, Image.from_base64(picture)], source="user")
+    messages = [asked, AssistantMessage(content="Ships.", source="agent"), UserMessage(content="Why?", source="user")]
+    assert (await client(shortening).create(messages)).content == words
+    assert served.kept_the_picture()
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

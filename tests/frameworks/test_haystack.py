@@ -14,7 +14,7 @@ from haystack import Pipeline
 from haystack.components.agents import Agent
 from haystack.components.generators.chat import OpenAIChatGenerator, OpenAIResponsesChatGenerator
 from haystack.core.errors import DeserializationError
-from haystack.dataclasses import ChatMessage
+from haystack.dataclasses import ChatMessage, ImageContent
 from haystack.tools import tool
 
 from compacter import Compacter
@@ -118,6 +118,17 @@ def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words
     served = serve()
     assert how(generator(OpenAIChatGenerator, compacter)).run(history)["replies"][0].text == words
     assert served.recovered()
+
+
+def test_a_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+) -> None:
+    served = serve()
+    shown = ImageContent(base64_image=picture, mime_type="image/png")
+    asked = ChatMessage.from_user(content_parts=[about_it, shown])
+    messages = [asked, ChatMessage.from_assistant("Ships."), ChatMessage.from_user("Why?")]
+    assert generator(OpenAIChatGenerator, shortening).run(messages)["replies"][0].text == words
+    assert served.kept_the_picture()
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

@@ -13,7 +13,7 @@ pytest.importorskip("llama_index.core")
 import openai
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.chat_engine import SimpleChatEngine
-from llama_index.core.llms import ChatMessage
+from llama_index.core.llms import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.llms.litellm import LiteLLM
 from llama_index.llms.openai import OpenAI, OpenAIResponses
@@ -113,6 +113,17 @@ def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words
     served = serve()
     assert how(compacter.wrap(llm("chat", served.url))).chat(history).message.content == words
     assert served.recovered()
+
+
+def test_a_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+) -> None:
+    served = serve()
+    shown = ImageBlock(image=picture.encode(), image_mimetype="image/png")
+    asked = ChatMessage(role="user", blocks=[TextBlock(text=about_it), shown])
+    messages = [asked, ChatMessage(role="assistant", content="Ships."), ChatMessage(role="user", content="Why?")]
+    assert shortening.wrap(llm("chat", served.url)).chat(messages).message.content == words
+    assert served.kept_the_picture()
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ pytest.importorskip("pydantic_ai")
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import BinaryContent, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -138,6 +139,17 @@ async def test_kept_messages_are_the_same_objects(serve: Callable, compacter: Co
     result = await Agent(model("chat", "model", compacter)).run(QUESTION, message_history=history)
     assert history == before
     assert result.all_messages()[: len(before)] == before
+
+
+async def test_a_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+) -> None:
+    served = serve()
+    shown = BinaryContent(base64.b64decode(picture), media_type="image/png")
+    history = [ModelRequest([UserPromptPart([about_it, shown])]), ModelResponse([TextPart("Ships.")])]
+    result = await Agent(model("chat", "model", shortening)).run(QUESTION, message_history=history)
+    assert result.output == words
+    assert served.kept_the_picture()
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

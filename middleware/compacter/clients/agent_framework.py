@@ -13,7 +13,7 @@ from agent_framework.exceptions import ChatClientException
 from compacter.call.state import State
 from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, mixed, tool_call
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, mixed, tool_call, unmixed
 from compacter.messages.fields import field, json_text
 from compacter.overflow import detect_in_reply
 
@@ -51,14 +51,15 @@ def _whole(message: Any) -> dict[str, Any]:
 
 
 def _made(message: Mapping[str, Any]) -> Any:
-    content = message.get("content") or ""
+    content = unmixed(message.get("content"))
     if message["role"] == "tool":
         return Message("tool", [Content.from_function_result(message["tool_call_id"], result=content)])
     calls = [
         Content.from_function_call(call["id"], call["function"]["name"], arguments=call["function"]["arguments"])
         for call in message.get("tool_calls") or ()
     ]
-    return Message(message["role"], [*([content] if content or not calls else []), *calls])
+    said = content if isinstance(content, list) else [content] if content or not calls else []
+    return Message(message["role"], [*said, *calls])
 
 
 _write = back(_made, lambda message, parts: Message(message.role, parts))

@@ -26,6 +26,7 @@ from compacter.clients.own_types import (
     mixed,
     saved_options,
     tool_call,
+    unmixed,
     unwrapped,
 )
 from compacter.clients.wrapping import wrap
@@ -57,7 +58,7 @@ def _assistant(message: AssistantMessage) -> dict[str, Any]:
 
 
 def _made(message: Mapping[str, Any]) -> Any:
-    role, content = message["role"], message.get("content") or ""
+    role, content = message["role"], unmixed(message.get("content"))
     if role == "system":
         return SystemMessage(content=content)
     if role == "user":

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compacter.call.request import usage_of
-from compacter.clients.own_types import Adapter, back, completion, each, mixed, tool_call
+from compacter.clients.own_types import Adapter, back, completion, each, mixed, tool_call, unmixed
 from compacter.messages.fields import json_text, plain
 
 
@@ -30,10 +30,13 @@ def _read(message: Any) -> Mapping[str, Any]:
 
 
 def _write(message: Mapping[str, Any]) -> Any:
-    from llama_index.core.llms import ChatMessage
+    from llama_index.core.llms import ChatMessage, TextBlock
 
+    content = unmixed(message.get("content"))
+    texts = [content] if isinstance(content, str) else content
+    blocks = [TextBlock(text=part) if isinstance(part, str) else part for part in texts]
     extra = {name: message[name] for name in ("tool_calls", "tool_call_id") if message.get(name)}
-    return ChatMessage(role=message["role"], content=message.get("content") or "", additional_kwargs=extra)
+    return ChatMessage(role=message["role"], blocks=blocks, additional_kwargs=extra)
 
 
 def _answer(response: Any) -> Any:

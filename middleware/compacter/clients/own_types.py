@@ -24,6 +24,7 @@ from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import diverted, is_awaited
 from compacter.memory import InProcessMemory
+from compacter.messages.fields import word
 from compacter.messages.format import Message, MessageFormat
 from compacter.options import validated
 
@@ -113,7 +114,18 @@ def mixed(content: Any) -> Any:
     """A text, or texts and media in order, as OpenAI has them."""
     if isinstance(content, str):
         return content
-    return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image_url"} for part in content]
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else Mirror({"type": "image_url"}, part)
+        for part in content
+    ]
+
+
+def unmixed(content: Any) -> Any:
+    """The way back: the text, or the texts and the framework's own media."""
+    if not isinstance(content, list):
+        return content or ""
+    found = (part.original if isinstance(part, Mirror) else word(part, "text") for part in content)
+    return [part for part in found if part is not None]
 
 
 def tool_call(identity: str, name: str, arguments: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, mixed, tool_call
+from compacter.clients.own_types import Adapter, Mirror, OwnTypes, Piece, back, completion, mixed, tool_call, unmixed
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter
@@ -78,7 +78,7 @@ def _response(message: ModelResponse) -> dict[str, Any]:
 
 def _made(message: Mapping[str, Any]) -> ModelMessage:
     """A message of compacter's own, or one that it has shortened."""
-    role, content = message["role"], message.get("content") or ""
+    role, content = message["role"], unmixed(message.get("content"))
     if role == "assistant":
         calls = [
             ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])

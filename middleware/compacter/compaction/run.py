@@ -73,15 +73,16 @@ def compact(
         cut: object = answer.cut
         if isinstance(cut, int) and cut != approved.cut:
             approved, chosen = plan(options, job, approved.conversation, chosen=cut), True
+    read = approved.conversation or before
     if approved.cut or job.must:
         whole, head = approved.original_data_size, approved.head_size
         yield from Tell(CompactionStarted(trigger=job.trigger, original_data_size=whole, head_size=head, **facts))
     task = CompactionTask(
         plan=approved,
-        conversation=approved.conversation or before,
+        conversation=read,
         options=options,
         job=job,
-        alternate=before.format.alternates if options.alternate_roles is None else options.alternate_roles,
+        alternate=read.format.alternates if options.alternate_roles is None else options.alternate_roles,
         target=job.target,
         chars_per_token=job.calibration.chars_per_token,
         window=job.calibration.window,
@@ -90,11 +91,11 @@ def compact(
         chosen=chosen,
     )
     after = yield from run_links(options.strategy, task)
-    if job.must and (after is task.conversation or (job.target is not None and after.size > job.target)):
+    if job.must and (after is read or (job.target is not None and after.size > job.target)):
         # The last resort for what no strategy could make small enough.
-        rest = task if after is task.conversation else _onward(task, after)
+        rest = task if after is read else _onward(task, after)
         after = (yield from _attempt(Shorten(), replace(rest, last=False))) or after
-    if after is task.conversation:
+    if after is read:
         yield from _skipped(job, "nothing_to_fold")
         return None
     positions, discarded = kept_and_discarded(before.messages, after.messages)
@@ -114,7 +115,7 @@ def compact(
         trigger=job.trigger,
         strategy="+".join(dict.fromkeys(tally.names)),
         fallback=tally.fallback,
-        ratio=round(gone / free, 4) if (free := task.conversation.free) else 0.0,
+        ratio=round(gone / free, 4) if (free := read.free) else 0.0,
         messages_before=len(before.messages),
         messages_after=len(messages),
         original_tokens=job.calibration.tokens(before.size),

@@ -107,10 +107,6 @@ class MessageFormat:
         """
         return None
 
-    def _blocks(self, message: Message) -> Sequence[Message]:
-        """What this format rewrites one by one."""
-        return listed(field(message, "content"))
-
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         """What this format makes of an edited block; the block itself if nothing changed."""
         raise NotImplementedError
@@ -231,11 +227,12 @@ class MessageFormat:
         A list of text parts inside one result is edited as one text. Media inside a result whose text was edited are
         dropped.
         """
-        blocks = self._blocks(message)
+        content = field(message, "content")
+        blocks = listed(content)
         edited = [self._rewrite(block, edit) for block in blocks]
         if all(new is old for new, old in zip(edited, blocks, strict=True)):
             return message
-        alone = not isinstance(field(message, "content"), (list, tuple)) and len(edited) == 1
+        alone = blocks is not content and len(edited) == 1
         return replaced(message, content=edited[0] if alone else edited)
 
     def filler(self, role: Literal["user", "assistant"]) -> Message:
@@ -340,9 +337,7 @@ def _refuse_foreign(messages: Sequence[Message], classes: Iterable[type]) -> Non
         if foreign(messages[index]):
             raise UnknownFormatError(
                 f"messages[{index}] is a {made.__module__}.{made.__qualname__}, which is not a message of any "
-                "provider's API; "
-                'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
-                + _CONVERTERS.get(made.__module__.partition(".")[0], "")
+                f"provider's API; {_WANTED}{_CONVERTERS.get(made.__module__.partition('.')[0], '')}"
             )
     heads = list(islice(messages, _LOOK_AT))
     spoken = any(word(message, "role") in ("user", "assistant") for message in heads)
@@ -356,12 +351,10 @@ def _refuse_foreign(messages: Sequence[Message], classes: Iterable[type]) -> Non
         else:
             what = "" if _is_item(kind := word(message, "type")) else f"the type {kind!r} and no role"
         if what:
-            raise UnknownFormatError(
-                f"messages[{index}] has {what}, which no provider's API knows; "
-                'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
-            )
+            raise UnknownFormatError(f"messages[{index}] has {what}, which no provider's API knows; {_WANTED}")
 
 
+_WANTED = 'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
 _CONVERTERS = {
     "langchain_core": " (LangChain: langchain_core.messages.convert_to_openai_messages(messages))",
     "llama_index": " (LlamaIndex: llama_index.llms.openai.utils.to_openai_message_dicts(messages))",

@@ -64,16 +64,15 @@ class CompacterPlugin(CustomLogger):
     """The plug-in. One object for each worker of the proxy.
 
     Args:
-        settings: What the config file says.
+        given: What the config file says of it.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, given: object = None) -> None:
         super().__init__()
-        self.settings = settings
         self.metrics = Metrics()
+        self.settings = Settings(given, on_event=[self.metrics.told])
         calls: Any = TTLCache(maxsize=_MOST_CALLS, ttl=_LONGEST_CALL)
         self._calls: MutableMapping[str, ProxyCall] = calls
-        self._watched: set[int] = set()
 
     # -- before the router ---------------------------------------------------------------------------------------------
 
@@ -145,7 +144,6 @@ class CompacterPlugin(CustomLogger):
         switches, state = self.settings.of(group, call.team, call.key)
         if not switches.enabled or switches.dry_run:
             return None
-        self._watch(state)
         stepped = call.by_group.get(group)
         if stepped is None:
             call.refused = None  # What another group's model has said is not about this one.
@@ -336,11 +334,6 @@ class CompacterPlugin(CustomLogger):
         self.metrics.refused(group)
         return ContextWindowExceededError(message=text, model=group, llm_provider=""), found
 
-    def _watch(self, state: State) -> None:
-        if id(state) not in self._watched:
-            self._watched.add(id(state))
-            state.event_hooks.append(self.metrics.told)
-
     async def _tell_plan(
         self, call: ProxyCall, group: str, state: State, kwargs: dict[str, Any], found: TokenLimit
     ) -> None:
@@ -371,7 +364,7 @@ def make() -> CompacterPlugin:
     if f"{numbers[0]}.{numbers[1]}" not in TESTED:
         log.warning("compacter: litellm %s is newer than those tested: %s", installed, ", ".join(TESTED))
     given = (getattr(litellm, "callback_settings", None) or {}).get("compacter")
-    return CompacterPlugin(Settings(given))
+    return CompacterPlugin(given)
 
 
 def _most_rounds(state: State) -> int:

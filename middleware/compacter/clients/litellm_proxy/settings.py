@@ -6,13 +6,14 @@ again for a model group, a team or a key, the more specific one last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compacter.call.state import State
 from compacter.errors import ConfigurationError
+from compacter.events import Event
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
 from compacter.memory.base import DEADLINE, WEEK
 from compacter.options import Options, validated
@@ -61,17 +62,18 @@ class Settings:
 
     Args:
         given: What stands under ``callback_settings.compacter``; ``None`` where nothing does.
+        on_event: Hooks for every event.
 
     Raises:
         ConfigurationError: A setting is unknown or unusable; the message has its path in the file.
     """
 
-    def __init__(self, given: object = None) -> None:
+    def __init__(self, given: object = None, on_event: Sequence[Callable[[Event], object]] = ()) -> None:
         top = _mapping(_PATH, given)
         self._by = {name: _tables(f"{_PATH}.{name}", top.pop(name, None)) for name in _BY}
         memory = top.pop("memory", None)
         self.memory_settings, self.memory = _memory(f"{_PATH}.memory", memory)
-        self._top = top
+        self._top, self._on_event = top, on_event
         self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, State]] = {}
         self._made(_PATH, self._top)
         for kind in _BY:
@@ -100,11 +102,6 @@ class Settings:
             found = self._states.setdefault(places, self._made(_PATH, table))
         return found
 
-    @property
-    def states(self) -> list[State]:
-        """Every state in use."""
-        return [state for _, state in self._states.values()]
-
     def _made(self, path: str, table: Mapping[str, Any]) -> tuple[Switches, State]:
         own = {name: value for name, value in table.items() if name in Switches.model_fields}
         options = {name: value for name, value in table.items() if name not in own}
@@ -120,7 +117,7 @@ class Settings:
             raise ConfigurationError(f'{path}.summarizer takes a model group of this proxy, or "extractive"')
         options["summarizer"] = summarizer if summarizer == "extractive" else RouterSummarizer(summarizer)
         try:
-            return switches, State(validated({**options, "memory": self.memory}))
+            return switches, State(validated({**options, "memory": self.memory, "on_event": self._on_event}))
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
 
