@@ -129,10 +129,8 @@ def measure(
         if role is not None:
             # One in the deciding sentences comes first, then one with its words close by, then the last.
             best[role] = max(best.get(role, (False, False, -1, 0)), (is_near, close, number.start, number.value))
-        if is_near and role is None:
-            unclaimed.add(number.value)
-        elif is_near and role == "limit" and not close:
-            distant.add(number.value)
+        if is_near and role in {None, "limit"}:
+            (distant if role and not close else unclaimed).add(number.value)
     chosen: dict[Role, int] = {role: claim[-1] for role, claim in best.items()}
     _calculate(text, {number.start: number.value for number in numbers}, chosen, table)
     if guess:

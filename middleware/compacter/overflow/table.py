@@ -49,8 +49,8 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|exceeds?_(?:max_)?context\w{0,20})\b|\b(?:context|prompt|input)_?(?:window|length|size)?_?(?:limit"
         r"|error)\b(?! ?[=:(])"), "request failed: context_length_exceeded"),
     Row("code: prompt_too_long", (r"\b(?:(?:context|prompt|input|history|conversation|messages)_(?:is_)?too_(?:long"
-        r"|large)|(?:max_)?tokens?_limit_(?:reached|exceeded)|(?:model_)?max_(?:prompt_|input_"
-        r"|context_)?\w{0,12}_exceeded)\b"), "request failed: prompt_too_long"),
+        r"|large)|(?:max_)?tokens?_limit_(?:reached|exceeded)|status_msg\W{1,5}token limit|(?:model_)?max_(?:prompt_"
+        r"|input_|context_)?\w{0,12}_exceeded)\b"), "request failed: prompt_too_long"),
     # A class that claims it.
     Row("type: ContextWindowExceededError", (r"context(?:window|length|size|limit)(?:limit|size)?(?:exceed|overflow"
         r"|error)|exceed(?:s|ed|ing)?(?:max|model)?(?:context|token)|contextoverflow|(?:prompt|input|context"
@@ -77,7 +77,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|longitud|tamano|janela|comprimento|tamanho|finestra|lunghezza|dimensione|limite) (?:ma[sx]\w{1,4} )?(?:(?:de"
         r"|du|del|do|di) )?conte[xs]t\w{0,2}|\b(?:kontext|conte[xs]t[eo]) (?:(?:ist|est|esta|e) )?(?:voll|plein|llen"
         r"|chei|pien)|контекстн\w{1,4} окн\w{0,3}|(?:окн|длин|размер|лимит)\w{0,3} контекста"
-        r"|контекст\w{0,2} (?:модели )?(?:переполн|заполн|исчерпан)"), "上下文长度超限"),
+        r"|контекст\w{0,2} (?:модели )?(?:переполн|заполн|исчерпан)"), "文本长度超限"),
     # What fills the window.
     Row("subject: prompt", (r"\b(?:(?:n_)?(?:input|prompt)_(?:tokens|ids|token_ids)|prompts?|inputs?|context|sequence"
         r"|conversation|chat|history|messages|dialog(?:ue)?|transcript|thread)\b"), "The prompt is too long"),
@@ -129,7 +129,7 @@ LIMITS: Final[tuple[Row, ...]] = (
      "The tokens exceed what is allowed"),
     Row("limit: other languages", (r"\bgrenze\b|\b(?:maxim(?!um\b)|hochst|erlaubt|massim)|上限|限制|最大|最长|最多|允许"
         r"|制限|以内|한도|제한|최대|허용|лимит|предел|максим|допустим"), "token 超过限制"),
-    Row("length: length", r"\b(?:length|size|len|long)\b", "The prompt exceeds the allowed length"),
+    Row("length: length", r"\b(?:length|size|len|long)\b|长度|길이", "The prompt exceeds the allowed length"),
     # Something must be at most so long.
     Row("bound: must be at most", (r"\b(?:(?:cannot|can't) (?:be (?:more|greater|larger|longer)|have more|exceed)"
         r"|range of)\b|\b(?:must|should|shall|ha(?:s|ve) to|needs? to|can|may)(?: only)? (?:not )?(?:be|have|contain"
@@ -200,9 +200,10 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|taux)|trop de requetes|limite de (?:tasa|velocidad)|demasiadas (?:solicitudes|peticiones)|limite de taxa"
         r"|muitas (?:solicitacoes|requisicoes)|limite di frequenza|troppe richieste|в (?:минуту|час|день|сутки)"
         r"|слишком много запросов|лимит запросов|баланс|срок действия токена|недействител"), "每分钟 token 超过上限"),
-    Row("other error: cut already", (r"\b(?:(?<!\w )(?:truncating|clamping|resizing|splitting|skipping"
-        r"|processing (?:in|alone))|(?:automatically|will be|been|successfully|prompt was|input was) (?:truncated"
-        r"|compacted|shortened|trimmed))\b"), "The prompt exceeds the context window; truncating it"),
+    Row("other error: cut already", (r"\b(?:(?<!\w )(?:truncating|clamping|resizing|splitting|skipping|applying"
+        r"|processing (?:in|alone)|using (?:the )?(?:first|last))|(?:automatically|will be|been|successfully|prompt was"
+        r"|input was) (?:truncated|compacted|shortened|trimmed))\b"),
+     "The prompt exceeds the context window; truncating it"),
     # The whole text is about another call.
     Row("other call: embedding", (r"\b(?:to|for|generat(?:e|ing)|creat(?:e|ing)|get(?:ting)?)[ _]embed(?:ding)?s?\b"
         r"|\bembeddings? (?:request|api|error|model|failed|validation)|임베딩|埋め込み|嵌入模型|向量化"),
@@ -240,9 +241,9 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|of )(?!.{0,30}max_kv_size)|in (?:the )?kv cache|max_num_batched|memory\b(?! (?:slot|window))"
         r"|train(?:ing)? (?:context|example|sample|file|data)|cache (?:entry|limit)|session file|fine-?tun)"),
      "The model's max seq len is larger than what is stored in KV cache"),
-    Row("other thing: server", (r"\b(?:overloaded|at capacity|queue|(?:took|taking|takes?|waited|waiting"
-        r"|ran) (?:for )?(?:\w{1,8} )?(?:too long|longer)|too long to (?:respond|process|complete|finish|load|generate"
-        r"|answer|run|start)|e?time(?:d)?[ -]?out|certificate|segmentation fault|unknown flag)\b|\b(?:(?:try"
+    Row("other thing: server", (r"\b(?:overloaded|service unavailable|at capacity|queue|(?:took|taking|takes?|waited"
+        r"|waiting|ran) (?:for )?(?:\w{1,8} )?(?:too long|longer)|too long to (?:respond|process|complete|finish|load"
+        r"|generate|answer|run|start)|e?time(?:d)?[ -]?out|certificate|segmentation fault|unknown flag)\b|\b(?:(?:try"
         r"|retry)(?:ing)? (?:again )?(?:later|after|in \d)|connection (?:refused|reset|error|closed))"),
      "Input tokens exceed the capacity, try again later"),
     Row("other thing: denied", (r"\b(?:(?:does|do|did|has|have|is|are|was|were) ?(?:not"
