@@ -201,9 +201,9 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|muitas (?:solicitacoes|requisicoes)|limite di frequenza|troppe richieste|в (?:минуту|час|день|сутки)"
         r"|слишком много запросов|лимит запросов|баланс|срок действия токена|недействител"), "每分钟 token 超过上限"),
     Row("other error: cut already", (r"\b(?:(?<!\w )(?:truncating|clamping|resizing|splitting|skipping|applying"
-        r"|processing (?:in|alone)|using (?:the )?(?:first|last))|(?:automatically|will be|been|successfully|prompt was"
-        r"|input was) (?:truncated|compacted|shortened|trimmed))\b"),
-     "The prompt exceeds the context window; truncating it"),
+        r"|processing (?:in|alone)|using (?:the )?(?:first|last))|(?:prompt|input|text|messages|tokens|history|some"
+        r"|them) (?:\(?\d{1,6}\)? )?(?:was|were|has been|have been|will be) (?:truncated|compacted|shortened"
+        r"|trimmed))\b"), "The prompt exceeds the context window; truncating it"),
     # The whole text is about another call.
     Row("other call: embedding", (r"\b(?:to|for|generat(?:e|ing)|creat(?:e|ing)|get(?:ting)?)[ _]embed(?:ding)?s?\b"
         r"|\bembeddings? (?:request|api|error|model|failed|validation)|임베딩|埋め込み|嵌入模型|向量化"),
@@ -248,7 +248,7 @@ VETOES: Final[tuple[Row, ...]] = (
      "Input tokens exceed the capacity, try again later"),
     Row("other thing: denied", (r"\b(?:(?:does|do|did|has|have|is|are|was|were) ?(?:not"
         r"|n't) (?:\w{1,10} )?(?:exceed\w{0,3}|too (?:long|large)|longer|larger)|approaching|but acceptable|to avoid"
-        r"|(?:being|was|is|are) (?:truncated|compacted|shortened|trimmed))\b"
+        r"|(?:automatically|will be|being|was|been|is|are|successfully) (?:truncated|compacted|shortened|trimmed))\b"
         r"|(?<!fit )\bwithin (?:the |its )?(?:limits?|context)"), "The prompt does not exceed the context window"),
     Row("other thing: not available", (r"\b(?:not (?:yet )?available|deprecated|does not exist|billed at"
         r"|content[_ -](?:filter\w{0,4}|policy|management)|flagged|moderat\w{2,3})\b"),
