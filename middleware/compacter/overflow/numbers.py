@@ -77,6 +77,7 @@ _OVERSHOT: Final = re.compile(
     r"\b(?:by|um|por|на)(?: (?:about|approximately|around|roughly|at least|more than|over|nearly))? ?~?[(\[]?$"
 )
 _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
+_OPENING: Final = re.compile(r"(?:^|\x1e) ?$")  # "400 The prompt is too long"
 _STATUS_IN_BRACKETS: Final = re.compile(r"[>\])](?! ?-?tok)")
 _LOWER_BOUND: Final = re.compile(r", ?\d{2,12}[\])]")
 _ADDED: Final = re.compile(r"[)\]]? ?(?:tokens? ?)?[)\]]?,? ?(?:\+|and\b|plus\b|&|(?:which )?together\b)")
@@ -175,6 +176,8 @@ def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -
             continue
         if not _IS_TOKENS.match(after):
             if table["no count before"].search(before) or str(value) in codes:
+                continue
+            if 400 <= value < 600 and _OPENING.search(before):
                 continue
             if opened and value % 1024 and _STATUS_IN_BRACKETS.match(after):
                 if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:
@@ -319,7 +322,7 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
      "The context window of 8192 is exceeded: messages 8000, 1000 for the completion"),
     Row("no count before: status", (r"\b(?:status(?:[_ ]?code)?|error(?:[_ ]?code)?|err(?:no|code)?|code|https?|line"
         r"|port|attempts?|retr(?:y|ied)|version|v|ref|id|pid|step|index|trace|after|temperature|seed|错误码|エラー"
-        r"|오류)[\"']?(?: ?[:=#] ?| \(?|\()[\"'#]?$"), "The context window is exceeded, error 8193"),
+        r"|오류)[\"']?(?: ?[:=#] ?| \(?|\()[\"'#-]?$"), "The context window is exceeded, error 8193"),
     Row("no count after: seconds", (r"[)\]]? ?-?(?:seconds?|secs?|s\b|ms\b|min(?:ute)?s?\b|hours?|days?|秒|分钟|секунд"
         r"|sekunden|secondes|segundos)|[)\]]? ?-?(?:bytes?|[kmg]i?b\b|char(?:acter)?s?\b|字符|字节|文字|글자|zeichen"
         r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?(?! \")|pages?"

@@ -87,7 +87,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|歷史|對話|入力|プロンプト|コンテキスト|会話|メッセージ|履歴|입력|프롬프트|컨텍스트|대화|메시지|기록|промпт"
         r"|контекст|сообщени[йяе]|входн|диалог|истори"), "对话过长"),
     # What was sent, where nothing better is said.
-    Row("request: request", (r"\b(?:request(?:ed|s)?|query|payload|message|texts?|content)\b"),
+    Row("request: request", (r"\b(?:request(?:ed|s)?|query|payload|message|texts?|content)\b(?!['\"] ?:)"),
      "The request is too large for this model"),
     Row("request: other languages", (r"\b(?:anfrage|text|requete|demande|texte|solicitud|peticion|texto|solicitacao"
         r"|requisicao|pedido|richiesta|testo)\b|请求|內容|内容|文本|請求|リクエスト|テキスト|요청|텍스트|запрос|текст"),
@@ -113,8 +113,9 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|volumineu)\w{0,3}|(?:demasiado|muy) (?:larg|grand|extens)\w{0,2}|muito (?:long|grande)\w{0,2}|troppo (?:lung"
         r"|grand)\w{0,2})|过长|太长|过大|超长|太大|過長|太長|長すぎ|大きすぎ|너무 ?(?:길|깁|긴|큽|크)"
         r"|слишком (?:длин|больш|велик)\w{0,4}"), "输入过长"),
-    Row("too many: too many tokens", (r"\b(?:too many (?:\w{1,14} ){0,2}tokens?|tokens? count (?:is )?too (?:high"
-        r"|large)|too many (?:total )?text bytes)\b"), "The prompt has too many tokens"),
+    Row("too many: too many tokens", (r"\b(?:too many (?:\w{1,14} ){0,2}tokens?|tokens? (?:count|total) (?:is )?too"
+        r" (?:high|large)|too many (?:total )?text bytes)\b"),
+     "The prompt has too many tokens"),
     Row("too many: other languages", (r"\b(?:zu viele tokens?|trop de (?:tokens|jetons)|demasiados tokens|tokens demais"
         r"|muitos tokens|troppi token)\b|(?:tokens?|令牌|词元)(?:数量?)? ?(?:过多|太多)|トークン数?が多すぎ"
         r"|토큰이? 너무 많|слишком много токенов"), "输入的 token 过多"),
