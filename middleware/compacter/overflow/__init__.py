@@ -1,7 +1,7 @@
 """The detector: whether an error means that the request is too long for the model, and by how much.
 
-How it reads: ``signals`` gathers what an exception says, ``text`` brings that into one plain form, ``table`` and
-``vetoes`` hold the words, ``detect`` tells what they amount to, and ``numbers`` which number is the limit.
+How it reads: ``signals`` gathers what an exception says, ``text`` brings that into one plain form, ``table`` holds the
+words, ``detect`` tells what they amount to, and ``numbers`` which number is the limit.
 """
 
 from __future__ import annotations

@@ -15,9 +15,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from compacter.overflow.numbers import NUMBER_WORDS, TokenLimit, measure
 from compacter.overflow.signals import MAX_EXCEPTIONS, NETWORK, Signals, handled, reasons, siblings, signals_of
-from compacter.overflow.table import LIMITS, Row, Table, compiled
+from compacter.overflow.table import LIMITS, VETOES, Row, Table, compiled
 from compacter.overflow.text import Span, fold, normalise, sentences
-from compacter.overflow.vetoes import VETOES
 
 ROWS: Final[tuple[Row, ...]] = (*LIMITS, *VETOES, *NUMBER_WORDS)
 """The whole table."""
@@ -178,6 +177,8 @@ def judge(signals: Signals, table: Table) -> Verdict:
         if any(_OTHER_TYPE.search(name) for name in names):
             return Verdict("other error", "class")
     text = normalise(signals.text)
+    if not coded and table["other call"].search(text):
+        return Verdict("other error", "other call", text)
     spans = sentences(text)
     read = [_read_sentence(text[start:end], table) for start, end in spans]
     codes = signals.codes | {str(signals.status)}
@@ -238,9 +239,7 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
     plain = table["idiom"].sub(" ", sentence)
     present = {meaning for meaning in _MEANINGS if table[meaning].search(plain)}
     veto = ""
-    if "output" in present and not re.search(
-        f"{table['subject'].pattern}|{table['sum'].pattern}", table["output"].sub(" ", plain)
-    ):
+    if "output" in present and not _has_input(table["output"].sub(" ", plain), table):
         veto = "output"  # max_tokens is too large by itself
     elif table["other thing"].search(sentence):
         return _Reading("doubt", veto="other thing")
@@ -259,6 +258,13 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
     return _Reading(("decides" if clear else "likely") if rule else "silent", rule, counts_output=bool(counts))
 
 
+def _has_input(sentence: str, table: Table) -> bool:
+    """Whether it speaks of what was sent, too; in "exceeds the context length" the context is the limit."""
+    left, sign, right = re.split(r"(\bexceeds?\b|\bthan\b|$)", sentence, maxsplit=1)
+    sentence = f"{left}{sign}{table['context'].sub(' ', right)}"
+    return bool(table["subject"].search(sentence) or table["sum"].search(sentence))
+
+
 def _stated(text: str, spans: list[Span], read: list[_Reading], table: Table, codes: frozenset[str]) -> int | None:
     """No rule knows the phrase, but its numbers speak: one or two sentences state a limit, and that more was sent."""
     for index, (start, end) in enumerate(spans):
@@ -267,7 +273,9 @@ def _stated(text: str, spans: list[Span], read: list[_Reading], table: Table, co
         if index + 1 < len(spans) and not read[index + 1].veto:
             end = spans[index + 1][1]  # noqa: PLW2901 - the next sentence is read with it
         piece = text[start:end]
-        if any(table[meaning].search(piece) for meaning in ("context", "input limit", "token")):
+        if any(table[meaning].search(piece) for meaning in ("context", "input limit", "token")) or (
+            table["too long"].search(piece) and table["request"].search(piece)
+        ):
             sizes = measure(piece, table, codes=codes, guess=False)
             if sizes.limit is not None and sizes.requested is not None and 64 <= sizes.limit < sizes.requested:
                 return index

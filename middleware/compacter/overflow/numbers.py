@@ -77,6 +77,9 @@ _OVERSHOT: Final = re.compile(
     r"\b(?:by|um|por|на)(?: (?:about|approximately|around|roughly|at least|more than|over|nearly))? ?~?[(\[]?$"
 )
 _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
+_STATUS_OF_WORDS: Final = re.compile(
+    r" ?[-:]? ?[`'\"{(]{0,2}(?!\w{0,20}tokens?\b)[a-z]"
+)  # "400 the prompt is too long"
 _STATUS_IN_BRACKETS: Final = re.compile(r"[>\])](?! ?-?tok)")
 _LOWER_BOUND: Final = re.compile(r", ?\d{2,12}[\])]")
 _ADDED: Final = re.compile(r"[)\]]? ?(?:tokens? ?)?[)\]]?,? ?(?:\+|and\b|plus\b|&|(?:which )?together\b)")
@@ -129,10 +132,8 @@ def measure(
         if role is not None:
             # One in the deciding sentences comes first, then one with its words close by, then the last.
             best[role] = max(best.get(role, (False, False, -1, 0)), (is_near, close, number.start, number.value))
-        if is_near and role is None:
-            unclaimed.add(number.value)
-        elif is_near and role == "limit" and not close:
-            distant.add(number.value)
+        if is_near and role in {None, "limit"}:
+            (distant if role and not close else unclaimed).add(number.value)
     chosen: dict[Role, int] = {role: claim[-1] for role, claim in best.items()}
     _calculate(text, {number.start: number.value for number in numbers}, chosen, table)
     if guess:
@@ -178,10 +179,12 @@ def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -
         if not _IS_TOKENS.match(after):
             if table["no count before"].search(before) or str(value) in codes:
                 continue
-            if opened and _STATUS_IN_BRACKETS.match(after):
+            if 400 <= value < 600 and _STATUS_OF_WORDS.match(after) and not _role(before, "", table)[1]:
+                continue
+            if opened and value % 1024 and _STATUS_IN_BRACKETS.match(after):
                 if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:
                     continue
-                # A lone number in brackets at the end is the provider's code: "exceeds limit (2013)".
+                # A lone number in brackets at the end is the provider's code, "exceeds limit (2013)"; 8192 is none.
                 if value < 10_000 and not re.search(r"\d", text[: match.start()] + text[match.end() :]):
                     continue
         found.append(Number(value, match.start(), match.end()))
@@ -252,13 +255,14 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
      "The prompt is too long, maximum 8192"),
     Row("limit before: context window", (r"\bcontext (?:is|holds|of)\b|\bcontext[ _-](?:window|length|size|limit|len"
         r"|capacity|budget)(?: holds| limit)?(?: (?:of|is|was|for|the|this|your|our|a|an|model|has|have|which|that|to"
-        r"|tokens?)){0,4}|\b(?:model'?s?|loaded|available|supported) (?:context|window)\b(?![ _-](?:window|length|size"
-        r"|limit|len|cap|bud))"), "Prompt too long; loaded context 8192"),
+        r"|tokens?)){0,4}|\b(?:model'?s?|loaded|available|supported) (?:context|window"
+        r"|(?:\w{5} )?sequence length)\b(?![ _-](?:window|length|size|limit|len|cap|bud))"),
+     "Prompt too long; loaded context 8192"),
     Row("limit before: at most", (r"\bat most\b|\bup to\b|<=?|\bfit (?:in|into|within)\b(?: (?:a"
-        r"|the))?(?: context)?(?: (?:window|length))?(?: of)?|\bunder\b|\bbelow\b|\bwithin\b|\b(?:less|fewer"
-        r"|shorter) than(?: or equal to)?(?: max_?tokens)?|\b(?:allow(?:s|ed)?|supports?|accepts?|stops? at|loaded with"
-        r"|takes?(?! up)|handles?|process(?:es)?(?!:)|available|configured|capacity|threshold|only|expected|reads?"
-        r"|window)\b(?: (?:at most|up to|only))?|\[[01], ?|\bbetween \d{1,3} and\b"),
+        r"|the))?(?: context)?(?: (?:window|length))?(?: of)?|\b(?:(?<=, )have|truncate to|under|below|within)\b"
+        r"|\b(?:less|fewer|shorter) than(?: or equal to)?(?: max_?tokens)?|\b(?:allow(?:s|ed)?|supports?|accepts?"
+        r"|stops? at|loaded with|takes?(?! up)|handles?|process(?:es)?(?!:)|available|configured|capacity|threshold"
+        r"|only|expected|reads?|window)\b(?: (?:at most|up to|only))?|\[[01], ?|\bbetween \d{1,3} and\b"),
      "The prompt is too long, at most 8192"),
     Row("limit before: more than", (r"\b(?:longer|larger|greater|more|bigger|higher) than\b|\bbeyond\b|\babove\b"
         r"|\bover\b|[^-]>=?|\bexce{1,2}d(?:s|ing)?\b|\bexce{1,2}ded\b(?! ?[:,;(])|\bsurpass(?:es|ing)?\b"),
@@ -280,10 +284,10 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
         r"|를) (?:초과|넘)|(?:의 )?(?:한도|제한)|hochst|maximum|maximal|erlaubt|autorise|au maximum|permitid|maximo"
         r"|consentit|massimo|максим|лимит|допустим"), "提示词过长，8192 限制"),
     Row("sent before: requested", (r"\brequest(?:ed|s|ing)?\b(?:[_ ]tokens?| a total| about| up to| count| size"
-        r"| length){0,2}|\b(?:contain|total|hold|use|come|amount|add|sum|need|require)(?:s|ed|ing)?\b(?: (?:up )?(?:of"
-        r"|to|tokens?))?(?: over| more than)?|\b(?:ha(?:s|d|ve)|result(?:ed|s) in)\b(?: over| more than)?"
-        r"|\b(?:will take|takes up)\b|\b(?:got|gave|given|received|supplied|provided|sen[dt]|submitted|asked for"
-        r"|passed)\b"), "The context window is exceeded, requested 9000"),
+        r"| length){0,2}|\b(?:contain|total|hold|use|come|amount|add|sum|need|require)(?:s|d|ed"
+        r"|ing)?\b(?: (?:up )?(?:of|to|tokens?))?(?: over| more than)?|\b(?:ha(?:s|d|ve)|result(?:ed|s) in)\b(?: over"
+        r"| more than)?|\b(?:will take|takes up)\b|\b(?:got|gave|given|received|supplied|provided|sen[dt]|submitted"
+        r"|asked for|passed)\b"), "The context window is exceeded, requested 9000"),
     Row("sent before: current", (r"\b(?:current|actual|used|estimated|measured)(?:ly)?(?: (?:length|size|tokens?|usage"
         r"|count))?|\btoo (?:long|large|many|big)\b(?: tokens)?|\bkeep the first\b|\bcount(?: of)?\b"
         r"|\b(?:was|were|value)\b|\b(?:n|num|total)_tokens\b|\btoken_count\b|\bsequence(?: length)?(?: is| of)?\b"),
@@ -320,7 +324,7 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
      "The context window of 8192 is exceeded: messages 8000, 1000 for the completion"),
     Row("no count before: status", (r"\b(?:status(?:[_ ]?code)?|error(?:[_ ]?code)?|err(?:no|code)?|code|https?|line"
         r"|port|attempts?|retr(?:y|ied)|version|v|ref|id|pid|step|index|trace|after|temperature|seed|错误码|エラー"
-        r"|오류)[\"']?(?: ?[:=#] ?| \(?|\()[\"'#]?$"), "The context window is exceeded, error 8193"),
+        r"|오류)[\"']?(?: ?[:=#] ?| \(?|\()[\"'#-]?$"), "The context window is exceeded, error 8193"),
     Row("no count after: seconds", (r"[)\]]? ?-?(?:seconds?|secs?|s\b|ms\b|min(?:ute)?s?\b|hours?|days?|秒|分钟|секунд"
         r"|sekunden|secondes|segundos)|[)\]]? ?-?(?:bytes?|[kmg]i?b\b|char(?:acter)?s?\b|字符|字节|文字|글자|zeichen"
         r"|caract|символ)|[)\]]? ?-?(?:images?|documents?|tools?|files?(?! \")|pages?"

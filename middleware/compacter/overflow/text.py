@@ -37,7 +37,7 @@ _BROKEN_NUMBER: Final = re.compile(
     rf"(?<=\d)(?P<comma>[.,]?) {{0,2}}{_FRAME}{{0,2}}\r?\n[ \t]{{0,40}}{_FRAME}{{0,2}} {{0,8}}(?=\d)"
 )
 _FRAMES: Final = re.compile(r"[\u2500-\u259f]+|(?<![^\s])\|(?=\s)|(?<=\s)\|(?![^\s])")
-_PARAGRAPH: Final = re.compile(r"\n[ \t\r]{0,40}\n|\n(?=[A-Z][A-Za-z_ -]{1,30}: )")
+_PARAGRAPH: Final = re.compile(r"\n[ \t\r]{0,40}\n|\n(?=[A-Z][A-Za-z_ -]{1,30}: )|(?=Received Model Group=)")
 
 _ESCAPED_LETTER: Final = re.compile(r"\\{1,16}u([0-9a-fA-F]{4})(?:\\{1,16}u([dD][c-fC-F][0-9a-fA-F]{2}))?")
 _ESCAPED_SPACE: Final = re.compile(r"\\{1,16}[nrt](?![a-z]{1,8}[:\\])")
