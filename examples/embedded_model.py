@@ -74,8 +74,8 @@ def why_unavailable() -> str | None:
 def embedded_model(window: int = WINDOW, *, seconds: float = 180) -> Generator[EmbeddedModel]:
     """The model, from the moment it answers until the block is left.
 
-    ``seconds`` bounds the start, which takes about one on a quiet machine. Raises ``RuntimeError`` with the
-    server's last words if it does not come up, or with what is not installed.
+    ``window`` is a number of tokens, a multiple of 256. ``seconds`` bounds the start, which takes about one on a quiet
+    machine. Raises ``RuntimeError`` with the server's last words if it does not come up, or with what is not installed.
     """
     if reason := why_unavailable():
         raise RuntimeError(reason)
@@ -154,10 +154,10 @@ def _serve(window: int) -> None:
     params.sampling.seed = 7
     params.sampling.penalty_repeat = 1.15  # A model this small says the same sentence for ever otherwise.
     params.sampling.penalty_last_n = 256
-    # Threads that wait for one another by spinning are ten times slower as soon as anything else runs.
-    # So a prompt is read by all of them without spinning, and a token is written by one.
+    # Threads wait for one another by spinning, which takes several times as long as soon as anything else runs. So
+    # half of the processors read a prompt, as two are often one core, and a token is written by one.
     params.cpuparams_batch.poll = 0
-    params.cpuparams_batch.n_threads = os.cpu_count() or 1
+    params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) // 2)
     params.cpuparams.n_threads = 1
     server = xllamacpp.Server(params)
 

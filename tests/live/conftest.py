@@ -22,3 +22,9 @@ def model() -> Iterator[EmbeddedModel]:
         pytest.skip(reason)
     with embedded_model(WINDOW) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def summary_prompt() -> str:
+    """One that this model answers in a few tokens: writing one takes as long as reading four."""
+    return "{history}\n\nGive the transcript above a title of five words."

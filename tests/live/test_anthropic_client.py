@@ -38,8 +38,8 @@ def history() -> list[Any]:
 def options(model: EmbeddedModel) -> dict[str, Any]:
     return {
         "model": model.name,
-        "max_tokens": 16,
-        "extra_body": {"temperature": 0.2},
+        "max_tokens": 8,
+        "extra_body": {"temperature": 0},
         "system": "You answer questions about a garden.",
     }
 
@@ -78,8 +78,11 @@ def check(events: list[CompactionEvent], model: EmbeddedModel) -> None:
     assert events[-1].compacted_data_size < events[0].original_data_size
 
 
-def test_create_then_stream(client: anthropic.Anthropic, events: list[CompactionEvent], model: EmbeddedModel) -> None:
-    wrapped = Compacter(max_summary_tokens=100, on_compaction=events.append).wrap(client)
+def test_create_then_stream(
+    client: anthropic.Anthropic, summary_prompt: str, events: list[CompactionEvent], model: EmbeddedModel
+) -> None:
+    compacter = Compacter(max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append)
+    wrapped = compacter.wrap(client)
     reply = wrapped.messages.create(messages=history(), **options(model))
     assert reply.content
     check(events, model)

@@ -19,7 +19,7 @@ def test_the_demo_folds_and_answers_each_turn(root: Path) -> None:
     if reason := why_unavailable():
         pytest.skip(reason)
     done = subprocess.run(
-        [sys.executable, "-m", "demo", "--turns", "7", "--window", "1024"],
+        [sys.executable, "-m", "demo", "--turns", "3", "--window", "512"],
         cwd=root,
         env=os.environ | {"PYTHONPATH": f"{root / 'examples'}{os.pathsep}{root / 'middleware'}"},
         stdin=subprocess.DEVNULL,
@@ -31,4 +31,4 @@ def test_the_demo_folds_and_answers_each_turn(root: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "refused by the server" in done.stdout
     assert "folded by" in done.stdout
-    assert "7 of 7" in done.stdout
+    assert "3 of 3" in done.stdout

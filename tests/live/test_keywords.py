@@ -39,7 +39,7 @@ def test_planted_keywords_and_rules_are_in_the_summary_message(model: EmbeddedMo
         reply = compacter.wrap(client).chat.completions.create(
             model=model.name,
             messages=long_history(),  # type: ignore[arg-type]
-            max_tokens=16,
+            max_tokens=8,
             temperature=0,
         )
     assert reply.choices[0].message.content

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from embedded_model import EmbeddedModel
 
-LIMITS: dict[str, Any] = {"temperature": 0.2}
+LIMITS: dict[str, Any] = {"temperature": 0}
 
 
 def chat() -> list[Any]:
@@ -99,15 +99,18 @@ def words(chunks: list[Any]) -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
 
-def test_chat_completions(client: openai.OpenAI, events: list[CompactionEvent], model: EmbeddedModel) -> None:
-    wrapped = Compacter(max_summary_tokens=100, on_compaction=events.append).wrap(client).with_options(timeout=500)
-    reply = wrapped.chat.completions.create(model=model.name, messages=chat(), max_tokens=16, **LIMITS)
+def test_chat_completions(
+    client: openai.OpenAI, summary_prompt: str, events: list[CompactionEvent], model: EmbeddedModel
+) -> None:
+    compacter = Compacter(max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append)
+    wrapped = compacter.wrap(client).with_options(timeout=500)
+    reply = wrapped.chat.completions.create(model=model.name, messages=chat(), max_tokens=8, **LIMITS)
     assert reply.choices[0].message.content
     check(events, model)
     assert events[0].input_tokens > 0
     assert events[0].summarizer_calls > 0
     made = len(events)
-    stream = wrapped.chat.completions.create(model=model.name, messages=chat(), max_tokens=16, stream=True, **LIMITS)
+    stream = wrapped.chat.completions.create(model=model.name, messages=chat(), max_tokens=8, stream=True, **LIMITS)
     assert words(list(stream))
     assert len(events) == made
 
@@ -116,7 +119,7 @@ def test_chat_completions_streaming(
     client: openai.OpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
 ) -> None:
     wrapped = compacter.wrap(client)
-    with wrapped.chat.completions.stream(model=model.name, messages=chat(), max_tokens=16, **LIMITS) as stream:
+    with wrapped.chat.completions.stream(model=model.name, messages=chat(), max_tokens=8, **LIMITS) as stream:
         deltas = "".join(event.delta for event in stream if event.type == "content.delta")
         assert stream.current_completion_snapshot.choices[0].message.content == deltas != ""
     check(events, model)
@@ -126,11 +129,11 @@ async def test_async_chat_completions(
     aclient: openai.AsyncOpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
 ) -> None:
     create = compacter.wrap(aclient).chat.completions.create
-    stream = await create(model=model.name, messages=chat(), max_tokens=16, stream=True, **LIMITS)
+    stream = await create(model=model.name, messages=chat(), max_tokens=8, stream=True, **LIMITS)
     assert words([chunk async for chunk in stream])
     check(events, model)
     made = len(events)
-    reply = await create(model=model.name, messages=chat(), max_tokens=16, **LIMITS)
+    reply = await create(model=model.name, messages=chat(), max_tokens=8, **LIMITS)
     assert reply.choices[0].message.content
     assert len(events) == made
 
@@ -139,11 +142,11 @@ def test_responses(
     client: openai.OpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
 ) -> None:
     wrapped = compacter.wrap(client)
-    stream = wrapped.responses.create(model=model.name, input=items(), max_output_tokens=16, stream=True, **LIMITS)
+    stream = wrapped.responses.create(model=model.name, input=items(), max_output_tokens=8, stream=True, **LIMITS)
     assert "".join(event.delta for event in stream if event.type == "response.output_text.delta")
     check(events, model)
     made = len(events)
-    reply = wrapped.responses.create(model=model.name, input=items(), max_output_tokens=16, **LIMITS)
+    reply = wrapped.responses.create(model=model.name, input=items(), max_output_tokens=8, **LIMITS)
     assert reply.output_text
     assert len(events) == made
 
@@ -152,10 +155,8 @@ async def test_async_responses(
     aclient: openai.AsyncOpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
 ) -> None:
     wrapped = compacter.wrap(aclient)
-    reply = await wrapped.responses.create(model=model.name, input=items(), max_output_tokens=16, **LIMITS)
+    reply = await wrapped.responses.create(model=model.name, input=items(), max_output_tokens=8, **LIMITS)
     assert reply.output_text
     check(events, model)
-    stream = await wrapped.responses.create(
-        model=model.name, input=items(), max_output_tokens=16, stream=True, **LIMITS
-    )
+    stream = await wrapped.responses.create(model=model.name, input=items(), max_output_tokens=8, stream=True, **LIMITS)
     assert "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])

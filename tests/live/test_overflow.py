@@ -26,8 +26,7 @@ TOPICS = (
     "the customs house",
     "the pier",
 )
-PROMPT = "{history}\n\nSummarize the transcript above in one short sentence."
-OPTIONS: dict[str, Any] = {"max_tokens": 16, "temperature": 0.2, "timeout": 600}
+OPTIONS: dict[str, Any] = {"max_tokens": 8, "temperature": 0, "timeout": 600}
 
 
 def long_history() -> list[dict[str, Any]]:
@@ -146,9 +145,9 @@ def events() -> list[CompactionEvent]:
 
 
 @pytest.fixture
-def compacter(events: list[CompactionEvent]) -> Compacter:
+def compacter(summary_prompt: str, events: list[CompactionEvent]) -> Compacter:
     # Short, because each token costs time here: what a summary is worth is tested elsewhere.
-    return Compacter(max_summary_tokens=60, summary_prompt=PROMPT, on_compaction=events.append)
+    return Compacter(max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append)
 
 
 SHAPES = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
