@@ -19,10 +19,16 @@ def parts(short: str) -> tuple[str, int, str]:
     return short[: found.start()], int(found[1].replace(",", "")), short[found.end() :]
 
 
-@pytest.mark.parametrize("text", ["x" * 600, json.dumps(["word"] * 74), "a " * 300])
-def test_a_text_of_just_the_size_stays_as_it_is(text: str) -> None:
+@pytest.mark.parametrize("text", ["x" * 600, json.dumps(["word"] * 74, indent=1), "a " * 300])
+def test_a_text_that_is_no_longer_than_the_size_stays_as_it_is(text: str) -> None:
     assert shorten(text, len(text)) == text
+    assert shorten(text, len(text) + 40) == text
     assert len(shorten(text + text, len(text))) <= len(text)
+
+
+def test_a_value_that_grows_where_it_is_written_anew_is_cut_as_a_text() -> None:
+    nested = '{"a":' * 50 + "1" + "}" * 50
+    assert len(shorten(nested, 200)) < len(nested)
 
 
 @pytest.mark.parametrize("size", [200, 600, 2_000])
