@@ -1,1 +1,1 @@
-"""One wrapped call: reading its arguments, deciding what to do, doing it, and streams."""
+"""One wrapped call: its arguments, its policy, performing the effects, and streams."""

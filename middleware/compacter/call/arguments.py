@@ -1,8 +1,8 @@
-"""Where a call keeps what compacter needs: messages, model, output limit, and what is sent beside the messages.
+"""Reads and replaces the arguments of a call: messages, model, output limit, tools.
 
-A `Binding` belongs to one wrapped function and reads or changes the arguments of its calls. Vendors' methods that keep
-things elsewhere (in ``config``, in ``inferenceConfig``, in a JSON body) have subclasses of it in `compacter.clients`.
-The chapter: the names that calls use, the class, `bind`, which makes one for a function, and small readers.
+A `Binding` belongs to one wrapped function. Vendors' methods whose arguments are nested (in ``config``, in
+``inferenceConfig``, in a JSON body) have subclasses of it in `compacter.clients`. In this order: the names of
+arguments, the class, `bind`, which makes a binding for a function, and small readers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compacter.messages.format import Message, MessageFormat
 
 MESSAGE_PARAMS = ("messages", "input", "contents")
 _PARAM_OF = {"responses": "input", "gemini": "contents"}
-"""What the messages of a format are called, where it is not ``messages``."""
+"""Name of the messages argument by wire format, if it is not ``messages``."""
 OUTPUT_PARAMS = (
     "max_tokens",
     "max_completion_tokens",
@@ -32,55 +32,55 @@ BESIDE = (
     "tools", "functions", "system", "instructions", "response_format", "system_instruction", "prompt", "text_format",
     "response_schema", "response_json_schema", "toolConfig",
 )  # fmt: skip
-"""Options whose content the provider reads too."""
+"""Options whose content is part of the prompt."""
 
 CARRIED = frozenset({
-    # Which model, with whose key, at which server, for whose account.
+    # Model, key, server and account.
     "self", "model", "model_id", "modelId", "deployment_id", "custom_llm_provider", "client", "api_key", "api_base",
     "base_url", "api_version", "api_type", "organization", "project", "region_name", "workspace_id", "user_profile_id",
     "billing_policy", "inference_geo", "access_programs", "litellm_credential_name", "ssl_verify",
     "shared_session", "model_list",
-    # How long to wait, and how often to try.
+    # Timeouts and retries.
     "timeout", "request_timeout", "max_retries", "num_retries", "retry_strategy",
-    # Headers and the like.
+    # Headers and query parameters.
     "headers", "extra_headers", "extra_query", "betas",
-    # The price and the cache.
+    # Price and cache.
     "service_tier", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "cache", "caching",
-    # How words are chosen.
+    # Sampling.
     "temperature", "top_p", "top_k", "seed",
-    # How litellm treats all of these; an answer that is made up for a test stays one.
+    # litellm's handling of these options, and its mock replies.
     "drop_params", "additional_drop_params", "allowed_openai_params", "mock_response",
 })  # fmt: skip
-"""Options that a request for a summary takes over from the call, by their names in any vendor's SDK."""
+"""Options that are copied from the call into a request for a summary, by their names in any vendor's SDK."""
 _CARRIED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
-"""litellm's credentials and places, by provider."""
+"""Prefixes of litellm's credentials and regions, by provider."""
 
 NOT_FOR_NATIVE = frozenset({
-    # In which form the model answers, and where it ends.
+    # Form and end of the reply.
     "response_format", "text_format", "text", "output_format", "modalities", "audio", "prediction", "n", "logprobs",
     "top_logprobs", "include", "moderation", "max_tool_calls", "stop", "stop_sequences",
-    # How the answer is sent.
+    # Streaming.
     "stream", "stream_options", "background",
-    # The conversation's state at the server, and records and routes of the call itself.
+    # State of the conversation on the server; storage, metadata and fallbacks of the call.
     "thread", "previous_response_id", "conversation", "compaction", "truncation", "store", "metadata",
     "litellm_metadata", "diagnostics", "fallbacks", "fallback_credit_token", "extra_body",
 })  # fmt: skip
-"""Options that any request for a summary leaves out."""
+"""Options that are left out of every request for a summary."""
 LEFT_OUT = NOT_FOR_NATIVE | {
-    # What the model may do.
+    # Tools.
     "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "mcp_servers", "container",
     "web_search_options", "multi_agent", "include_server_side_tool_invocations",
-    # How it thinks and what it says.
+    # Reasoning and style.
     "reasoning_effort", "reasoning", "thinking", "frequency_penalty", "presence_penalty", "logit_bias", "speed",
     "verbosity", "output_config", "enable_json_schema_validation", "parse_as", "image",
-    # The conversation's own prompt, and how it is kept.
+    # Prompt of the conversation, and its caching.
     "system", "instructions", "prompt", "context_management", "cache_control", "background_options",
     "safety_identifier",
 }  # fmt: skip
-"""Options that a request for a summary of a transcript leaves out, also where a user's own function has parameters of
-these names. One with the same prefix keeps them: they belong to what the provider has in its cache."""
+"""Options that are left out of a request to summarize a transcript, also if they are parameters of a user's own
+function. ``native_call`` leaves out ``NOT_FOR_NATIVE`` alone: the others are part of the provider's cached prompt."""
 _PLACES = ("base_url", "api_base", "api_version", "custom_llm_provider", "region_name", "aws_region_name")
-"""Options of a call that choose another server than the client's."""
+"""Options of a call that select another server than the client's."""
 
 RAW_RESPONSE_HEADER = "x-stainless-raw-response"
 
@@ -93,78 +93,78 @@ Arguments: TypeAlias = tuple[Args, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What the arguments of one call say."""
+    """Values read from the arguments of one call."""
 
     named: Options
-    """All arguments by their parameters' names, however they were passed."""
+    """All arguments by parameter name, whether passed by position or by keyword."""
     messages: Any
     """The messages argument as it was passed, or ``None``."""
     model: str | None
-    """The model's name, where the call says it."""
+    """Name of the model, if it is among the arguments."""
     endpoint: str
-    """The kind of client and its base URL, with what the call itself says of the place; "" where neither is known.
+    """Kind of client, its base URL, and the call's own options for the server; "" if none of them is known.
 
-    Part of the memory's scope: a summary that was made for one server is not sent to another one.
+    Part of the memory's scope, so that a summary made on one server is not sent to another one.
     """
     output_option: str
-    """The option that limits the output."""
+    """Name of the option for the output limit."""
     output_tokens: int | None
-    """Its value."""
+    """Output limit, in tokens."""
     beside: Sequence[Any]
-    """The options whose content the provider reads too."""
+    """Values of the options whose content is part of the prompt."""
     elsewhere: str | None = None
-    """Why the history is not in this call, in words for the user; ``None`` where it is."""
+    """Reason why the history is not among the arguments, as a sentence for the user; ``None`` if it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """How to read and change the arguments of one function. Subclassed for clients that keep things elsewhere.
+    """Reads and replaces the arguments of one function's calls. Subclassed for clients with nested arguments.
 
-    Every method takes a call's arguments, as ``args`` and ``kwargs`` or all by name, and changes neither.
+    The methods take a call's arguments as ``args`` and ``kwargs``, or all by name, and modify neither.
     """
 
     wire_format: str | None = None
-    """``None``: recognised call by call, from the messages."""
+    """Wire format of the messages; ``None`` to detect it at each call."""
     messages_param: str = "messages"
     accepts: frozenset[str] | None = None
-    """Names of the function's parameters; ``None`` where it takes any keyword."""
+    """Names of the function's parameters; ``None`` if it takes any keyword."""
     positional: tuple[str, ...] = ()
     """Names of the parameters that may be passed by position, in order."""
     declared: Mapping[str, Any] = field(default_factory=dict)
-    """Default of each named parameter; ``None`` for one that must be given."""
+    """Default of each named parameter; ``None`` for a required one."""
     vendors: bool = False
-    """A vendor's own method: nothing but what is listed as carried goes into a request for a summary."""
+    """Whether it is a vendor's method; of its options only ``CARRIED`` are copied into a request for a summary."""
     output_param: str = "max_tokens"
-    """The output limit's name where the call does not set one."""
+    """Name of the output limit if the call does not set one."""
     asks: Callable[..., Any] | None = None
-    """What a summary is asked of, where the function itself is no good for that (``parse``, ``stream``)."""
+    """Function to request summaries with, if the wrapped one is unsuitable (``parse``, ``stream``)."""
     quiet: Callable[[Any], bool] | None = None
-    """Whether a chunk of its streams holds nothing that a user would see; ``None``: as vendors have it."""
+    """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors' chunks."""
     server: Callable[[], str] | None = None
-    """Gives the kind of client and its base URL; ``None`` for a function, which has neither."""
+    """Returns the kind of client and its base URL; ``None`` for a function, which has neither."""
 
     # -- reading a call ------------------------------------------------------------------------------------------------
 
     def messages(self, args: Args, kwargs: Options) -> Any:
-        """The messages argument as it was passed, or ``None``."""
+        """Return the messages argument as it was passed, or ``None``."""
         if self.messages_param in self.positional[: len(args)]:
             return args[self.positional.index(self.messages_param)]
         return kwargs.get(self.messages_param)
 
     def of_call(self, args: Args, kwargs: Options) -> Binding:
-        """The binding of one call: who takes any keyword, as ``def ask(**options)``, has messages where they are."""
+        """Return the binding of one call; for ``def ask(**options)``, with the keyword that has the messages."""
         if self.vendors or self.accepts is not None or self.messages(args, kwargs) is not None:
             return self
         found = next((name for name in MESSAGE_PARAMS if kwargs.get(name) is not None), self.messages_param)
         return replace(self, messages_param=found)
 
     def needs_list(self, args: Args, kwargs: Options) -> bool:
-        """Whether the messages are no plain list: a ``History``, or an iterable that may be readable only once."""
+        """Return whether the messages must become a list: a ``History``, or an iterable that can be read only once."""
         found = self.of_call(args, kwargs).messages(args, kwargs)
         return type(found) is not list and (hasattr(found, "pinned_ids") or is_mere_iterable(found))
 
     def as_list(self, args: Args, kwargs: dict[str, Any], *, histories: bool = True) -> Arguments:
-        """The same call with a plain list in place of an iterable that can end, and of a ``History``."""
+        """Return the call's arguments with a list in place of an iterable or a ``History``."""
         own = self.of_call(args, kwargs)
         found = own.messages(args, kwargs)
         if is_mere_iterable(found) or (histories and hasattr(found, "pinned_ids")):
@@ -172,7 +172,7 @@ class Binding:
         return args, kwargs
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """What a call says of itself."""
+        """Return the values that compacter needs of a call's arguments."""
         named = {**dict(zip(self.positional, args, strict=False)), **kwargs}
         model = next(filter(None, map(named.get, ("model", "model_id", "modelId"))), None)
         places = [f"{name}={named[name]}" for name in _PLACES if named.get(name)]
@@ -190,13 +190,13 @@ class Binding:
         )
 
     def options(self, kwargs: Options) -> Options:
-        """Where the call keeps its output limit, and what is sent beside the messages."""
+        """Return the options among which are the output limit and the tools."""
         return kwargs
 
     # -- changing a call -----------------------------------------------------------------------------------------------
 
     def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
-        """The same call with other messages and some other options, each passed as the caller passed it."""
+        """Return the call's arguments with other messages and options, by position or keyword as in the call."""
         changed, given = {**options, self.messages_param: messages}, list(args)
         for at, name in enumerate(self.positional[: len(args)]):
             if name in changed and name not in kwargs:
@@ -204,10 +204,10 @@ class Binding:
         return tuple(given), {**kwargs, **changed}
 
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
-        """The arguments of a request for a summary to the same model, of at most ``limit`` tokens.
+        """Return the arguments of a request for a summary to the same model, of at most ``limit`` tokens.
 
-        It is built from what it needs (``CARRIED``). A function of the user's own also keeps arguments whose names no
-        vendor has; a parameter that is left out gets its default, or ``None`` where it has none.
+        They are the options in ``CARRIED``; for a user's own function also those whose names no vendor uses. A
+        parameter that is left out gets its default, or ``None`` without one.
         """
         messages, extra = wire.prompt(prompt)
         name = self.read(args, kwargs).output_option
@@ -226,7 +226,7 @@ class Binding:
         return self.accepts is None or name in self.accepts
 
     def _carries(self, name: str, value: object) -> bool:
-        """Whether a request for a summary takes an option over."""
+        """Return whether an option is copied into a request for a summary."""
         if name in CARRIED or name.startswith(_CARRIED_PREFIXES):
             return True
         if name in LEFT_OUT:
@@ -237,7 +237,7 @@ class Binding:
         return False if name == "stream" else self.declared.get(name)
 
     def _without(self, args: Args, left_out: Callable[[str, object], bool]) -> Args:
-        """Arguments passed by position, with the defaults of those that are left out."""
+        """Return the arguments passed by position, with defaults in place of those that are left out."""
         names = (*self.positional, *("" for _ in args))
         return tuple(
             self._absent(name) if name not in {"", self.messages_param} and left_out(name, value) else value
@@ -247,9 +247,10 @@ class Binding:
     def native_call(
         self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
-        """The call itself with another end: the same system prompt, tools and messages, then the instruction.
+        """Return the arguments of a request for a summary that continues the call's own messages.
 
-        Only what does not belong to the prompt is changed, so that the provider's cache of it still counts.
+        It has the same system prompt, tools and messages, then the instruction. Only options that are not part of the
+        prompt are changed, so that the provider's prompt cache is used.
         """
         messages = list(prefix)
         if wire.alternates and messages and wire.speaker(messages[-1]) == "user":
@@ -265,7 +266,7 @@ class Binding:
             del options["tool_choice"]
         if "stream" in kwargs:
             options["stream"] = False
-        # Thinking comes out of the output limit, and Anthropic refuses a limit that its budget does not fit into.
+        # Thinking counts towards the output limit, and Anthropic refuses a limit below its budget.
         limit += whole(member(facts.named.get("thinking"), "budget_tokens"))
         name = facts.output_option
         changed = {name: limit} if self._accepts(name) or name in facts.named else {}
@@ -275,9 +276,9 @@ class Binding:
 def bind(
     function: Callable[..., Any], *, messages_param: str | None = None, wire_format: str | None = None
 ) -> Binding | None:
-    """How to call ``function``; ``None`` when it has no parameter that could hold messages.
+    """Return the binding of a function; ``None`` if it has no parameter for messages.
 
-    Raises ``ConfigurationError`` when ``messages_param`` names no parameter of it.
+    Raises ``ConfigurationError`` if it has no parameter ``messages_param``.
     """
     try:
         parameters = dict(inspect.signature(function).parameters)
@@ -294,7 +295,7 @@ def bind(
     else:
         known = ", ".join(parameters)
         own = getattr(function, "__qualname__", type(function).__qualname__)
-        raise ConfigurationError(f"messages_param={messages_param!r} is no parameter of {own}; it has: {known}")
+        raise ConfigurationError(f"messages_param={messages_param!r} is not a parameter of {own}, which has: {known}")
     return Binding(
         wire_format=wire_format,
         messages_param=name,
@@ -316,9 +317,9 @@ def bind(
 
 
 def is_mere_iterable(value: object) -> bool:
-    """Whether messages were passed as an iterable that is no sequence: a generator, a ``map``, a dict's values.
+    """Return whether messages are an iterable but not a sequence: a generator, a ``map``, a dict's values.
 
-    False for a ``History`` and for a single message: mappings and models can be iterated, too.
+    False for a ``History``, and for a single message, which is a mapping or a pydantic model.
     """
     if value is None or isinstance(value, (Sequence, Mapping, bytes, bytearray)) or hasattr(value, "pinned_ids"):
         return False
@@ -326,7 +327,7 @@ def is_mere_iterable(value: object) -> bool:
 
 
 def is_off_switch(name: str, value: object) -> bool:
-    """Whether an option turns something off that must stay off in a request for a summary as well."""
+    """Return whether an option disables something that must stay disabled in a request for a summary."""
     if name == "store":
         return value is False
     if name == "thinking":
@@ -336,13 +337,13 @@ def is_off_switch(name: str, value: object) -> bool:
 
 
 def forces_call(choice: object) -> bool:
-    """Whether a ``tool_choice`` leaves the model no way to answer in words."""
+    """Return whether a ``tool_choice`` forces the model to call a tool."""
     kind = member(choice, "type") if isinstance(choice, Mapping) else choice
     return kind not in (None, "auto", "none")
 
 
 def characters_sent(value: object) -> int:
-    """Size of an option that the provider reads; a class stands for its JSON schema."""
+    """Return the size of an option's value, in characters; that of a class is the size of its JSON schema."""
     if isinstance(value, type):
         schema = getattr(value, "model_json_schema", None)
         return characters(schema()) if callable(schema) else 0
@@ -350,7 +351,7 @@ def characters_sent(value: object) -> int:
 
 
 def parsed(options: Options) -> Options:
-    """Options without the header by which ``with_raw_response`` tells the SDK to hand out the reply unread."""
+    """Return options without the header of ``with_raw_response``, so that the SDK parses the reply."""
     headers = options.get("extra_headers")
     if not isinstance(headers, Mapping):
         return options
@@ -359,5 +360,5 @@ def parsed(options: Options) -> Options:
 
 
 def whole(value: object) -> int:
-    """A number of tokens; 0 for anything else, and for what is below 0."""
+    """Return a number of tokens; 0 if it is negative or not an integer."""
     return max(value, 0) if isinstance(value, int) else 0

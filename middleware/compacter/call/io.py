@@ -1,8 +1,8 @@
-"""Calling functions, waiting, threads: what differs between sync and async programs, in two classes.
+"""Calls, waiting and threads: two classes, for sync and for async programs.
 
-All that uses them is written once, as coroutines. In a sync program these never suspend, so ``run`` drives them.
-Async programs may run under asyncio or trio; trio is looked for only where it is loaded already, and asyncio is loaded
-only where it is used: a sync program need not wait for it.
+Code that uses them is written once, as coroutines. In a sync program these never suspend, so ``run`` drives them.
+Async programs may run under asyncio or trio. trio is used only if it is imported already, and asyncio is imported only
+when it is needed, to keep sync programs light.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ class SyncIO:
 
     asynchronous = False
     awaits = False
-    """Whether what needs asyncio can be awaited here: litellm, a client of Redis."""
+    """Whether code that needs asyncio can be awaited: litellm, an async Redis client."""
     iterates = "__next__"
-    """The method that gives the next chunk of a stream which can be read here: an async one cannot."""
+    """Name of the method that returns a stream's next chunk."""
     step = staticmethod(next)
 
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """What the function returns; a coroutine as it is."""
+        """Call the function and return its result; a coroutine is not awaited."""
         return function(*args, **kwargs)
 
     async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What a function of the user's returns, sync or async."""
+        """Call the user's function, sync or async, and return its result."""
         return resolved(function, *args)
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:  # noqa: ARG002
-        """The answer to a request for a summary; a stream as the list of its chunks.
+        """Return the reply to a request for a summary; a stream as the list of its chunks.
 
-        Raises ``TimeoutError`` after ``seconds``: a sync call cannot be interrupted, so it is left alone in its thread.
+        Raises ``TimeoutError`` after ``seconds``; a sync call, which cannot be interrupted, continues in its thread.
         """
         if seconds is None:
             return _joined(resolved(action))
         return _begun(lambda: _joined(resolved(action))).result(seconds)
 
     async def thread(self, action: Callable[[], T]) -> T:
-        """The result of an action that may take long, without blocking an event loop."""
+        """Return the result of an action that may take long."""
         return action()
 
     async def wait(self, future: Future[Any], seconds: float) -> None:
-        """Wait until the future is done, for ``seconds`` at most. Its result is not looked at."""
+        """Wait until the future is done, for ``seconds`` at most. Its result is not used."""
         wait_for((future,), seconds)
 
     def beside(self, action: Callable[[], object]) -> None:
-        """Do something short that raises nothing."""
+        """Run a short action that does not raise."""
         resolved(action)
 
     async def sleep(self, seconds: float) -> None:
@@ -79,11 +79,11 @@ class AsyncIO:
 
     @property
     def awaits(self) -> bool:
-        """As above: not under trio."""
+        """As above: False under trio."""
         return _trio() is None
 
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """What the function returns, awaited where that can be."""
+        """Call the function and return its result, awaited if it is awaitable."""
         outcome = function(*args, **kwargs)
         return await outcome if inspect.isawaitable(outcome) else outcome
 
@@ -92,15 +92,15 @@ class AsyncIO:
         return await self.call(function, *args)
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:
-        """As above. ``blocks`` says that the action is a plain function of the user's, which may block: in a thread."""
+        """As above. With ``blocks``, the action runs in a thread: it is a plain function, which may block."""
         async with _timeout(seconds):
             reply = await self.thread(lambda: _joined(action())) if blocks else _joined(action())
             return await _awaited(reply)
 
     async def thread(self, action: Callable[[], T]) -> T:
-        """The result of an action, run in a thread of its own.
+        """Run an action in a new thread, and return its result.
 
-        Not in the event loop's own threads: its end would wait for what a cancellation has left alone.
+        Not in the event loop's executor, which would wait for abandoned actions when the loop is closed.
         """
         future = _begun(action)
         while not future.done():
@@ -108,10 +108,10 @@ class AsyncIO:
         return future.result()
 
     async def wait(self, future: Future[Any], seconds: float) -> None:
-        """Wait until the future is done, for ``seconds`` at most. Its result is not looked at."""
+        """Wait until the future is done, for ``seconds`` at most. Its result is not used."""
         trio = _trio()
         if trio is not None:
-            own = trio.CapacityLimiter(1)  # Trio's own lets forty wait at a time.
+            own = trio.CapacityLimiter(1)  # Trio's default limits all waiting threads to forty.
             await trio.to_thread.run_sync(wait_for, (future,), seconds, abandon_on_cancel=True, limiter=own)
             return
         import asyncio
@@ -124,21 +124,21 @@ class AsyncIO:
                 waiter.set_result(None)
 
         def call_soon(_: Future[Any]) -> None:
-            with contextlib.suppress(RuntimeError):  # The loop of a waiter that was cancelled may be closed.
+            with contextlib.suppress(RuntimeError):  # After a cancellation the loop may be closed.
                 loop.call_soon_threadsafe(finish)
 
         future.add_done_callback(call_soon)
         await asyncio.wait((waiter,), timeout=seconds)
 
     def beside(self, action: Callable[[], object]) -> None:
-        """Do something short that raises nothing, without waiting for its end: a coroutine function as a task."""
+        """Start a short action that does not raise, without waiting for it; a coroutine function as a task."""
         if not inspect.iscoroutinefunction(action) or not self.awaits:
             _begun(lambda: resolved(action))
             return
         import asyncio
 
         task = asyncio.get_running_loop().create_task(action())
-        _TASKS.add(task)  # The loop itself keeps weak references only.
+        _TASKS.add(task)  # The loop keeps only weak references.
         task.add_done_callback(_TASKS.discard)
 
     async def sleep(self, seconds: float) -> None:
@@ -156,22 +156,22 @@ SYNC, ASYNC = SyncIO(), AsyncIO()
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine over ``SyncIO``, which never suspends."""
+    """Return the result of a coroutine that uses ``SyncIO``, and so never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
         result: T = stop.value
         return result
     coroutine.close()
-    raise RuntimeError("a coroutine over SyncIO waited for an event loop")
+    raise RuntimeError("a coroutine that uses SyncIO waited for an event loop")
 
 
 def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
-    """What ``inspect`` answers for a callable: of a partial for its function, of an object also for its ``__call__``.
+    """Return the result of a predicate of ``inspect`` for a callable, which may be a partial or have ``__call__``.
 
     Args:
-        question: Such as ``inspect.iscoroutinefunction``.
-        function: The callable.
+        question: Predicate such as ``inspect.iscoroutinefunction``.
+        function: Callable to test.
     """
     while isinstance(function, functools.partial):
         function = function.func
@@ -179,26 +179,26 @@ def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
 
 
 def _joined(reply: Any) -> Any:
-    """A stream, read to its end; any other reply as it is."""
+    """Return the list of a stream's chunks; any other reply unchanged."""
     return list(reply) if hasattr(type(reply), "__next__") else reply
 
 
 async def _awaited(reply: Any) -> Any:
-    """The reply that is awaited, where it is, and an async stream read to its end."""
+    """Await the reply if it is awaitable, and return it; an async stream as the list of its chunks."""
     if inspect.isawaitable(reply):
         reply = await reply
     return [chunk async for chunk in reply] if hasattr(type(reply), "__anext__") else reply
 
 
 def _trio() -> Any:
-    """The library trio, where this code runs under it."""
+    """Return the module trio if this code runs under it, else ``None``."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_task() else None
 
 
 @contextlib.asynccontextmanager
 async def _timeout(seconds: float | None) -> AsyncGenerator[None]:
-    """Raises ``TimeoutError`` when what is inside takes longer than ``seconds``."""
+    """Raise ``TimeoutError`` if the block takes longer than ``seconds``."""
     trio = _trio()
     if trio is None:
         import asyncio
@@ -213,21 +213,21 @@ async def _timeout(seconds: float | None) -> AsyncGenerator[None]:
 
 
 def resolved(function: Callable[..., Any], *args: Any) -> Any:
-    """The result of a function, sync or async, in a sync program; whether or not a loop runs in this thread."""
+    """Call a sync or async function from sync code, and return its result. A loop may be running in this thread."""
     outcome = function(*args)
     if not inspect.isawaitable(outcome):
         return outcome
 
     import asyncio
 
-    # The public function raises where there is none; what the action raises would get that error as its context.
+    # The public function raises if there is no loop, and its error would become the context of the action's errors.
     if asyncio._get_running_loop() is None:  # noqa: SLF001
         return asyncio.run(_awaited(outcome))
     return _begun(lambda: asyncio.run(_awaited(outcome))).result()
 
 
 def _begun(action: Callable[[], T]) -> Future[T]:
-    """Run in a daemon thread of its own, with this context."""
+    """Run an action in a new daemon thread, with the current context."""
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()
     context = contextvars.copy_context()
@@ -236,8 +236,8 @@ def _begun(action: Callable[[], T]) -> Future[T]:
         try:
             done.set_result(context.run(action))
         except StopIteration as error:
-            done.set_exception(RuntimeError(repr(error)))  # No coroutine can raise one.
-        except BaseException as error:  # noqa: BLE001 - handed to the caller
+            done.set_exception(RuntimeError(repr(error)))  # A coroutine cannot raise it.
+        except BaseException as error:  # noqa: BLE001 - raised by the future
             done.set_exception(error)
 
     threading.Thread(target=work, daemon=True, name="compacter").start()

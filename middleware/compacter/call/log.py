@@ -1,8 +1,7 @@
-"""What compacter writes to the program's log: sizes and counts, never a message's text.
+"""Log entries: sizes and counts, never the text of a message.
 
-The standard library's loggers get a line to be read, with the numbers as ``extra``; structlog's get an event's name
-and the numbers. What an exception says may quote a message, so that it is known by its type, its HTTP status and
-where it was raised.
+Loggers of the standard library get a sentence, with the numbers as ``extra``; structlog gets the event's name and the
+numbers. The text of an exception may quote a message, so only its type, HTTP status and place are logged.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from compacter.events import CompactionEvent, CompactionFailed, Event, MessageSh
 from compacter.options import Options
 
 _NOT_LOGGED = frozenset({"summary", "ledger", "unverified", "discarded", "cause"})
-"""Fields of events that are, or quote, text of messages."""
+"""Fields of events that contain text of messages."""
 Level = Literal["debug", "info", "warning"]
 _LEVELS: dict[Level, int] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
 _PACKAGE = str(Path(__file__).parent.parent)
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
-    "detect": "detect failed ({error}) and counts as without opinion; it takes an exception and returns a "
+    "detect": "detect failed ({error}), which counts as None; it takes an exception and returns a "
     "TokenLimit, True, False or None",
     "memory": "the memory failed ({error}); the call goes on without it",
     "recall": "quotes could not be found ({error}); requests go on without them",
 }
 _KEY = "give it a valid API key, such as OPENAI_API_KEY for openai/..."
 _NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
-"""What SDKs say of a key that is not there, whatever they raise then."""
+"""Texts of the SDKs' various exceptions for a missing key."""
 _REMEDIES: tuple[tuple[str, str], ...] = (
     ("Authentication|PermissionDenied|Credential", _KEY),
     ("NotFound|BadRequest|UnsupportedParams|Unprocessable", "check the model's name{model} and its provider"),
@@ -43,30 +42,30 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ("Timeout", "raise the option timeout, or name a faster model"),
     ("RateLimit|ServiceUnavailable|InternalServer|Connection", "name another model, or try again later"),
 )
-"""Pattern in the name of an exception's type -> what helps."""
-_SOMEBODYS = re.compile(
+"""Pattern in the name of an exception's type -> remedy."""
+_AVOIDABLE = re.compile(
     r"the summary was refused|rules: |strategy (?!(?:summarize|truncate|shorten|clear_tool_results|chain) )"
 )
-"""How a reason begins that somebody can do something about, where no exception was raised."""
+"""Start of the reason of a failure without an exception that the user can remedy."""
 _BAD_ANSWER = 'name a more capable model as summarizer, or set summarizer="extractive", which needs none'
 
 
 class Log:
-    """The log of one Compacter. Nothing that goes wrong here is raised."""
+    """Log of one Compacter. An exception of the logger is ignored."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._warned: set[str] = set()
 
     def event(self, event: Event) -> None:
-        """A compaction at info level, the first failure of a kind as a warning, others at debug level."""
+        """Log an event: a compaction at info level, the first failure of a kind as a warning, others at debug level."""
         level: Level = "info" if isinstance(event, (CompactionEvent, MessageShortened)) else "debug"
         if isinstance(event, (CompactionFailed, SilentTruncation)) and self._is_first(event):
             level = "warning"
         logger = self._logger(level)
         if logger is None:
             return
-        # Not by ``model_dump``, which makes things on its first use that a child forked meanwhile waits for.
+        # Not by ``model_dump``: a child forked during its first use would wait for it forever.
         facts = {name: value for name, value in event if name not in _NOT_LOGGED and value not in (None, "")}
         said = event.sentence
         if level == "warning" and isinstance(event, CompactionFailed):
@@ -77,8 +76,8 @@ class Log:
         _write(logger, level, f"compacter.{name}", said, facts)
 
     def failed(self, what: str, error: BaseException) -> None:
-        """Write that something failed of which no call may know; where, unless it is a memory that is away."""
-        with contextlib.suppress(Exception):  # A logger that fails has nowhere to be reported to.
+        """Log a failure that must not break a call, with its traceback unless it is a memory's."""
+        with contextlib.suppress(Exception):  # An exception of the logger cannot be logged.
             kind = type(error).__name__
             said = _FAILED.get(what, what.replace("_", " ") + " failed ({error}); the call goes on").format(error=kind)
             facts: dict[str, object] = {"error": kind}
@@ -88,17 +87,17 @@ class Log:
             self.write("warning", f"compacter.{what}_failed", said, facts)
 
     def write(self, level: Level, name: str, said: str, facts: dict[str, object]) -> None:
-        """Write one entry: ``said`` for a logger of the standard library, ``name`` for others."""
+        """Write one entry: ``said`` to a logger of the standard library, ``name`` to others."""
         logger = self._logger(level)
         if logger is not None:
             _write(logger, level, name, said, facts)
 
     def _logger(self, level: Level) -> Any:
-        """Who takes an entry of this level; ``None``: nobody.
+        """Return the logger for entries of this level, or ``None`` if there is none.
 
-        The option ``logger``; else the program's structlog where it has configured one, else the standard library's
-        logger ``compacter``. The program's structlog gets nothing below the level of that standard logger, if it was
-        given one, nor below info, if it has no level itself and prints all that it gets.
+        It is the option ``logger``; else structlog, if the program has configured it; else the standard library's
+        logger ``compacter``. The level of that logger, if it is set, also applies to structlog. If neither has a level,
+        structlog gets nothing below info, or below that logger's effective level if that is lower.
         """
         logger, structlog = self._options.logger, sys.modules.get("structlog")
         if logger is None:
@@ -112,15 +111,15 @@ class Log:
     def _is_first(self, event: CompactionFailed | SilentTruncation) -> bool:
         kind = type(event).__name__
         if isinstance(event, CompactionFailed):
-            if not event.error and not _SOMEBODYS.match(event.reason):
-                return False  # There is no room for a summary, or nothing to read: nobody's fault.
+            if not event.error and not _AVOIDABLE.match(event.reason):
+                return False  # No room for a summary, or nothing to summarize.
             kind = event.error or re.sub(r"[\d,.]+", "", event.reason)
         first = kind not in self._warned
         self._warned.add(kind)
         return first
 
     def _explained(self, event: CompactionFailed) -> tuple[str, str]:
-        """Why there was no summary, and what helps."""
+        """Return the cause of a failure, and its remedy."""
         summarizer = self._options.summarizer
         asked = summarizer if isinstance(summarizer, str) else event.model if summarizer is None else None
         helps = remedy(event.error, event.cause, asked)
@@ -134,12 +133,12 @@ class Log:
 
 
 def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
-    """What helps against a summarizer's failure.
+    """Return the remedy for a summarizer's failure.
 
     Args:
-        error: The name of the exception's type; empty where its answer was no summary.
+        error: Name of the exception's type; empty if its reply was refused.
         cause: The exception.
-        model: The model that was asked, where it is known.
+        model: Name of the model, if known.
     """
     if cause is not None and _NO_KEY.search(str(cause)[:2_000]):
         return _KEY
@@ -150,7 +149,7 @@ def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
 
 
 def _write(logger: Any, level: Level, name: str, said: str, facts: dict[str, object]) -> None:
-    with contextlib.suppress(Exception):  # A logger that fails has nowhere to be reported to.
+    with contextlib.suppress(Exception):  # As above.
         if isinstance(logger, _STANDARD):
             logger.log(_LEVELS[level], "compacter: %s", said, extra=facts)
         else:
@@ -158,7 +157,7 @@ def _write(logger: Any, level: Level, name: str, said: str, facts: dict[str, obj
 
 
 def _circumstances(error: BaseException | None) -> str:
-    """The HTTP status and the place of an exception, as far as it has them."""
+    """Return the HTTP status and the place of an exception, in parentheses; empty if it has neither."""
     status = getattr(error, "status_code", None)
     found = [f"HTTP {status}"] if isinstance(status, int) else []
     outside = [frame for frame in traceback.extract_tb(_own(error)) if "site-packages" not in frame.filename]
@@ -168,14 +167,14 @@ def _circumstances(error: BaseException | None) -> str:
 
 
 def _frames(error: BaseException) -> str:
-    """Where it was raised: files, lines and functions alone, as source lines and local variables may hold texts."""
+    """Return the traceback with files, lines and functions only: source lines and variables may contain messages."""
     frames = traceback.extract_tb(_own(error) or error.__traceback__)
     lines = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
     return "\n".join(["Traceback (most recent call last):", *lines, type(error).__qualname__])
 
 
 def _own(error: BaseException | None) -> TracebackType | None:
-    """Its traceback from the first frame on that is not one of this package."""
+    """Return the traceback of an exception from the first frame outside this package."""
     trace = error.__traceback__ if error is not None else None
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next

@@ -1,8 +1,8 @@
-"""Carrying out the effects of one call, in a sync or an async program.
+"""Performs the effects of one call, in sync and async programs.
 
-A `Performer` asks for summaries and tells of events. A `WrappedCall` is one call of a wrapped function: it also makes
-that call, and uses memory and quotes. Then the chapter tells how several calls make one summary, and how a Compacter
-knows that another one inside the wrapped function has given up.
+A `Performer` requests summaries and sends events. A `WrappedCall`, one call of a wrapped function, also calls that
+function, and uses memory and quotes. Its last methods let several calls share one summary; the functions at the end
+detect that another Compacter, inside the wrapped function, has given up.
 """
 
 from __future__ import annotations
@@ -43,36 +43,36 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Performs = Callable[[Any, Any], Awaitable[Any]]
-"""What carries out an effect: a function of the performer and the effect."""
+"""A function that performs an effect; its arguments are the performer and the effect."""
 _CLAIM_SECONDS = 120.0
-"""Seconds for which a claim is asked for, and for which another process's claim is waited for."""
+"""Duration of a claim, and longest wait for another process's claim, in seconds."""
 _CLAIM_POLL = 0.05
 
 
 @dataclass(kw_only=True, eq=False)
 class Performer:
-    """Carries out what a compaction asks for."""
+    """Performs the effects of a compaction."""
 
     state: State
-    """What the calls of a Compacter share."""
+    """State that the calls of a Compacter share."""
     io: IO
     """Sync or async."""
     model: str | None = None
-    """The model's name; for a call that says none, the function's."""
+    """Name of the model; of the function if the call has no model."""
     large: bool = False
-    """Whether the history is so large that an event loop must not wait for what is worked out about it."""
+    """Whether the history is so large that computations on it must not block an event loop."""
     gave_up: bool = field(default=False, init=False)
-    """Whether compacting and retrying was in vain."""
+    """Whether the call was given up after at least one round."""
     _started: float = field(default_factory=time.monotonic, init=False)
     _spent: float = field(default=0.0, init=False)
-    """Seconds of ``timeout`` that are spent: those of the summarizer, and of waiting for another call's summary."""
+    """Used part of ``timeout``, in seconds: time of the summarizer, and of waiting for another call's summary."""
 
     async def run(self, flow: Flow[Any], outcome: Any = None, until: type[Effect[Any]] | tuple[()] = ()) -> Any:
-        """What a flow returns; or its next effect of the kind ``until``, whose outcome is passed in to go on.
+        """Perform a flow's effects, and return its result.
 
-        What an effect raises is thrown into the flow, but for what is no ``Exception``: only ``Call`` and
-        ``AskSummarizer`` raise. Where that would hold up an event loop, what the flow does between its effects is done
-        in a thread.
+        With ``until``, return its next effect of that kind instead; call again with the outcome to continue. An
+        ``Exception`` of an effect is thrown into the flow; only ``Call`` and ``AskSummarizer`` raise any. For a large
+        history the flow itself runs in a thread, so that it does not block the event loop.
         """
         advance = flow.send
         try:
@@ -85,12 +85,12 @@ class Performer:
                 began = time.monotonic()
                 try:
                     outcome, advance = await perform(self, found), flow.send
-                except Exception as error:  # noqa: BLE001 - the flow decides what an error means
+                except Exception as error:  # noqa: BLE001 - handled by the flow
                     outcome, advance = error, flow.throw
                 if isinstance(found, (AskSummarizer, Remembered)):
                     self._spent += time.monotonic() - began
         except BaseException:
-            with contextlib.suppress(ValueError):  # A thread that a cancellation has left alone is still in it.
+            with contextlib.suppress(ValueError):  # A thread abandoned by a cancellation still runs it.
                 flow.close()
             raise
 
@@ -115,7 +115,7 @@ class Performer:
         return reply
 
     def _request(self, effect: AskSummarizer) -> tuple[Callable[[], Any], bool]:
-        """A request to a model that litellm knows by its name, and whether it blocks an event loop."""
+        """Return a function that requests the summary through litellm, and whether it blocks an event loop."""
         asked = {
             "model": self.state.options.summarizer or self.model,
             "max_tokens": effect.max_tokens,
@@ -125,7 +125,10 @@ class Performer:
         return partial(models.acompletion if awaits else models.completion, **asked), not awaits
 
     async def told(self, effect: Tell[Any]) -> Any:
-        """The plan to carry out; or the event, with its duration, after totals, log and hooks were told of it."""
+        """Send an event to totals, log and hooks, and return it with its duration.
+
+        For a plan, return the one to carry out, or ``None`` after a veto.
+        """
         event = effect.what
         if isinstance(event, CompactionPlan):
             return await self._approved(event)
@@ -136,7 +139,7 @@ class Performer:
         if isinstance(event, CompactionEvent):
             event = event.model_copy(update={"duration": time.monotonic() - self._started})
         for hook in self.state.told(event):
-            # A copy: what one hook does to it is not seen by the next one.
+            # A copy, so that no hook sees another one's changes.
             await self._safely("hook", partial(self.io.hook, hook, event.model_copy()))
         return event
 
@@ -150,15 +153,15 @@ class Performer:
         return answer if isinstance(answer, CompactionPlan) else plan
 
     async def _safely(self, what: str, action: Callable[[], Awaitable[Any]], otherwise: object = None) -> Any:
-        """The result of something of the user's; ``otherwise`` when it raises, which is logged."""
+        """Return the result of a hook or memory; if it raises, log the exception and return ``otherwise``."""
         try:
             return await action()
-        except Exception as error:  # noqa: BLE001 - nothing that compacter does for itself may raise into a call
+        except Exception as error:  # noqa: BLE001 - a failing hook or memory must not break the call
             self.state.log.failed(what, error)
             return otherwise
 
     performs: ClassVar[Mapping[type[Effect[Any]], Performs]] = {AskSummarizer: _asked, Tell: told}
-    """What carries out an effect, by its kind."""
+    """Functions that perform the effects, by the effect's class."""
 
 
 async def _unknown(_: Performer, effect: object) -> Any:
@@ -166,7 +169,7 @@ async def _unknown(_: Performer, effect: object) -> Any:
 
 
 def _step(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
-    """Carry a flow on by one effect: whether it has come to its end, and its result, or the next effect."""
+    """Run a flow up to its next effect; return False and the effect, or True and the flow's result at its end."""
     try:
         return False, advance(outcome)
     except StopIteration as stop:
@@ -175,7 +178,7 @@ def _step(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, An
 
 @dataclass(kw_only=True, eq=False)
 class WrappedCall(Performer):
-    """One call of a wrapped function, as the caller made it, and what was read of it. Closed at its end."""
+    """One call of a wrapped function: the caller's arguments, and the values read from them. Closed at its end."""
 
     function: Callable[..., Any]
     binding: Binding
@@ -183,26 +186,26 @@ class WrappedCall(Performer):
     kwargs: Mapping[str, Any]
     policy: Policy
     scope: str
-    """Part of each record's key: calls that may share a summary have the same."""
+    """Part of each record's key; the same for calls that may share a summary."""
     history: History | None
-    """What was passed in place of a list."""
+    """The ``History`` that was passed in place of a list."""
     version: int
-    """Its version at that time."""
+    """Its version at the time of the call."""
     seen: Recognised | None = None
-    """What the messages were recognised by when they were sent last, where they are still the same."""
+    """Result of the matcher's last look at these messages, if they have not changed since."""
     last: Reply | None = field(default=None, init=False)
-    """What the wrapped function answered last."""
+    """Last reply of the wrapped function."""
     trace: TracebackType | None = field(default=None, init=False)
-    """The traceback of that answer's ``error``, as it was then."""
+    """Traceback of that reply's ``error`` when it was raised."""
     _views: list[tuple[Sequence[Message], str]] = field(default_factory=list, init=False)
-    """The views that this call got or made, each with the id of its record."""
+    """Views that this call has read from memory or made, each with the id of its record."""
     _held: list[Callable[[], object]] = field(default_factory=list, init=False)
-    """What gives back what this call holds: its flight and its claim."""
+    """Functions that release this call's flight and claim."""
     _closed: bool = field(default=False, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def close(self, *, for_good: bool = True) -> None:
-        """Release what this call holds, so that nobody waits for it; ``for_good``: also what it is granted later."""
+        """Release this call's flight and claim; ``for_good``: also a claim that is granted later."""
         with self._lock:
             held, self._held, self._closed = self._held, [], self._closed or for_good
         for release in held:
@@ -233,7 +236,7 @@ class WrappedCall(Performer):
         return reply
 
     def _request(self, effect: AskSummarizer) -> tuple[Callable[[], Any], bool]:
-        """Without the option ``summarizer`` a request to the wrapped function itself."""
+        """As above; without the option ``summarizer`` the request goes to the wrapped function itself."""
         if self.state.options.summarizer is not None:
             return super()._request(effect)
         binding, form, limit = self.binding, self.policy.request.format, effect.max_tokens
@@ -253,7 +256,7 @@ class WrappedCall(Performer):
             await self._lead(effect.head)
         if memory is None or matcher is None:
             return None
-        # The wrapped function may have changed what was seen before it was called.
+        # The wrapped function may have changed the messages since they were seen.
         seen = None if effect.head else self.seen
         view = await self._use(memory, matcher.view, self.scope, policy.request.format, effect.messages, seen)
         if view is not None:
@@ -288,7 +291,7 @@ class WrappedCall(Performer):
         return found.text
 
     async def _use(self, memory: BaseMemory, work: Callable[..., Steps[T]], *given: object) -> T | None:
-        """Use the memory: awaited where it can be; from a thread where it waits for a disk or a network."""
+        """Return the result of using the memory: awaited if it is async, in a thread if it blocks."""
         if self.io.awaits and memory.asynchronous:
             thread = self.io.thread if self.large else None
             used: T | None = await self._safely("memory", lambda: apump(work(*given, awaited=True), thread))
@@ -296,10 +299,10 @@ class WrappedCall(Performer):
         action = partial(self.state.safely, "memory", lambda: pump(work(*given)))
         return await self.io.thread(action) if memory.blocking or self.large else action()
 
-    # -- one summary for several calls ---------------------------------------------------------------------------------
+    # -- one summary shared by several calls ---------------------------------------------------------------------------
 
     async def _lead(self, head: Sequence[Message]) -> None:
-        """Become the call that folds this head, or wait for the one that does."""
+        """Become the call that folds this head, or wait for the call that already does."""
         state, io = self.state, self.io
         try:
             key = prefix_digest(self.policy.request.format, head, self.scope)
@@ -318,11 +321,11 @@ class WrappedCall(Performer):
             await io.wait(flight.done, min(LOOK_AGAIN, remaining))
 
     async def _claim(self, memory: BaseMemory, key: str) -> None:
-        """Claim the compaction among all processes, or wait for the one that has it."""
+        """Claim the compaction among all processes, or wait for the process that has claimed it."""
         state = self.state
         end = time.monotonic() + min(_CLAIM_SECONDS, (state.options.timeout or math.inf) - self._spent)
         while not await self._granted(memory, key):
-            # A memory that never grants a claim is not waited for.
+            # Do not wait if the memory never grants any claim.
             if state.grants is None:
                 state.grants = await self._granted(memory, f"probe {secrets.token_hex(8)}")
             if not state.grants or time.monotonic() > end:
@@ -331,24 +334,24 @@ class WrappedCall(Performer):
         state.grants = True
 
     async def _granted(self, memory: BaseMemory, key: str) -> bool:
-        """Whether this call now holds the claim; True too when the memory cannot say."""
+        """Request the claim, and return whether it was granted; True if the memory fails."""
         if self.io.awaits and memory.asynchronous:
             return self._hold(await self._safely("memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True))
 
         def claim() -> bool:
-            # In the thread: a claim that is granted after a cancellation is given back all the same.
+            # Kept in the thread, so that a claim granted after a cancellation is released too.
             asked = partial(memory.claim, key, _CLAIM_SECONDS)
             return self._hold(self.state.safely("memory", asked, otherwise=True))
 
         return await self.io.thread(claim)
 
     def _hold(self, claim: Any) -> bool:
-        """Keep what gives a claim back until this call is closed; whether there is one."""
+        """Return whether the claim was granted, and have it released when this call is closed."""
         if claim is None or isinstance(claim, bool):
             return bool(claim)
         release: Callable[[], object] = partial(self.state.safely, "memory", claim.release)
         if inspect.iscoroutinefunction(claim.release):
-            # A function: of a partial of a method Python 3.11 cannot tell that it is awaited.
+            # Not a partial: Python 3.11 does not recognise a partial of a coroutine method as a coroutine function.
             async def awaited() -> None:
                 await self._safely("memory", claim.release)
 
@@ -372,9 +375,9 @@ class WrappedCall(Performer):
 def holds_secrets(
     redact: Callable[[str], str], form: MessageFormat, before: Sequence[Message], after: Sequence[Message]
 ) -> bool:
-    """Whether a message that was edited, and so would be stored itself, holds what ``redact`` takes out.
+    """Return whether an edited message, which would be stored itself, contains text that ``redact`` removes.
 
-    Summaries are redacted already; messages that stay as they are are stored by their position alone.
+    Summaries are redacted already, and unchanged messages are stored as positions.
     """
     verbatim = set(map(id, before))
     for message in after:
@@ -384,13 +387,13 @@ def holds_secrets(
         try:
             if redact(text) != text:
                 return True
-        except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
+        except Exception:  # noqa: BLE001 - a message that cannot be redacted is not stored
             return True
     return False
 
 
 class GiveUps:
-    """How many calls of this process were given up after compacting and retrying in vain."""
+    """Number of this process's calls that were given up after at least one round."""
 
     count = 0
 
@@ -399,17 +402,17 @@ _GAVE_UP = "_compacter_gave_up"
 
 
 def mark_given_up(error: Exception) -> None:
-    """Mark an exception with which a call is given up."""
+    """Mark the exception of a call that is given up."""
     GiveUps.count += 1
-    with contextlib.suppress(AttributeError, TypeError):  # Some take no attributes.
+    with contextlib.suppress(AttributeError, TypeError):  # Some exceptions accept no attributes.
         setattr(error, _GAVE_UP, GiveUps.count)
 
 
 def gave_up_since(before: int, error: BaseException) -> bool:
-    """Whether a Compacter inside the wrapped function has given up with this exception, or with one behind it.
+    """Return whether a Compacter inside the wrapped function has given up with this exception or one of its causes.
 
-    Then the one around it does not begin again: it would send the same refused requests. ``before`` is what
-    ``GiveUps.count`` was when the call began: a program may raise one exception object several times.
+    The outer one then does not retry, because it would send the same requests again. ``before`` is ``GiveUps.count``
+    at the start of the call, as a program may raise one exception object several times.
     """
     cause: BaseException | None = error
     for _ in range(10):

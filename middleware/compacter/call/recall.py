@@ -1,4 +1,4 @@
-"""What recall keeps between calls: indexes of what was folded and of what is in view, and what turns were granted."""
+"""State of recall between calls: indexes of folded messages and of those in view, and the quotes of each turn."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from compacter.recall.quotes import Quotation, folded, question, quote, said
 
 _MOST_TURNS = 1_000
 _Source = tuple[str, object]
-"""What an index is of: the id of a record, the version of an archive's index."""
+"""Source of an index: the id of a record, and the version of an archive's index."""
 _Views = Sequence[tuple[Sequence[Message], str]]
 
 _inherited: list[object] = []
-"""What a child has of its parent and neither uses nor frees."""
+"""Indexes of the parent process, which a forked child neither uses nor frees."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The messages of a view before its last turn, as they were then, and the index of what they say."""
+    """Messages of a view before its last turn, and the index of their texts."""
 
     messages: tuple[Message, ...]
     index: Index
 
 
 class Recall(ForkAware):
-    """Made once for each Compacter. Thread-safe; a forked child begins with nothing.
+    """State of recall for one Compacter. Thread-safe; empty in a forked child.
 
-    An index belongs to one record, which names what was folded, of which conversation and in which scope. Where it is
-    not at hand, after a restart say, it is built again from the caller's messages. No index is changed once it is kept:
-    a later one is a copy with more in it, as two calls may go on from the same record in two ways.
+    An index belongs to one record, and so to the folded messages of one conversation and scope. A missing index, after
+    a restart for instance, is built again from the caller's messages. A cached index is never changed but copied and
+    extended, as two calls may continue the same record in two ways.
     """
 
     def __init__(self, options: Options) -> None:
@@ -49,7 +49,7 @@ class Recall(ForkAware):
         self._begin()
 
     def after_fork_in_child(self) -> None:
-        """Begin anew. The parent's connections to SQLite are left alone: closing one is using it."""
+        """Begin with empty caches. The parent's connections to SQLite are kept, as a child must not close them."""
         _inherited.append((self._indexes, self._seen))
         self._begin()
 
@@ -60,11 +60,11 @@ class Recall(ForkAware):
         self._turns: LRUCache[Hashable, Quotation | None] = LRUCache(_MOST_TURNS)
 
     def quotation(self, asked: Quote, views: _Views) -> Quotation | None:
-        """The quotes that the newest user message brings; the same through all the steps of its turn, if they fit.
+        """Return the quotes for the newest user message, or ``None``; the same at every step of its turn, if they fit.
 
-        ``views`` are those that this call got or made, oldest first, each with the id of its record; each is of the
-        same messages and holds less than the one before it. Raises ``SearchUnavailableError`` where SQLite lacks FTS5,
-        and what ``rank`` and ``redact`` raise.
+        ``views`` are those that this call has read from memory or made, oldest first, each with the id of its record.
+        Each is a further compaction of the one before it. Raises ``SearchUnavailableError`` if SQLite has no FTS5, and
+        the exceptions of ``rank`` and ``redact``.
         """
         conversation, room, recall = asked.conversation, asked.room, self._options.recall
         at = conversation.last_user
@@ -78,16 +78,16 @@ class Recall(ForkAware):
         stands = next((place for place in reversed(range(len(original))) if original[place] is message), None)
         said = "\n".join(part.text for part in asking).encode("utf-8", "surrogatepass")
         key = None
-        # Without a record, nothing says which of other messages were folded.
+        # Without a record it is unknown which messages were folded, unless these are the caller's own.
         if stands is not None and (record or _same(conversation.messages, original)):
-            # A turn is known by where its user message stands, and what that says.
+            # The position of its user message, and a digest of its text, identify a turn.
             key = source, stands, blake2b(said, digest_size=16).digest()
         with self._lock:
             if key in self._turns:
                 granted = self._turns[key]
                 if granted is None or len(granted.text) <= room:
                     return granted
-                room //= 2  # The turn has grown into what it was granted: what it gets now shall last for a while.
+                room //= 2  # The turn has grown: smaller quotes, which will fit for some more steps.
             if key is not None:
                 self._turns[key] = None
         view = self._in_view(asked, source, at)
@@ -99,7 +99,7 @@ class Recall(ForkAware):
         return made
 
     def _folded(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
-        """The index of all that was folded; where an earlier view of this call has one, that with what has left it."""
+        """Return the index of all folded messages; if an earlier view has one, a copy extended by the new ones."""
         (record, version), original, conversation = source, asked.original, asked.conversation
         with self._lock:
             if record and source in self._indexes:
@@ -117,7 +117,7 @@ class Recall(ForkAware):
         return index
 
     def _in_view(self, asked: Quote, source: _Source, turn: int) -> Index:
-        """The index of what stands verbatim before the turn; only what is new since the turn before it is read."""
+        """Return the index of the verbatim messages before the turn. Only those since the last turn are read."""
         conversation = asked.conversation
         messages = conversation.messages[conversation.start : turn]
         with self._lock:

@@ -1,8 +1,8 @@
-"""What one wrapped call does: the remembered view, the trigger, the request, and the rounds after a token limit.
+"""Policy of one wrapped call: the remembered view, the trigger, the request, and the rounds after a token limit.
 
-Pure: a `Policy` asks for effects and goes on with their outcomes. The chapter follows a call: `complete` begins it,
-`recover` makes the request smaller until it is answered or given up; then the ways to make it smaller, the trigger, and
-what is read of the provider's numbers.
+Pure: a `Policy` yields effects and continues with their results. In the order of a call: `complete` begins it,
+`recover` makes the request smaller until it is answered or given up; then the ways to make it smaller, the trigger, the
+usage of replies, and the numbers in the provider's errors.
 """
 
 from __future__ import annotations
@@ -34,52 +34,52 @@ from compacter.overflow import NO_ROOM, TokenLimit
 _LEAST_OUTPUT = 64
 """Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
 _DENSE = 2.5
-"""Characters per token from which on a stated size is believed without a look at the text."""
+"""Characters per token from which a stated size is accepted without checking it against the text."""
 _FULL = 0.98
-"""Share of the window that prompt and reply fill when there is no room left: servers keep a few tokens back."""
+"""Share of the window from which prompt and reply count as filling it; servers reserve a few tokens."""
 _MOST_RESERVED = 0.5
-"""Share of the window that an output limit may take from quotes and from the threshold; many are set to all of it."""
+"""Largest share of the window that is reserved for the output; many programs set the limit to the whole window."""
 _FEWEST_QUOTED = 300
-"""Characters that quotes need to say anything, their frame included."""
+"""Least room for quotes, in characters with their frame; with less, none are sent."""
 _OUTPUT_MARGIN = 8
-"""Tokens left free beside a lowered output limit, for what a chat template adds."""
+"""Tokens left free when the output limit is lowered, for those that a chat template adds."""
 _FAR_OVER = 1.5
-"""Times the threshold at which the cool-down no longer holds back."""
+"""Multiple of the threshold from which the cool-down is ignored."""
 _TARGET_SHARE = 0.9
-"""Share of the threshold that a proactive compaction aims below: the next message shall not trigger again."""
+"""Target of a proactive compaction, as a share of the threshold, so that the next message does not trigger again."""
 _GROWN = 1.25
-"""Times its size to which a history that stayed above the threshold must have grown to be tried again."""
+"""Growth after which a history that stayed above the threshold is compacted again, as a multiple of its size."""
 _CUT_SHARE = 0.6
-"""A prompt of which the server read less than this share, by what was learnt of the model, was cut."""
+"""Largest share of its expected tokens, by the model's calibration, that a truncated prompt has."""
 _MOST_CHARACTERS = 7.0
-"""Characters per token that hardly any text has: what is still more was not read. English has 4 to 5."""
+"""Fewest characters per token that a truncated prompt seems to have. English has 4 to 5."""
 
 
 @dataclass(eq=False)
 class Policy:
-    """One wrapped call."""
+    """Decisions of one wrapped call."""
 
     options: Options
-    """The options of the Compacter."""
+    """Options of the Compacter."""
     request: Request
-    """What is sent next; at first the call as the caller made it."""
+    """Request that is sent next; at first the caller's own."""
     calibration: Calibration
-    """What was learnt of the model; more is learnt here."""
+    """Calibration of the model; updated by this call."""
     state: ConversationState = field(default_factory=ConversationState)
-    """What the trigger knows of the conversation."""
+    """The conversation's state between calls, for the trigger."""
     detect: Callable[[BaseException], TokenLimit | None] | None = None
-    """What tells whether an error is a token limit; ``None``: the option."""
+    """Detector of token limits; ``None`` for the one of the options."""
     watched: bool = True
-    """Whether the usage of every reply is read: there are hooks for events, or a trigger."""
+    """Whether the usage of every reply is read, for event hooks or the trigger."""
     quotes: bool = True
-    """Whether quotes are sent with a request: not once one with quotes was refused."""
+    """Whether quotes may be sent; not after a request with quotes was refused."""
     tried: list[str] = field(default_factory=list)
-    """What was done to make the request smaller, in words."""
+    """Descriptions of the steps that made the request smaller."""
 
     # -- one call ------------------------------------------------------------------------------------------------------
 
     def complete(self) -> Flow[object]:
-        """The reply to the call; raises what the call raises, and what ``recover`` does."""
+        """Return the reply to the call. Raises the exceptions of the call and those of ``recover``."""
         state, original = self.state, self.request.original
         state.calls += 1
         if self.options.memory is not None:
@@ -95,11 +95,10 @@ class Policy:
         return (yield from self._checked(reply))
 
     def recover(self, refused: Reply) -> Flow[object]:
-        """Make the request smaller and call again, until a reply comes, another error, or nothing is left to try.
+        """Make the request smaller and call again, until there is a reply, another error, or nothing left to try.
 
-        ``refused`` is the answer that stated the token limit. Raises the provider's own last exception, with a note of
-        what was tried, when the call is given up; ``CompactionError`` when no summary can be had and there is no
-        fallback.
+        ``refused`` is the reply with the token limit. Raises the provider's own last exception, with a note that lists
+        the rounds, if the call is given up; ``CompactionError`` if there is neither a summary nor a fallback.
         """
         if refused.token_limit is None or not self.confirmed(refused.token_limit):
             return refused.raw
@@ -116,7 +115,7 @@ class Policy:
             try:
                 done = yield from self._make_smaller(found)
             except CompactionError as failure:
-                # Without a cause of its own: what the provider said is why a summary was wanted at all.
+                # If it has no cause of its own, the provider's error, for which the summary was needed.
                 raise failure from failure.__cause__ or refused.error
             if not done:
                 return (yield from self._give_up(refused, "nothing more can be reduced"))
@@ -125,7 +124,7 @@ class Policy:
         return refused.raw
 
     def _send(self) -> Flow[Reply]:
-        """Call with the request, and with the quotes that its question brings where something was folded.
+        """Send the request, with quotes for its question if messages were folded, and return the reply.
 
         A token limit is in the reply; any other error is raised.
         """
@@ -149,7 +148,7 @@ class Policy:
         return reply
 
     def _room_for_quotes(self) -> int:
-        """Characters that quotes may take; 0 where nothing was folded, or quotes are not wanted."""
+        """Return the room for quotes, in characters; 0 if no messages were folded or quotes are off."""
         request, calibration = self.request, self.calibration
         recall = self.options.recall
         if recall is None or not self.quotes or (request.messages is request.original and not request.archive):
@@ -162,7 +161,7 @@ class Policy:
         return min(room, int((window - output) * MARGIN * calibration.chars_per_token) - request.size)
 
     def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
-        """Raise the provider's own exception, with a note; a refusal that was a reply is returned."""
+        """Raise the provider's own exception, with a note; return the reply if the refusal was one."""
         found, rounds = refused.token_limit, len(self.tried)
         facts: dict[str, Any] = {"limit": found.limit, "requested": found.requested} if found else {}
         yield from Tell(RetriesExhausted(rounds=rounds, reason=reason, attempt=rounds, **facts, **self.request.named))
@@ -178,7 +177,7 @@ class Policy:
     # -- ways to make the request smaller ------------------------------------------------------------------------------
 
     def _make_smaller(self, found: TokenLimit) -> Flow[str]:
-        """Make the request smaller. What was done, in words; empty where nothing helps."""
+        """Make the request smaller, and return a description of the step; empty if there is no way to."""
         request, target = self.request, self.target(found)
         if request.quotes:
             self.quotes = False
@@ -209,10 +208,10 @@ class Policy:
         return (yield from self._fold(self.job(target, found)))
 
     def _fold(self, job: Job) -> Flow[str]:
-        """Fold what the job says, or use what another call has just made of it. What was done; empty: nothing.
+        """Compact the messages, or use another call's compaction of them; return a description, empty if unchanged.
 
-        Memory is asked in any case: the other call may have finished after this one looked and before it was refused.
-        Raises ``CompactionError`` when no summary can be had and there is no fallback.
+        The memory is always read again: another call may have stored a record since this one began. Raises
+        ``CompactionError`` if there is neither a summary nor a fallback.
         """
         request, planned = self.request, plan(self.options, job)
         if self.options.memory is not None and planned.head:
@@ -232,15 +231,18 @@ class Policy:
         return f"{before:,} to {after:,} characters ({made.event.strategy})"
 
     def job(self, target: int | None, found: TokenLimit | None = None) -> Job:
-        """The compaction that brings the messages to a size in characters; ``found`` is why, or the trigger is."""
+        """Return the job of compacting the messages to a target size, in characters.
+
+        ``found`` is the token limit that requires it; ``None`` for the trigger.
+        """
         request, recall, calibration = self.request, self.options.recall, self.calibration
         conversation, refused = request.conversation, found is not None
         if target is not None:
             target += request.saved
         if target is not None and target >= conversation.size:
-            # By its characters it fits, the provider says that it does not: only the proportion of its numbers counts.
+            # It fits by its characters, and was refused all the same: use the ratio of the provider's numbers.
             target = self._in_proportion(found)
-        # In the middle of an agent's work nothing new is asked: its steps are worth more than quotes (issue 10).
+        # Between an agent's steps there is no new question, so its steps need the room more than quotes (issue 10).
         asked = refused and conversation.last_user == len(conversation.messages) - 1
         quotes = 0
         if recall is not None and self.quotes and asked and target is not None:
@@ -260,7 +262,7 @@ class Policy:
         )
 
     def lowered_output(self, found: TokenLimit) -> int | None:
-        """A lower output limit, where the input alone fits; ``None`` where that does not help."""
+        """Return a lower output limit, in tokens, if the input alone fits; ``None`` if that does not help."""
         before = self.request.output_tokens
         if not self.options.adjust_max_tokens or not found.limit or not before:
             return None
@@ -269,7 +271,7 @@ class Policy:
         return left if used and used > 0 and _LEAST_OUTPUT <= left < before else None
 
     def _keeps_pins(self, view: Sequence[Message]) -> bool:
-        """Whether a remembered view holds all that is pinned now: it may have been made before something was."""
+        """Return whether a remembered view contains all pinned messages; some may have been pinned since."""
         request = self.request
         wanted = pinned(request.pin, request.original, request.pinned_by_history)
         present = set(map(id, view)) if wanted else ()
@@ -278,7 +280,7 @@ class Policy:
     # -- the trigger ---------------------------------------------------------------------------------------------------
 
     def _fold_ahead(self) -> Flow[None]:
-        """Compact before calling, when the request has grown to the threshold."""
+        """Compact before the call if the request has reached the threshold."""
         state, request, threshold = self.state, self.request, self.threshold()
         if threshold is None:
             if not self.calibration.warned:
@@ -300,7 +302,10 @@ class Policy:
             state.stuck = self.request.size if left >= threshold else 0
 
     def _folded_to(self, target: int) -> Flow[bool]:
-        """Compact the messages to this size before a call; whether that succeeded. What fails is told, not raised."""
+        """Compact the messages to this size, in characters, and return whether it succeeded.
+
+        A failure is sent as an event, not raised.
+        """
         state = self.state
         state.tried = state.calls
         try:
@@ -315,7 +320,10 @@ class Policy:
         return bool(done)
 
     def threshold(self) -> int | None:
-        """Input tokens at which the trigger fires; room for the output is left. ``None``: no window is known."""
+        """Return the input tokens from which the trigger compacts, with room for the output.
+
+        ``None`` without the option ``trigger_tokens``, or if it is a share of an unknown window.
+        """
         trigger, window = self.options.trigger_tokens, self.calibration.window
         if trigger is None or (isinstance(trigger, float) and not window):
             return None
@@ -325,9 +333,9 @@ class Policy:
         return max(1, min(int(trigger * window) if isinstance(trigger, float) else trigger, room))
 
     def _estimated(self) -> Flow[int]:
-        """Input tokens of the request, with all that is sent beside the messages.
+        """Return the estimated input tokens of the request, tools and other options included.
 
-        By the user's own counter; else what the last usage stated, and what was added since.
+        The count of ``token_counter``; else the last usage, plus an estimate of the messages added since.
         """
         request, state, tokens = self.request, self.state, self.calibration.tokens
         if self.options.token_counter is not None:
@@ -347,10 +355,13 @@ class Policy:
         error = type(cause).__name__ if cause else ""
         yield from Tell(CompactionFailed(trigger="threshold", reason=reason, error=error, **self.request.named))
 
-    # -- a reply, and a prompt that the server has cut silently --------------------------------------------------------
+    # -- usage of a reply, and prompts that the server has silently truncated ------------------------------------------
 
     def _checked(self, reply: Reply) -> Flow[object]:
-        """Take in the reply's usage; with a trigger, a prompt that was cut is compacted and sent once more."""
+        """Learn from the reply's usage, and return the reply.
+
+        With a trigger, a prompt that the server has truncated is compacted and sent once more.
+        """
         tokens = 0 if self.calibration.learnt and not self.watched else tokens_read(reply.raw)
         if not tokens:
             return reply.raw
@@ -365,7 +376,7 @@ class Policy:
         if (yield from self._folded_to(target)):
             try:
                 again = yield from self._send()
-            except Exception:  # noqa: BLE001 - the call has succeeded before: its reply is what the caller gets
+            except Exception:  # noqa: BLE001 - the first call has succeeded; its reply is returned
                 again = reply
             if again is not reply and again.token_limit is None:
                 read = tokens_read(again.raw)
@@ -376,7 +387,7 @@ class Policy:
         return reply.raw
 
     def cut_silently(self, tokens: int) -> Flow[bool]:
-        """Whether a server that read ``tokens`` of the request has cut it silently; then an event says so."""
+        """Return whether a server that read ``tokens`` has silently truncated the prompt, and send an event if so."""
         expected = self._missing(tokens)
         if expected is None:
             return False
@@ -384,9 +395,9 @@ class Policy:
         return True
 
     def _missing(self, tokens: int) -> int | None:
-        """The tokens that the request must have had, where a server that read ``tokens`` has cut it.
+        """Return the request's own tokens if a server that read ``tokens`` has truncated it, else ``None``.
 
-        The second look is at words alone: what media weigh is a guess, and old reasoning is not always read.
+        Checked again by its texts alone: sizes of media are estimates, and old reasoning is not always read.
         """
         if expected_tokens(self.request.size, tokens, self.calibration) is None:
             return None
@@ -396,16 +407,16 @@ class Policy:
     def _learn(self, tokens: int) -> None:
         size, quotes, state = self.request.size, len(self.request.quotes), self.state
         self.calibration.learn(size, tokens)
-        # The next request may bring other quotes, or none.
+        # Without the quotes: the next request may have others, or none.
         state.tokens, state.characters = tokens - self.calibration.tokens(quotes), size - quotes
 
     # -- the provider's numbers ----------------------------------------------------------------------------------------
 
     def confirmed(self, found: TokenLimit) -> bool:
-        """Whether a reply that was cut short was cut for want of room; what else a provider says needs no second look.
+        """Return whether a reply that was cut off has filled the window; True for any other sign of a token limit.
 
-        It was, if the caller had allowed more, and prompt and reply fill the known window; with no window known, if
-        there was no room for so much as a second token.
+        It has if it is below the caller's output limit, and prompt and reply fill the window; if the window is unknown,
+        if the reply has one token at most.
         """
         if found.source != NO_ROOM:
             return True
@@ -417,7 +428,7 @@ class Policy:
         return (found.input_tokens or 0) + written >= window * _FULL
 
     def calibrate(self, found: TokenLimit) -> TokenLimit:
-        """Learn the window and the characters per token from what the error states; the same with its input tokens."""
+        """Calibrate by the error's numbers, and return the token limit with its input tokens filled in."""
         calibration, used = self.calibration, found.input_tokens
         if used is None and found.requested:
             used = found.requested - (self.request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
@@ -427,7 +438,7 @@ class Policy:
         size = self.request.size
         believed = size >= used * _DENSE
         if not believed:
-            # A size that is larger than the messages' tokens can be also counts something else.
+            # A number larger than the texts can have in tokens also counts something else.
             texts = self.request.texts
             believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
         if believed:
@@ -435,12 +446,12 @@ class Policy:
         return replace(found, input_tokens=used)
 
     def target(self, found: TokenLimit) -> int | None:
-        """What the messages may weigh, in characters; ``None`` where no limit is known."""
+        """Return the largest size of the messages, in characters; ``None`` if no limit is known."""
         overhead, output_tokens = self.request.overhead, self.request.output_tokens
         return target_characters(found, self.calibration, overhead=overhead, output_tokens=output_tokens)
 
     def _in_proportion(self, found: TokenLimit | None) -> int | None:
-        """The target by which the request shrinks as its stated tokens must; ``None`` where that tells nothing."""
+        """Return the target size, in characters, by the ratio of limit to stated tokens; ``None`` if it is useless."""
         if not found or not found.limit or not found.input_tokens:
             return None
         request, size = self.request, self.request.conversation.size
@@ -450,6 +461,6 @@ class Policy:
 
 
 def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
-    """The tokens that a request must have had, if the server read clearly fewer; ``None`` if it read all."""
+    """Return the expected tokens of a request if the server read clearly fewer; ``None`` if it read all."""
     learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
     return calibration.tokens(characters) if characters > tokens * max(learnt, _MOST_CHARACTERS) else None

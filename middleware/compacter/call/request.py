@@ -1,4 +1,4 @@
-"""A request as the policy sees it, and what is read of a reply."""
+"""The request of one call, and the reading of replies: text, usage, finish reason."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ if TYPE_CHECKING:
     from compacter.recall.archive import Archive
 
 _LARGE = 200_000
-"""Characters of a history from which on an event loop does not wait for what is worked out about it."""
+"""Size of a history, in characters, from which computations on it run outside the event loop."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One call of the wrapped function, as the policy sees it. Sizes in characters, limits in tokens."""
+    """Request of one call of the wrapped function. Sizes in characters, limits in tokens."""
 
     format: MessageFormat
     original: Sequence[Message]
     """The caller's own messages."""
     messages: Sequence[Message]
-    """What is sent: the original, or a compacted view of it."""
+    """Messages to send: the original ones, or a compacted view of them."""
     overhead: int = 0
-    """Size of what is sent beside the messages: tools, a system prompt outside the list."""
+    """Size of the tools, and of a system prompt outside the messages."""
     output_tokens: int | None = None
-    """The request's output limit."""
+    """Output limit of the request."""
     output_option: str = "max_tokens"
-    """The option that sets it."""
+    """Name of the option for the output limit."""
     options: Mapping[str, object] = member(default_factory=dict)
-    """Options changed so far."""
+    """Options that replace the caller's."""
     model: str | None = None
     digest: str = ""
-    """Digest of the conversation that is the same for every call of one conversation."""
+    """Digest of the conversation, the same for all of its calls."""
     pin: Callable[[Message], object] | None = None
     """The option ``pin``."""
     pinned_by_history: frozenset[int] = frozenset()
-    """``id`` of messages that a ``History`` has pinned."""
+    """``id`` of each message that is pinned in a ``History``."""
     rules: tuple[str, ...] = ()
-    """Declared rules: of the option ``rules`` and of a ``History``."""
+    """Rules of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
-    """``messages``, where they were read already."""
+    """Conversation of ``messages``, once they have been read."""
     archive: Archive | None = None
-    """What was folded of the ``History`` that was passed."""
+    """Archive of the folded messages of a ``History``."""
     alternate: bool | None = None
     """The option ``alternate_roles``."""
     quotes: str = ""
-    """Quotes that are sent with the messages, and are none of them."""
+    """Text of the quotes, which ``messages`` does not contain."""
     shortened: Message | None = None
-    """What is sent in place of the last user message; ``messages`` has the whole one."""
+    """Message to send in place of the last user message; ``messages`` contains the whole one."""
     saved: int = 0
-    """Characters by which that is shorter."""
+    """Characters saved by ``shortened``."""
 
     @property
     def conversation(self) -> Conversation:
-        """What is sent, read once."""
+        """The messages, read once."""
         read = self.read
         if read is None:
-            # Not a ``functools.cached_property``: until Python 3.12 it has a lock, which a fork may copy locked.
+            # Not a ``functools.cached_property``: before Python 3.12 it has a lock, which a fork may copy locked.
             pins = pinned(self.pin, self.messages, self.pinned_by_history)
             read = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
             object.__setattr__(self, "read", read)
@@ -71,12 +71,12 @@ class Request:
 
     @property
     def size(self) -> int:
-        """Size of what is sent, the overhead and quotes included."""
+        """Size of the whole request, with overhead and quotes."""
         return self.conversation.size + self.overhead + len(self.quotes) - self.saved
 
     @property
     def texts(self) -> list[str]:
-        """The texts of what is sent, without media and reasoning."""
+        """Texts of the messages, without media and reasoning."""
         read = self.conversation
         return [
             part.text
@@ -87,9 +87,9 @@ class Request:
 
     @property
     def sent(self) -> Sequence[Message]:
-        """The messages, a shortened one among them, and the quotes right before the last user message."""
+        """Messages as they are sent: with the shortened message, and the quotes before the last user message."""
         if self.shortened is None and not self.quotes:
-            return self.messages  # Not read for that: a proxy asks it of each call's whole history.
+            return self.messages  # Without reading them, which takes long for a whole history.
         messages, at = self.messages, self.conversation.last_user
         if self.shortened is not None and at is not None:
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
@@ -101,29 +101,29 @@ class Request:
 
     @property
     def named(self) -> dict[str, Any]:
-        """What names it in events."""
+        """Model and conversation, as fields of an event."""
         return {"model": self.model, "conversation": self.digest}
 
 
 @dataclass(slots=True)
 class ConversationState:
-    """What is known of one conversation between its calls."""
+    """State of one conversation between its calls."""
 
     calls: int = 0
     tokens: int = 0
-    """Input tokens of the last reply, as its usage states them; 0 when unknown."""
+    """Input tokens in the usage of the last reply; 0 if unknown."""
     characters: int = 0
-    """Size of the request that those tokens belong to."""
+    """Size of that request, in characters."""
     tried: int | None = None
-    """The call, counted from 1, that compacted last or tried to; ``None`` before the first."""
+    """Number, from 1, of the last call that tried to compact; ``None`` before the first."""
     stuck: int = 0
-    """Size of a history that stayed above the threshold; it is not tried again until it has grown."""
+    """Size of a history that stayed above the threshold, in characters; it is compacted again once it has grown."""
 
 
 def pinned(
     pin: Callable[[Message], object] | None, messages: Sequence[Message], by_history: frozenset[int] = frozenset()
 ) -> tuple[int, ...]:
-    """Indexes of pinned messages. A predicate that raises pins what it was asked about: losing a pin is worse."""
+    """Return the indexes of pinned messages. If the predicate raises, the message is pinned, to be safe."""
     if pin is None and not by_history:
         return ()
     found = []
@@ -140,14 +140,14 @@ def pinned(
 
 
 def is_large(messages: object) -> bool:
-    """Whether an event loop should not wait for what is worked out about these messages. A quick estimate."""
+    """Return whether computations on these messages should not block an event loop. A quick estimate."""
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         return False
     return weight(list(messages), _LARGE) >= _LARGE
 
 
 def weight(value: Any, enough: int, depth: int = 6) -> int:
-    """Characters of the texts in a value, counted up to ``enough``."""
+    """Return the number of characters of all texts in a value, counted up to ``enough``."""
     if isinstance(value, str):
         return len(value)
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -162,7 +162,7 @@ def weight(value: Any, enough: int, depth: int = 6) -> int:
 
 
 def read_reply(reply: object) -> Reply:
-    """What a summarizer answered. An unknown shape reads as empty text, which the gate refuses."""
+    """Return a summarizer's reply as a ``Reply``. The text of an unknown type is empty, which the checks refuse."""
     if isinstance(reply, str):
         return Reply(reply)
     read, written = usage_of(reply)
@@ -173,7 +173,7 @@ def read_reply(reply: object) -> Reply:
         choice = choices[0] if choices else None
         message, finish = field(choice, "message"), field(choice, "finish_reason")
         content = field(message, "content") if message is not None else field(choice, "text")
-    elif isinstance(candidates, (list, tuple)):  # Gemini, which answers without a candidate where it refuses.
+    elif isinstance(candidates, (list, tuple)):  # Gemini; a refusal has no candidate.
         first = candidates[0] if candidates else None
         content = [part for part in listed(field(field(first, "content"), "parts")) if not field(part, "thought")]
         finish = field(first, "finish_reason") or field(first, "finishReason") if candidates else "refusal"
@@ -208,15 +208,15 @@ def _is(part: object, kind: str) -> bool:
 
 
 def _is_call(part: object) -> bool:
-    """Whether a part of an answer is a tool call, in any vendor's words."""
+    """Return whether a part of a reply is a tool call, in any vendor's format."""
     calls = any(field(part, name) for name in ("function_call", "functionCall", "toolUse"))
     return calls or _is(part, "tool_use") or str(field(part, "type")).endswith("_call")
 
 
 def tokens_read(reply: object) -> int:
-    """Input tokens of the request as the reply states them; 0 where it says nothing of the request's size.
+    """Return the input tokens in the usage of a reply; 0 if they are missing or not those of the request.
 
-    Nothing is looked for in a stream: what it says of that comes last.
+    Always 0 for a stream, whose usage comes last.
     """
     if reply is None or type(reply) is str or hasattr(type(reply), "__next__") or hasattr(type(reply), "__anext__"):
         return 0
@@ -225,10 +225,10 @@ def tokens_read(reply: object) -> int:
 
 
 def edited_by_provider(reply: object) -> bool:
-    """Whether the provider has compacted or edited the conversation by itself before it answered.
+    """Return whether the provider has compacted or edited the conversation itself before it replied.
 
-    Such a reply is a success. Its usage counts fewer tokens than the request had, which is no silent truncation, and
-    says nothing of the request's characters per token. Signs of it: ``context_management.applied_edits`` (Anthropic,
+    Such a reply is a success. Its usage has fewer tokens than the request, which is not a silent truncation, and is
+    useless for calibration. Signs of it: ``context_management.applied_edits`` (Anthropic,
     https://platform.claude.com/docs/en/build-with-claude/context-editing), steps in ``usage.iterations``, a
     ``compaction`` block or item, and the stop reason ``compaction``; litellm has them in ``provider_specific_fields``.
     """
@@ -246,18 +246,18 @@ def edited_by_provider(reply: object) -> bool:
             or any(field(item, "type") == "compaction" for item in items)
             or field(places[-1], "compaction_blocks")
         )
-    except Exception:  # noqa: BLE001 - an unknown type; a reply that cannot be read is a reply
+    except Exception:  # noqa: BLE001 - an unknown type
         return False
 
 
 def usage_of(reply: object) -> tuple[int, int]:
-    """Input and output tokens of a reply, cache reads and writes counted as input; zeros where it states none."""
+    """Return the input and output tokens of a reply's usage, cached tokens included; zeros if it has none."""
     usage = field(reply, "usage") or field(reply, "usage_metadata") or field(reply, "usageMetadata")
     if not usage:
         return 0, 0
     read, written = _first(usage, _READ), _first(usage, _WRITTEN)
     if field(usage, "prompt_tokens") is None and field(usage, "input_tokens_details") is None:
-        # Anthropic and Bedrock state cached tokens beside the input tokens, OpenAI and Gemini inside them.
+        # Anthropic and Bedrock count cached tokens apart from the input tokens, OpenAI and Gemini among them.
         read += sum(_first(usage, (name,)) for name in _CACHED)
     return read, written
 
@@ -270,7 +270,7 @@ _WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count", "can
 
 
 def _first(usage: Any, names: Sequence[str]) -> int:
-    """The first of these counts that is more than 0."""
+    """Return the first of these counts that is above 0; 0 if there is none."""
     for name in names:
         value = field(usage, name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -279,7 +279,7 @@ def _first(usage: Any, names: Sequence[str]) -> int:
 
 
 def _word(value: Any) -> str | None:
-    """A finish reason as a plain word; enums by their name."""
+    """Return a finish reason in lower case; that of an enum is its name."""
     if value is None:
         return None
     name = getattr(value, "name", None)

@@ -1,4 +1,4 @@
-"""What the calls of one Compacter share: memory, what was learnt of models and conversations, hooks, totals, log."""
+"""State shared by the calls of one Compacter: memory, calibration, conversations, hooks, totals and log."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _MOST_CONVERSATIONS = 10_000
 
 
 class State:
-    """Made once for each Compacter. Thread-safe."""
+    """State shared by the calls of one Compacter. Thread-safe."""
 
     def __init__(self, options: Options) -> None:
         self.name = secrets.token_hex(8)
-        """By which a wrapped function or client knows its Compacter: a text, as that may be copied or pickled."""
+        """Random id; wrappers have it as an attribute, which can be copied and pickled."""
         self.options = options
         self.log = Log(options)
         self.detect = options.detect
@@ -60,7 +60,7 @@ class State:
         self.count_call = self.totals.count_call
         memory = options.memory
         self.memory: BaseMemory | None = None if memory is None else base_memory(memory)
-        # Several Compacters that share a memory share what is under way too.
+        # Compacters with the same memory also share the compactions in progress.
         self.flights = SingleFlight() if self.memory is None else self.memory.flights
         self.matcher: Matcher | None = None
         if self.memory is not None:
@@ -68,23 +68,23 @@ class State:
         self._recall: Recall | None = None
         self._recall_complained = False
         self.grants: bool | None = None
-        """Whether the memory was seen to grant a claim; ``None`` before it was asked for one."""
+        """Whether the memory grants claims; ``None`` until one was requested."""
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.proactive = options.trigger_tokens is not None
         self.last_reply: tuple[int, int, int] = (0, 0, 0)
-        """Of the last quiet call: input tokens, number of messages, and ``id`` of its last message.
+        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last message.
 
-        Calibrates, if the next thing is a token limit. No message is kept alive by it.
+        Used for calibration at the next token limit. Keeps no message alive.
         """
         self.scope = options.memory_scope
-        """Part of each record's key: what calls have in common that may share a summary."""
+        """Part of each record's key; the same for calls that may share a summary."""
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
         self._lock = Lock()
 
     def replaced(self, options: Mapping[str, object]) -> State:
-        """The same with other options for one call: memory, totals, hooks and what was learnt are shared."""
+        """Return a state with other options for one call, which shares memory, totals, hooks and calibrations."""
         made = State(self.options.replaced(options))
         made.totals, made.count_call = self.totals, self.count_call
         made._lock, made._learnt, made._conversations = self._lock, self._learnt, self._conversations
@@ -98,10 +98,10 @@ class State:
             made.memory, made.flights = self.memory, self.flights
         return made
 
-    # -- what was learnt -----------------------------------------------------------------------------------------------
+    # -- models and conversations --------------------------------------------------------------------------------------
 
     def calibration(self, model: str | None) -> Calibration:
-        """What was learnt of this model. Looks its window up."""
+        """Return the calibration of a model, with its window if that is known."""
         with self._lock:
             found = self._learnt.get(model or "")
             if found is None:
@@ -113,31 +113,31 @@ class State:
         return found
 
     def conversation(self, digest: str) -> ConversationState:
-        """What the trigger knows of this conversation."""
+        """Return the state of a conversation, for the trigger."""
         with self._lock:
             return self._conversations.setdefault(digest, ConversationState())
 
     # -- recall --------------------------------------------------------------------------------------------------------
 
     def quotation(self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]) -> Quotation | None:
-        """The quotes that a request brings (see ``Recall``). What fails here is logged once and fails no call."""
+        """Return the quotes for a request (see ``Recall``), or ``None``. An exception is logged once, not raised."""
         try:
             with self._lock:
                 if self._recall is None:
-                    from compacter.call.recall import Recall  # SQLite and much else, for what is folded alone.
+                    from compacter.call.recall import Recall  # Imports SQLite, which few calls need.
 
                     self._recall = Recall(self.options)
             return self._recall.quotation(asked, views)
-        except Exception as error:  # noqa: BLE001 - a ranker or a redaction of the user's, or SQLite
+        except Exception as error:  # noqa: BLE001 - of the user's ranker or redaction, or of SQLite
             if not self._recall_complained:
                 self._recall_complained = True
                 self.log.failed("recall", error)
             return None
 
-    # -- telling -------------------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------------
 
     def told(self, event: Event) -> list[Callable[..., object]]:
-        """The hooks that are to be told of this event, after totals and log have been."""
+        """Add an event to totals and log, and return the hooks to call with it."""
         self.safely("totals", lambda: self.totals.add(event))
         self.safely("log", lambda: self.log.event(event))
         if isinstance(event, CompactionEvent):
@@ -145,7 +145,7 @@ class State:
         return list(self.event_hooks)
 
     def history_changed(self, event: CompactionEvent | None) -> None:
-        """A compaction was not installed, because the ``History`` changed while it was made."""
+        """Send the event that a compaction was not installed because the ``History`` has changed meanwhile."""
         skipped = CompactionSkipped(
             trigger=event.trigger if event else "token_limit",
             model=event.model if event else None,
@@ -153,14 +153,14 @@ class State:
         )
         for hook in self.told(skipped):
             outcome: Any = self.safely("hook", lambda: hook(skipped))  # noqa: B023 - called at once
-            if hasattr(outcome, "close"):  # Nobody can await a coroutine here.
+            if hasattr(outcome, "close"):  # A coroutine cannot be awaited here.
                 outcome.close()
 
     def safely(self, what: str, action: Callable[[], T], otherwise: T | None = None) -> T | None:
-        """The result of something that compacter does for itself; where it raises, that is logged and no more."""
+        """Return the result of ``action``; if it raises, log the exception and return ``otherwise``."""
         try:
             return action()
-        except Exception as error:  # noqa: BLE001 - it must not raise into a call
+        except Exception as error:  # noqa: BLE001 - must not break a call
             self.log.failed(what, error)
             return otherwise
 
@@ -176,11 +176,11 @@ _COUNTED: Mapping[type, str] = {
     MaxTokensAdjusted: "adjusted",
     RetriesExhausted: "given_up",
 }
-"""What an event adds one to."""
+"""Field of the totals that an event adds one to."""
 
 
 class RunningTotals:
-    """Adds events up. Thread-safe; counting a call costs one atomic step."""
+    """Sums of events. Thread-safe; counting a call takes one atomic step."""
 
     def __init__(self) -> None:
         self.count_call = count().__next__
@@ -189,7 +189,7 @@ class RunningTotals:
         self._lock = Lock()
 
     def add(self, event: Event | None = None, **more: float | None) -> None:
-        """Take an event in, or add to the fields of these names; what is not known makes the sum unknown."""
+        """Add an event, or numbers to the fields of these names; ``None`` makes the sum ``None``."""
         if type(event) in _COUNTED:
             more = {_COUNTED[type(event)]: 1}
         if isinstance(event, CompactionEvent):
@@ -204,7 +204,7 @@ class RunningTotals:
     def snapshot(self) -> Totals:
         """The totals now."""
         with self._lock:
-            # Looking at the counter is a step of its own.
+            # Reading the counter advances it.
             calls = self.count_call() - self._looks
             self._looks += 1
             return replace(self._totals, calls=calls)

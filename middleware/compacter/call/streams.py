@@ -1,4 +1,4 @@
-"""Streams: read up to the first content, then hand the vendor's own object back, as if it had not been read."""
+"""Streams: each is read up to its first content, then returned as the vendor's own object, as if unread."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _QUIET_EVENTS = frozenset({"messageStart", "contentBlockStart"})
 
 @dataclass(slots=True)
 class Opening:
-    """What was read of a stream up to its first content, and what is to be done at its end."""
+    """Chunks of a stream up to its first content, and a callback for its end."""
 
     held: deque[Any] = dataclass_field(default_factory=deque)
     error: Exception | None = None
     found: TokenLimit | None = None
-    """Set when a chunk, not an exception, says that the request is too long."""
+    """Token limit that a chunk, not an exception, states."""
     on_end: Callable[[], None] | None = None
-    """Called when the stream has been read to its end, and not when it is dropped or fails."""
+    """Called when the stream has been read to its end; not if it is dropped or fails."""
 
     def next(self, step: Callable[[], Any]) -> Any:
-        """The next chunk: one that was held, what ended the look into the stream, or what ``step`` gives."""
+        """Return the next chunk: one that was read already, else that of ``step``; raise an error that was caught."""
         if self.held:
             return self.held.popleft()
         self._raise_once()
@@ -79,11 +79,11 @@ def _shape(kind: type) -> Shape | None:
 
 
 shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)
-"""What objects of a type are: streams are iterators, not mere collections; ``None``: a reply."""
+"""Return the kind of a type's objects, ``None`` for replies. Streams are iterators, not mere collections."""
 
 
 def core(stream: Any) -> Any:
-    """The stream of the provider's own events: a helper stream adds them up and must not get ahead of its reader."""
+    """Return the stream of the provider's events inside a helper stream, which accumulates the events read from it."""
     inner = getattr(stream, "_raw_stream", None)
     return inner if inner is not None and shape(type(inner)) is not None else stream
 
@@ -94,17 +94,17 @@ async def opened(
     detect: Callable[[BaseException], TokenLimit | None],
     quiet: Callable[[Any], bool] | None = None,
 ) -> Reply:
-    """The stream, read until its first content, the end or an error, as a reply that gives it all again.
+    """Read a stream up to its first content, its end or an error, and return it as a reply, as if unread.
 
-    ``quiet`` tells chunks without content where these are no vendor's. A token limit that comes before the content
-    closes the stream; it is in the reply, with its ``error`` if it was one.
+    ``quiet`` returns whether a chunk has no content; ``None`` for the vendors' chunks. A token limit before the first
+    content is in the reply, with its exception as ``error``; the stream is then closed.
     """
     opening = Opening()
     source = core(stream)
     while True:
         try:
             chunk = await io.call(io.step, source, _END)
-        except Exception as error:  # noqa: BLE001 - kept, and raised where the reader gets this far
+        except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
             opening.error = error
             break
         if chunk is _END:
@@ -124,7 +124,7 @@ _END: Any = object()
 
 
 def has_content(chunk: Any) -> bool:
-    """Whether a chunk holds something a user would see; one not recognised counts, so that it is passed on at once."""
+    """Return whether a chunk has content that a user would see; True if unknown, so that it is passed on at once."""
     if isinstance(chunk, (str, bytes)):
         return bool(chunk)
     choices = field(chunk, "choices")
@@ -165,7 +165,7 @@ def _delta_says_something(choice: Any) -> bool:
 
 
 def text_of(chunk: Any) -> str:
-    """The words of one chunk: a string, or a chat-completions delta."""
+    """Return the text of one chunk: a string, or a chat-completions delta."""
     if isinstance(chunk, str):
         return chunk
     texts = []
@@ -177,10 +177,9 @@ def text_of(chunk: Any) -> str:
 
 
 def replay(stream: Any, opening: Opening) -> Any:
-    """The vendor's stream, which first gives the chunks that were read already.
+    """Return the vendor's stream so that it yields the chunks that were read already, then the others.
 
-    For this its class is changed, and changed back once they are given; where that cannot be, a `Replayed` stands
-    before it.
+    Until then its class is replaced by a subclass; if that is not possible, it is wrapped in a `Replayed`.
     """
     if not opening.held and opening.error is None:
         return stream
@@ -193,7 +192,7 @@ def replay(stream: Any, opening: Opening) -> Any:
         if earlier is None:
             own = {name: method for name, method in _REPLAYING.items() if hasattr(type(stream), name)}
             with_special_methods(stream, own)
-        else:  # Wrapped twice: this look has read all that the inner one held.
+        else:  # Wrapped twice: the chunks of the inner opening have all been read.
             opening.on_end = earlier.on_end
         stream.__dict__[_OPENING] = opening
     except (TypeError, AttributeError):
@@ -203,7 +202,7 @@ def replay(stream: Any, opening: Opening) -> Any:
 
 
 def when_done(stream: Any, action: Callable[[], None]) -> Any:
-    """The stream, with ``action`` called when it has been read to its end."""
+    """Return the stream, and call ``action`` once it has been read to its end."""
     inner = core(stream)
     opening = inner.opening if isinstance(inner, Replayed) else getattr(inner, "__dict__", {}).get(_OPENING)
     if opening is None:
@@ -217,7 +216,7 @@ _OPENING = "_compacter_opening"
 
 
 def _opening_of(stream: Any, kind: type) -> Opening:
-    """What was read of the stream; where all of it is given, the stream gets its own class ``kind`` back."""
+    """Return the opening of a stream; once it is used up, restore the stream's own class ``kind``."""
     opening: Opening = stream.__dict__[_OPENING]
     if not opening.held and (opening.on_end is None or opening.error is not None):
         del stream.__dict__[_OPENING]
@@ -245,28 +244,28 @@ _REPLAYING: Mapping[str, Callable[..., Any]] = {
 
 
 def with_special_methods(thing: T, methods: Mapping[str, Callable[..., Any]]) -> T:
-    """The object itself, with other special methods; ``isinstance`` and the class's name stay.
+    """Replace special methods of one object, and return it; ``isinstance`` and the class's name stay the same.
 
-    Python looks these up on the class, and a vendor's class is never touched: the object's class becomes a subclass of
-    what it was, made once for each class and set of methods. What differs from object to object is kept in the
-    object's ``__dict__``. Raises ``TypeError`` where a class cannot be changed (``__slots__``, types of C extensions).
+    Python looks special methods up on the class. The object's class is set to a subclass of its own, made once for each
+    class and set of methods; a vendor's class is never changed. Data of a single object is kept in its ``__dict__``.
+    Raises ``TypeError`` if the class cannot be set (``__slots__``, types of C extensions).
     """
     kind = type(thing)
     members = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__, **methods}
-    for subclass in type.__subclasses__(kind):  # Python keeps these weakly, so an unused one goes by itself.
+    for subclass in type.__subclasses__(kind):  # Weak references, so that unused classes are freed.
         if all(vars(subclass).get(name) is method for name, method in methods.items()):
             break
     else:
         subclass = types.new_class(kind.__name__, (kind,), exec_body=lambda space: space.update(members))
-    changed: Any = thing  # Whose class, for type checkers, cannot be set.
+    changed: Any = thing  # Type checkers do not allow setting a class.
     changed.__class__ = subclass
     if type(thing) is not subclass:
-        raise TypeError(f"{kind.__qualname__} keeps its class")  # As mocks do.
+        raise TypeError(f"the class of a {kind.__qualname__} cannot be replaced")  # Mocks ignore it.
     return thing
 
 
 class Replayed:
-    """Stands before a stream object whose class cannot be changed, with the special methods that this one has."""
+    """Proxy of a stream whose class cannot be replaced; it gets the special methods that the stream has."""
 
     def __init__(self, stream: Any, opening: Opening) -> None:
         self._stream = stream
@@ -309,13 +308,13 @@ _STANDING: Mapping[str, Callable[..., Any]] = {
 
 
 async def close(io: IO, stream: Any) -> None:
-    """Close a stream that is not handed out; one that cannot be closed is left to the garbage collector."""
+    """Close a stream that is not returned to the caller; an exception from it is ignored."""
     for name in ("aclose", "close") if io.asynchronous else ("close",):
         method: Any = getattr(stream, name, None)
         if callable(method):
             try:
                 outcome = await io.call(method)
-            except Exception:  # noqa: BLE001 - it is being thrown away
+            except Exception:  # noqa: BLE001 - the stream is not used any more
                 return
             if hasattr(outcome, "__await__") and hasattr(outcome, "close"):
                 outcome.close()

@@ -1,4 +1,4 @@
-"""When what may not be folded is too long: retrieved text in the last user message, and what to tell the user."""
+"""Requests in which the messages that cannot be folded are too long: shorter retrieved text, and advice."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from compacter.messages.parts import Kind
 from compacter.options import Retrieved
 
 _LEAST = 100
-"""Characters that each text between marks keeps, its receipt included."""
+"""Least size of a shortened text between marks, in characters with its receipt."""
 _RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
 
 
 def with_less_retrieved(request: Request, how: Retrieved, target: int | None) -> Request | None:
-    """The request with less retrieved text; ``None`` where the last user message is not what makes it too long.
+    """Return the request with less retrieved text; ``None`` if its last user message is not too long.
 
-    ``target`` is what all messages may weigh, in characters. That message may have what the others leave, and half of
-    the room in any case; where no limit is known, half of what it has.
+    ``target`` is the largest size of all messages, in characters. That message may have what the others leave of it,
+    and at least half; if no limit is known, half of its present size.
     """
     read, saved = request.conversation, request.saved
     at = read.last_user
@@ -37,10 +37,10 @@ def with_less_retrieved(request: Request, how: Retrieved, target: int | None) ->
 
 
 def shortened(form: MessageFormat, message: Message, how: Retrieved, excess: int) -> Message:
-    """A copy of a user message that is shorter by ``excess`` characters, as far as that can be; itself if it cannot.
+    """Return a copy of a user message, shorter by up to ``excess`` characters; itself if it cannot be shortened.
 
-    With a pair of marks only what stands between them is shortened: beginning and end stay, with a receipt between.
-    With a function it gets each text and the characters it may have, and its answer gets a receipt.
+    With a pair of marks, each text between them keeps its beginning and end, with a receipt in its middle. A function
+    is called with each text and its largest size, in characters; a receipt is added to the result.
     """
     texts: list[str] = []
 
@@ -80,7 +80,7 @@ def _by_marks(text: str, share: Callable[[int], int], marks: tuple[str, str]) ->
 
 
 def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
-    """Where texts between the marks stand; a mark without its partner begins none."""
+    """Return start and end of each text between a pair of marks."""
     found, at = list[tuple[int, int]](), 0
     while (begin := text.find(marks[0], at)) >= 0:
         begin += len(marks[0])
@@ -93,7 +93,7 @@ def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
 
 
 def advice(request: Request, calibration: Calibration, limit: int | None) -> str:
-    """What is too large of a request that is given up, how large it is, and what would help."""
+    """Return a sentence on the largest part of a request that is given up: its size, and the remedy."""
     read = request.conversation
     if not read.messages:
         return ""

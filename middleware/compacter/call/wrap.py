@@ -1,7 +1,7 @@
-"""Wrapping a function: what takes its place, whether it is a plain one, a coroutine function or a generator function.
+"""Wrappers of plain functions, coroutine functions, generator functions and async generator functions.
 
-The chapter: the four forms, which do as little as they can while nothing happens; `WrappedFunction._handle`, which
-carries out a call on which something does; reading a call's arguments; and what is learnt from a quiet call.
+In this order: the four wrappers, which do as little as possible for a quiet call, one that needs nothing from
+compacter; `WrappedFunction._handle`, for every other call; reading a call's arguments; calibration by quiet calls.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
-"""The argument that holds options for one call; the wrapped function never gets it."""
+"""Name of the argument with options for one call; it is not passed to the wrapped function."""
 WRAPPED_BY = "__compacter__"
-"""The attribute of a wrapped function or client that names what wraps it."""
+"""Name of the attribute of a wrapped function or client with the name of its Compacter's state."""
 
 
 class WrappedFunction:
-    """The calls of one wrapped function."""
+    """Makes the wrapper of one function, and carries out its calls."""
 
     def __init__(self, state: State, function: Function, binding: Binding) -> None:
         self.state = state
         self.function = function
         self.binding = binding
         self.returns_awaitable = False
-        """Whether the plain function was seen to return an awaitable: from then on its calls are async ones."""
+        """Whether the plain function has returned an awaitable; later calls are then handled as async ones."""
 
-    # -- the shapes: nothing is made on a call on which nothing happens ------------------------------------------------
+    # -- the wrappers: a quiet call creates no objects -----------------------------------------------------------------
 
-    def synchronous(self) -> Function:  # noqa: C901 - one piece, for the sake of a call on which nothing happens
-        """What takes the place of a plain function. It may return a reply, a stream or an awaitable."""
+    def synchronous(self) -> Function:  # noqa: C901 - in one piece, to keep quiet calls fast
+        """Return the wrapper of a plain function, which may return a reply, a stream or an awaitable."""
         function, state, binding = self.function, self.state, self.binding
         count_call, idle, detect, messages = state.count_call, self.idle(), state.detect, binding.messages
         param, shape_of, event_hooks, note = self._param(), streams.shape, state.event_hooks, self._note
@@ -87,7 +87,7 @@ class WrappedFunction:
         return call
 
     def asynchronous(self) -> Function:
-        """What takes the place of a coroutine function."""
+        """Return the wrapper of a coroutine function."""
         function, state, binding = self.function, self.state, self.binding
         count_call, idle, messages, param = state.count_call, self.idle(), binding.messages, self._param()
 
@@ -103,23 +103,23 @@ class WrappedFunction:
         return call
 
     def _with(self, options: object) -> WrappedFunction:
-        """The calls of the same function with other options. Raises ``ConfigurationError`` for what is no option."""
+        """Return the same with other options. Raises ``ConfigurationError`` if they are invalid."""
         if not isinstance(options, Mapping):
             raise ConfigurationError(f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}')
         return WrappedFunction(self.state.replaced(options), self.function, self.binding)
 
     def idle(self) -> Callable[[], bool]:
-        """Asks whether there is nothing to do before the wrapped function: no record to look up and no trigger."""
+        """Return a function that is true when no work is needed before the call: no records and no trigger."""
         proactive, memory = self.state.proactive, self.state.memory
         return (lambda: not proactive) if proactive or memory is None else memory.empty
 
     def _param(self) -> str:
-        """The keyword that messages are passed by; empty where only the binding can tell."""
+        """Return the keyword of the messages argument; empty if a subclass of ``Binding`` has to find it."""
         plain = type(self.binding).messages is Binding.messages
         return self.binding.messages_param if plain else ""
 
     def _shaped(self, shape: streams.Shape, raw: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a plain function returned, where it is more than a reply."""
+        """Return the result for a stream or an awaitable that a plain function returned."""
         if shape == "awaitable":
             self.returns_awaitable = True
             return self._awaited(raw, given, args, kwargs)
@@ -128,7 +128,7 @@ class WrappedFunction:
         return _iterated(self._opened)(ASYNC, raw, args, kwargs)
 
     def generator(self) -> Function:
-        """What takes the place of a generator function: nothing is called before its first chunk is asked for."""
+        """Return the wrapper of a generator function, which makes the call when its first chunk is requested."""
         opened = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -141,7 +141,7 @@ class WrappedFunction:
         return call
 
     def async_generator(self) -> Function:
-        """What takes the place of an async generator function."""
+        """Return the wrapper of an async generator function."""
 
         @functools.wraps(self.function)
         async def begin(*args: Any, **kwargs: Any) -> Any:
@@ -149,12 +149,12 @@ class WrappedFunction:
 
         return _iterated(WrappedFunction(self.state, begin, self.binding).asynchronous())
 
-    # -- what happens when something happens, once for sync and async --------------------------------------------------
+    # -- calls that need compaction, and async results; the same code for sync and async -------------------------------
 
     async def _awaited(
         self, awaitable: Awaitable[Any], given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """A quiet call's awaitable: what ``synchronous`` does with a reply."""
+        """Await the result of a quiet call, and do with the reply what ``synchronous`` does."""
         before = GiveUps.count
         try:
             raw = await awaitable
@@ -176,7 +176,7 @@ class WrappedFunction:
         return await self._handle(ASYNC, args, kwargs, refused)
 
     async def _opened(self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A quiet call's stream, looked into up to its first content."""
+        """Read the stream of a quiet call up to its first content, and return it as if unread, or recover."""
         before = GiveUps.count
         reply = await streams.opened(io, stream, self.state.detect, self.binding.quiet)
         if reply.token_limit is None:
@@ -186,10 +186,10 @@ class WrappedFunction:
         return await self._handle(io, args, kwargs, reply)
 
     async def _handle(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None = None) -> Any:
-        """A call that is not quiet: a memory to look into, a trigger, a ``History``, or a refusal to recover from.
+        """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or after a refusal.
 
-        Nothing that compacter does for itself may raise into the call: where it fails, the call is as it would have
-        been without it, and the provider's own exception stands.
+        If compacter itself fails, the result is that of the unwrapped function, or the provider's own exception. Only
+        ``CompactionError`` is passed on.
         """
         if refused is None:
             args, kwargs = self.binding.as_list(args, kwargs, histories=False)
@@ -221,7 +221,7 @@ class WrappedFunction:
         return await self._unchanged(io, args, kwargs, None, f"it raised {type(failure).__name__}")
 
     def _raise(self, theirs: Exception, call: WrappedCall, failure: Exception) -> NoReturn:
-        """Raise the wrapped function's exception, without frames of compacter between the caller's line and its own."""
+        """Raise the wrapped function's exception, with compacter's frames removed from its traceback."""
         if failure is not theirs:
             self.state.log.failed("compaction", failure)
             theirs.add_note(f"compacter could not compact: it raised {type(failure).__name__}")
@@ -233,7 +233,7 @@ class WrappedFunction:
         raise theirs.with_traceback(trace)
 
     def _installed(self, call: WrappedCall, history: History, raw: Any) -> Any:
-        """The reply; the ``History`` gets what the compactions made of it, once the reply is complete."""
+        """Return the reply, and install the compacted messages in the ``History`` once the reply is complete."""
         request = call.policy.request
         if request.messages is request.original:
             return raw
@@ -250,7 +250,7 @@ class WrappedFunction:
     async def _unchanged(
         self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None, reason: str
     ) -> Any:
-        """The call as it would have been without compacter; a token limit has a note with the reason."""
+        """Call the function as if it were not wrapped; a refusal is raised again with the reason as a note."""
         if refused is None:
             args, kwargs = self.binding.as_list(args, kwargs)
             return await io.call(self.function, *args, **kwargs)
@@ -260,7 +260,7 @@ class WrappedFunction:
         raise refused.error
 
     async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Send an event when the server has cut the prompt silently. Called only where there are hooks for events."""
+        """Send an event if the server has silently truncated the prompt. Called only if there are event hooks."""
         tokens = tokens_read(raw)
         call = await self.read(io, args, kwargs) if tokens else ""
         if not isinstance(call, str):
@@ -269,7 +269,7 @@ class WrappedFunction:
     # -- reading a call ------------------------------------------------------------------------------------------------
 
     async def read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrappedCall | str:
-        """This call, read; why, in words, when it holds nothing that could be compacted."""
+        """Return this call as an object, or the reason, as a sentence, why it cannot be compacted."""
         state, binding = self.state, self.binding.of_call(args, kwargs)
         large = bool(io.asynchronous and state.safely("reading", lambda: is_large(binding.messages(args, kwargs))))
         read = partial(state.safely, "reading", lambda: self._read(io, binding, args, kwargs, large=large))
@@ -317,7 +317,7 @@ class WrappedFunction:
             self._learn_from_last(request, calibration)
         known = ConversationState()
         if state.proactive:
-            # A conversation that has just begun is to be known by its second call.
+            # The digest of the first message alone, so that a new conversation is recognised at its second call.
             known = state.conversation(named or conversation_digest(form, messages, 1))
         watched = state.proactive or bool(state.event_hooks)
         scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
@@ -338,9 +338,9 @@ class WrappedFunction:
         )
 
     def _recognised(self, binding: Binding, messages: list[Message]) -> tuple[MessageFormat, Recognised | None]:
-        """The format of the messages of a call, and what they were recognised by when they were sent last.
+        """Return the format of a call's messages, and how they were recognised when they were last sent.
 
-        Quotes are taken out of the list. What was sent before had none then, and tells no other format.
+        Quotes are removed from the list. Messages that were sent before contain none, and do not change the format.
         Raises ``UnknownFormatError``.
         """
         from compacter.recall.quotes import strip
@@ -358,32 +358,32 @@ class WrappedFunction:
             messages[new:] = kept
         return form, seen
 
-    # -- what the next call may learn from a quiet one -----------------------------------------------------------------
+    # -- calibration by quiet calls ------------------------------------------------------------------------------------
 
     def _note(self, raw: Any, given: Any) -> None:
-        """Remember three integers of a quiet call."""
+        """Record three integers of a quiet call, for ``_learn_from_last``."""
         if type(given) is list and given and raw is not None and type(raw) is not str:
             try:
                 tokens = raw["usage"]["prompt_tokens"] if type(raw) is dict else raw.usage.prompt_tokens
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                 tokens = None
-            if type(tokens) is not int:  # A closure here would cost all calls as much as the rest.
+            if type(tokens) is not int:  # Not a closure, which would slow down every call.
                 tokens = self.state.safely("reading", partial(tokens_read, raw)) or 0
             self.state.last_reply = tokens, len(given), id(given[-1])
 
     def _learn_from_last(self, request: Request, calibration: Calibration) -> None:
-        """Calibrate by the usage of the last reply, if it was to an earlier state of this conversation."""
+        """Calibrate by the usage of the last reply, if its request was an earlier state of this conversation."""
         (tokens, count, last), self.state.last_reply = self.state.last_reply, (0, 0, 0)
         if count > len(request.original) or id(request.original[count - 1]) != last:
             return
         size = sum(map(request.format.size, request.original[:count])) + request.overhead
-        # A prompt that the server has cut says nothing about its characters.
+        # The token count of a truncated prompt does not belong to its characters.
         if expected_tokens(size, tokens, calibration) is None:
             calibration.learn(size, tokens)
 
 
 def _iterated(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
-    """An async generator function of the chunks of a stream, which is opened when the first one is asked for."""
+    """Return an async generator function that opens the stream when its first chunk is requested."""
 
     async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         chunks = await opened(*args, **kwargs)
@@ -397,10 +397,10 @@ def _iterated(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncItera
 
 
 def wrap_function(state: State, function: Function, binding: Binding, *, asynchronous: bool | None = None) -> Function:
-    """The function with compaction around it: same signature, same kind (sync, async, generator).
+    """Return the wrapper of a function, with the same signature and of the same kind (sync, async, generator).
 
-    ``asynchronous`` says what cannot be seen: that a plain function's result is always awaited (a decorated
-    coroutine function, as the SDKs have them).
+    ``asynchronous`` states that the result of a plain function is always awaitable, which cannot be detected: methods
+    of the SDKs are decorated coroutine functions.
     """
     calls = WrappedFunction(state, function, binding)
     if is_kind(inspect.isasyncgenfunction, function):
