@@ -1,4 +1,4 @@
-"""Putting a compacted list together, and checking whether it may be sent."""
+"""Assemble a compacted list, and check whether it may be sent."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def assemble(
     conversation: Conversation, keep: Sequence[int], summary: Message | None, *, alternate: bool
 ) -> list[Message]:
-    """The messages at the indexes ``keep`` in order, ``summary`` behind what leads the conversation.
+    """Return the messages at the indexes ``keep``, with ``summary`` after the leading system messages.
 
-    Where turns must ``alternate``, a filler goes between two neighbours of one role that were none before,
-    and before a first message that is not the user's.
+    If roles must ``alternate``, a filler is put between two new neighbours of the same role, and before a first message
+    that is not the user's.
     """
     form, messages, lead = conversation.format, conversation.messages, conversation.lead
     places: list[int | None] = [*keep]
@@ -50,10 +50,10 @@ def assemble(
 
 
 def violations(before: Conversation, after: Conversation, *, alternate: bool, edited: bool = False) -> list[str]:
-    """What is wrong with ``after`` as a compaction of ``before``; empty when nothing is.
+    """Return what is wrong with ``after`` as a compaction of ``before``; an empty list if nothing is.
 
-    ``edited`` allows messages that stand for one original each (a cleared tool result, a shortened message) beside
-    summary and fillers.
+    ``edited`` allows changed copies of messages (a cleared tool result, a shortened message) besides the summary and
+    fillers.
     """
     if not after.messages:
         return ["nothing is left"]
@@ -86,16 +86,15 @@ def violations(before: Conversation, after: Conversation, *, alternate: bool, ed
 def kept_and_discarded(
     before: Sequence[Message], after: Sequence[Message]
 ) -> tuple[list[int | None], tuple[Message, ...]]:
-    """Where each message of ``after`` was in ``before``, by identity; and the messages that are no longer there.
+    """Return the index in ``before`` of each message of ``after``, by identity, and the messages that are gone.
 
-    One object may stand at several places. Read from the end, each takes the last place that is in order yet:
-    what is folded is old.
+    An object that occurs several times is matched from the end, in order, since the oldest messages are folded.
     """
     bound, place = len(before), len(after)
     while bound and place and before[bound - 1] is after[place - 1]:
         bound, place = bound - 1, place - 1
     end = range(bound, len(before))
-    # Before that end stand a summary, and the few messages that are held.
+    # Before the common end there are only a summary and the few messages that are held.
     first, wanted = after[:place], set(map(id, after[:place]))
     places: dict[int, list[int]] = {}
     for index, message in enumerate(before[:bound]):
@@ -113,9 +112,9 @@ def kept_and_discarded(
 
 
 def _find_edited(before: Conversation, after: Conversation, positions: list[int | None]) -> None:
-    """Enter the positions of edited copies: each stands for one original of its speaker, between the same others."""
+    """Set the positions of edited copies: each replaces one message of the same speaker, between the same others."""
     speaker = before.format.speaker
-    previous: list[int] = []  # For each place, the nearest original before it.
+    previous: list[int] = []  # For each index, the nearest original before it.
     for position in positions:
         previous.append(position if position is not None else previous[-1] if previous else -1)
     following = len(before.messages)
@@ -134,14 +133,14 @@ def _find_edited(before: Conversation, after: Conversation, positions: list[int 
 def _strangers(
     before: Conversation, after: Conversation, positions: Sequence[int | None], *, alternate: bool
 ) -> list[str]:
-    """What is wrong with the messages that are no originals: one summary, fillers where turns alternate."""
+    """Return what is wrong with the new messages: only one summary is allowed, and fillers if roles alternate."""
     made = {place for place, position in enumerate(positions) if position is None}
     known = list(map(after.format.filler, FILLERS)) if alternate else []
     fillers = {place for place in made if after.messages[place] in known}
     notes = sorted(made - fillers)
     found: list[str] = []
     kept = [position for position in positions if position is not None]
-    # A filler may stand at the beginning, and wherever neighbours are new to each other.
+    # A filler may be at the beginning, and between new neighbours.
     gaps = 1 + sum(position > last + 1 for last, position in zip((-1, *kept), kept, strict=False))
     if len(notes) > 1 or len(fillers) > gaps:
         found.append(f"{len(made)} messages are neither original nor the summary")

@@ -1,4 +1,4 @@
-"""A history, read once: what its messages are, which stay together, and what must stay."""
+"""A history, read once: kinds and sizes of its messages, steps that must stay together, and protected messages."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from compacter.messages.parts import Broken, Kind
 from compacter.summary import message as summary_message
 
 _STAYING = re.compile(b"[%c%c]" % (Kind.SYSTEM, Kind.UNKNOWN))
-"""Kinds of messages that always stay."""
+"""Kinds of messages that are always kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One list of messages and all that is known of it. Made by :meth:`of`, once for each list, and handed on.
+    """One list of messages and the facts read from it. Made by :meth:`of`, once for each list.
 
-    Parallel tuples have one element a message. Sizes are data sizes in characters.
+    Parallel tuples have one element per message. Sizes are data sizes in characters.
     """
 
     format: MessageFormat
     messages: tuple[Message, ...] = field(repr=False)
     kinds: tuple[Kind, ...] = field(repr=False)
     sizes: tuple[int, ...] = field(repr=False)
-    """What stands before ``start`` has no size."""
+    """Data size of each message; 0 for those before ``start``."""
     steps: tuple[int, ...] = field(repr=False)
     """Indexes at which a step begins, ascending. A step ends where the next one begins."""
     open: int | None
-    """Where the last step begins, if its calls are still waiting for results."""
+    """Index at which the last step begins, if some of its calls have no result yet."""
     broken: tuple[Broken, ...]
-    """Calls without results and results without a call, in order; the calls of an open last step are not among them."""
+    """Calls without results and results without a call, in order, except the calls of an open last step."""
     pinned: tuple[int, ...]
-    """Indexes of the messages that the user has pinned."""
+    """Indexes of the pinned messages."""
     prior: int | None = None
     """Index of the summary message at the head of the history, if it has one."""
     protected: tuple[bool, ...] = field(default=(), repr=False)
-    """What stays whatever happens: system messages, and what is not of the format; the provider's own compaction and
-    what stands before it; pinned messages and the last user message; each with its tool partners."""
+    """Whether each message must be kept: system messages, messages of another format, the provider's own compaction and
+    all before it, pinned messages, the last user message, and the other messages of these steps."""
     start: int = 0
-    """Where the model's context begins: at the newest compaction that the provider has made, else 0."""
+    """Index at which the model's context begins: that of the provider's newest compaction, else 0."""
     lead: int = 0
-    """Where a summary message belongs: behind the system messages at the beginning, or the provider's own one."""
+    """Index for a summary message: after the leading system messages, or the provider's own compaction."""
     last_user: int | None = None
-    """Index of the last genuine user message: no summary message, and no filler."""
+    """Index of the last genuine user message, not a summary message or a filler."""
     size: int = 0
-    """Data size of all that the model reads."""
+    """Data size of all messages from ``start`` on."""
     heads: tuple[int, ...] = field(default=(0,), repr=False)
-    """For each message, the size of what may be folded before it; and last, of all that may be folded."""
+    """For each index, the total size of the unprotected messages before it; the last element is ``free``."""
     free: int = 0
-    """Data size of what may be folded."""
+    """Data size of all unprotected messages."""
     rules: tuple[str, ...] = ()
-    """Rules that the program has declared: they stand in every summary."""
+    """Rules declared by the program, which every summary contains."""
 
     @classmethod
     def of(
@@ -66,7 +66,7 @@ class Conversation:
         pinned: Sequence[int] = (),
         rules: Sequence[str] = (),
     ) -> Conversation:
-        """Read ``messages``. ``pinned`` are the indexes of those that must stay verbatim, ``rules`` declared ones."""
+        """Read ``messages``. ``pinned`` are the indexes of messages to keep verbatim, ``rules`` the declared rules."""
         held = tuple(messages)
         outline = format.outline(held)
         kinds, sizes = outline.kinds, outline.sizes
@@ -96,7 +96,7 @@ class Conversation:
         text = format.plain_text(held[prior]) if prior < len(kinds) and kinds[prior] is Kind.USER else None
         summarized = text is not None and summary_message.parse(text) is not None
         if Kind.OTHER in codes and codes.find(Kind.USER, prior + 1 if summarized else 0) < 0:
-            # No user speaks in a role that the format knows: then the meaning of the other roles is unknown too.
+            # No message has the role of a user: the meaning of the other unknown roles cannot be relied on either.
             unknown = (
                 Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
                 for kind, message in zip(kinds, held, strict=True)
@@ -105,7 +105,7 @@ class Conversation:
         return found._settled(prior if summarized else None, start, lead)  # noqa: SLF001 - its own kind
 
     def _settled(self, prior: int | None, start: int | None, lead: int) -> Conversation:
-        """With what follows from where the prior summary and the provider's own compaction are."""
+        """Return a copy with the fields that depend on the prior summary and the provider's own compaction."""
         codes = bytes(self.kinds)
         last = codes.rfind(Kind.USER)
         if last == prior:
@@ -130,20 +130,20 @@ class Conversation:
         )
 
     def step(self, index: int) -> tuple[int, int]:
-        """Where the step of this message begins and ends."""
+        """Return the beginning and end of the step that contains this message, as a half-open range."""
         at = bisect_right(self.steps, index) - 1
         return self.steps[at], self.steps[at + 1] if at + 1 < len(self.steps) else len(self.kinds)
 
     def with_messages(self, messages: Sequence[Message]) -> Conversation:
-        """Another list, made of messages of this one and new ones; what was pinned stays pinned."""
+        """Read a list made of messages of this one and new ones; pinned messages stay pinned."""
         wanted = {id(self.messages[index]) for index in self.pinned}
         pinned = [index for index, message in enumerate(messages) if id(message) in wanted] if wanted else ()
         return Conversation.of(messages, self.format, pinned=pinned, rules=self.rules)
 
     def without_native(self) -> Conversation | None:
-        """As if the provider's own compaction could be folded, as the prior summary; ``None`` where it is unreadable.
+        """Return a copy in which the provider's own compaction is the prior summary; ``None`` if it is not readable.
 
-        Everything before it goes then too: it must not come back into the model's context.
+        Everything before it is folded too, as it must not return to the model's context.
         """
         if not self.kinds or self.kinds[self.start] is not Kind.COMPACTED:
             return None
@@ -153,7 +153,7 @@ class Conversation:
         return self._settled(self.start, None, lead)
 
     def prior_text(self) -> str:
-        """The text of the prior summary; empty where there is none."""
+        """Return the text of the prior summary, or an empty string."""
         if self.prior is None:
             return ""
         message = self.messages[self.prior]

@@ -1,4 +1,4 @@
-"""Beginning and end of one long text, with a receipt of what was left out between them."""
+"""Shorten one long text to its beginning and end, with a receipt of the omitted size between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*,[^\s\"'<>()\\]*")
 _OPENING = re.compile(r"(?:^|(?<=[\s:=`(>]))[\[{]")
-"""Where a JSON value inside prose may begin."""
+"""A possible beginning of a JSON value inside prose."""
 _MOST_ATTEMPTS = 50
 _RECEIPT = " […{left:,} characters left out…] "
 _RECEIPT_SIZE = 44
@@ -21,16 +21,16 @@ _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 _SHORTEST = 40
 _HEAD_SHARE = 0.6
 _LEAST_VALUE = 400
-"""A JSON value smaller than this is kept or left out whole."""
+"""Smallest JSON value to shorten, in characters; a smaller one is kept or omitted whole."""
 
 Span = tuple[int, int]
 
 
 def shorten(text: str, size: int) -> str:
-    """``text`` in at most ``size`` characters (or a little over where a JSON structure alone is larger).
+    """Return ``text`` in at most ``size`` characters, or slightly more if a JSON structure alone is larger.
 
-    Cut between characters as people see them, never inside a data URL or a JSON value. A value that is too
-    large stays a value: its long strings are shortened, its long lists lose their middle.
+    The text is never cut inside a user-perceived character, a data URL or a JSON value. A JSON value that is too large
+    stays valid: its long strings are shortened, and its long lists lose their middle.
     """
     if len(text) <= size:
         return text
@@ -60,7 +60,7 @@ def _parsed(text: str) -> dict[str, object] | list[object] | None:
 
 
 def _values(text: str) -> list[Span]:
-    """Where JSON values stand in a text: lines of JSON, a value below a heading, in a code block."""
+    """Return the positions of JSON values in a text: lines of JSON, a value below a heading, or in a code block."""
     decoder, found, start, attempts = json.JSONDecoder(), list[Span](), 0, 0
     while attempts < _MOST_ATTEMPTS and (opening := _OPENING.search(text, start)):
         begin = opening.start()
@@ -76,7 +76,7 @@ def _values(text: str) -> list[Span]:
 
 
 def _values_shortened(text: str, spans: Sequence[Span], size: int) -> str:
-    """The text with its large JSON values shortened, each to its share of ``size``."""
+    """Return the text with its large JSON values shortened in proportion to ``size``."""
     large = [span for span in spans if span[1] - span[0] > _LEAST_VALUE]
     if not large:
         return text
@@ -131,14 +131,14 @@ def _pruned(value: object, longest: int, items: int) -> object:
 
 
 def _boundary(text: str, index: int, step: int) -> int:
-    """The nearest place from ``index`` on, ``step`` by step, where a cut splits no character; or an end of the text."""
+    """Return the nearest index in the direction of ``step`` where a cut splits no user-perceived character."""
     while 0 < index < len(text) and _joined(text, index):
         index += step
     return index
 
 
 def _joined(text: str, index: int) -> bool:
-    """Whether what stands around ``index`` is seen as one character."""
+    """Return whether the code points on both sides of ``index`` belong to one user-perceived character."""
     before, after = text[index - 1], text[index]
     if after < "\u0300":
         return before == "\r" and after == "\n"

@@ -1,4 +1,4 @@
-"""What one compaction would fold: what is known of the model, how small it has to become, and where to cut."""
+"""Plan one compaction: estimate sizes in tokens, compute the target size, and choose the cut."""
 
 from __future__ import annotations
 
@@ -21,54 +21,54 @@ if TYPE_CHECKING:
     from compacter.options import Options
 
 DEFAULT = 4.0
-"""Characters per token before anything is known: OpenAI's rule of thumb for English."""
+"""Default characters per token: OpenAI's rule of thumb for English."""
 _LEAST, _MOST = 0.25, 20.0
 _FEWEST_TOKENS = 50
-"""A sample smaller than this says more about the chat template than about the text."""
+"""Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template."""
 _LETTERS = ascii_letters.encode()
 _TEMPLATE = 8
 """Tokens that a chat template may put around a message."""
 _WORTH_FOLDING = summary_message.FRAME + 40
-"""A head smaller than this cannot become smaller by a summary message."""
+"""Smallest head worth folding, in characters: the summary message would be as large as a smaller one."""
 _SUMMARY_SHARE = 0.92
-"""Of a given size, what a summary gets: passages chosen from the head hold more of what is needed later than a tail.
+"""Share of a given size that the summary gets: passages chosen from the head are needed later more often than a tail.
 
 On real conversations at a fifth of their size, without a model: facts .55 with half of it, .62 with .85, .68 with all.
 """
 _TURN_REST = 0.05
-"""Share of the compactable size by which a head may be larger so that the tail begins with a turn: an answer without
-its question says little."""
+"""Share of the compactable size by which a head may exceed its goal so that the tail begins with a turn: an answer
+without its question is hard to understand."""
 MARGIN = 0.97
-"""Share of the limit that is aimed at: sizes in tokens are estimates."""
+"""Share of the limit to aim at, as sizes in tokens are estimates."""
 
 
 @dataclass(slots=True)
 class Calibration:
-    """What has been learnt of a model by the provider's own numbers: a token-limit error, or the usage of a reply."""
+    """Facts learnt about a model from the provider's numbers: those of a token-limit error, or the usage of a reply."""
 
     chars_per_token: float = DEFAULT
     window: int | None = None
     learnt: bool = False
     summarizer_window: int | None = None
-    """Window in tokens of the model that summarises, where it is another one; ``None``: the same model."""
+    """Window in tokens of the model that summarizes; ``None``: it is the same model."""
     warned: bool = False
-    """Whether an event has said that the trigger has no window to take its share of."""
+    """Whether the unknown window was already reported in an event; the trigger cannot work without it."""
 
     def learn(self, characters: int, tokens: int) -> None:
-        """Take in a request of known size on both scales. Empty, tiny and absurd samples are ignored."""
+        """Learn from a request whose size is known in both units. Empty, tiny and implausible samples are ignored."""
         if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
             self.chars_per_token, self.learnt = characters / tokens, True
 
     def tokens(self, characters: int) -> int:
-        """Estimate in tokens."""
+        """Return an estimate in tokens."""
         return round(characters / self.chars_per_token)
 
 
 def most_tokens(texts: Iterable[str]) -> int:
-    """More tokens than any tokenizer makes of these messages' texts.
+    """Return an upper bound on the number of tokens of these messages' texts, for any tokenizer.
 
-    At worst one for each byte, in emoji or scripts that it never learnt; blanks go with the next word, and letters
-    stand in fours for three (random base64 text comes to 1.4 letters a token, words to four and more).
+    The worst case is one token per byte, for emoji and scripts unknown to the tokenizer. Blanks are part of the next
+    word, and four letters count as three tokens (random base64 text has 1.4 letters per token, words four and more).
     """
     most = 0
     for text in texts:
@@ -80,7 +80,7 @@ def most_tokens(texts: Iterable[str]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One compaction to be made. Sizes in characters."""
+    """One compaction to make. Sizes are in characters."""
 
     conversation: Conversation
     trigger: Trigger
@@ -88,24 +88,24 @@ class Job:
     model: str | None = None
     attempt: int = 1
     digest: str = ""
-    """What names the conversation in events."""
+    """Digest that identifies the conversation in events."""
     target: int | None = None
-    """What the messages may weigh afterwards."""
+    """Largest size of the messages afterwards; ``None``: unknown."""
     reserved: int = 0
-    """Of the target, what is left free for quotes; half of what there is at most."""
+    """Part of the target to leave free for quotes; at most half of the room is."""
     found: TokenLimit | None = None
     summary: str | None = None
-    """A summary that the caller has made; it replaces the model's."""
+    """Summary given by the caller, used instead of the model's."""
     must: bool = False
-    """Whether something has to be folded, ``preserve_recent_turns`` or not."""
+    """Whether something must be folded, whatever ``preserve_recent_turns`` is."""
 
     @property
     def named(self) -> dict[str, Any]:
-        """What names it in events."""
+        """Fields that identify the call and its conversation in events."""
         return {"model": self.model, "attempt": self.attempt, "conversation": self.digest}
 
     def satisfied(self, size: int) -> bool:
-        """Whether a compaction by hand has nothing to do: there is a budget, and the messages are within it."""
+        """Return whether a compaction by hand has nothing to do, as the messages are within its budget."""
         by_hand = self.trigger == "manual" and self.summary is None
         return by_hand and self.target is not None and size <= self.target
 
@@ -117,10 +117,10 @@ def target_characters(
     overhead: int,
     output_tokens: int | None,
 ) -> int | None:
-    """What the messages may weigh so that the request fits, in characters; ``None`` where no limit is known.
+    """Return the largest size of the messages with which the request fits, in characters; ``None`` without a known limit.
 
-    ``overhead`` is the size of what is sent beside the messages (tools, a system prompt outside the list),
-    ``output_tokens`` the request's output limit, which counts where the provider counts it in.
+    ``overhead`` is the size of all else in the request (tools, a system prompt outside the list). ``output_tokens`` is
+    the request's output limit, which counts only for providers that count it.
     """
     limit = found.limit if found and found.limit else calibration.window
     if not limit:
@@ -132,10 +132,10 @@ def target_characters(
 def plan(
     options: Options, job: Job, conversation: Conversation | None = None, *, chosen: int | None = None
 ) -> CompactionPlan:
-    """What would be folded. Pure; a cut of 0 means nothing can be.
+    """Return the plan of what to fold; with a cut of 0 nothing can be folded.
 
-    ``conversation`` is what an earlier strategy has made of the job's. ``chosen`` is a cut that a hook has set: it is
-    moved to the beginning of a step, and not past an open one.
+    ``conversation`` is the result of an earlier strategy, in place of the job's. ``chosen`` is a cut set by a hook; it
+    is moved to the beginning of its step, and never past an open step.
     """
     read = conversation or job.conversation
     if chosen is not None:
@@ -147,7 +147,7 @@ def plan(
         cut = _cut(options, job, read)
         staying = read.size - read.free + summary_message.FRAME
         if job.must and (not cut or (job.target is not None and staying > job.target)):
-            # What stays is too much by itself: the provider's own compaction is folded too, where it can be read.
+            # The messages that stay exceed the target alone: fold the provider's own compaction too, if it is readable.
             whole = read.without_native()
             if whole is not None:
                 read, cut = whole, _cut(options, job, whole)
@@ -170,7 +170,7 @@ def plan(
 
 
 def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: bool = True) -> int:
-    """The cut by the options, and by what the job needs: enough must go to make room for the summary too."""
+    """Choose the cut by the options and the target, with enough room for the summary too."""
     free, need, by_hand = conversation.free, 0, job.trigger == "manual"
     if job.target is not None:
         room = max(job.target - (conversation.size - free), 0)
@@ -198,7 +198,7 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
     )
     unread = bool(conversation.kinds) and conversation.kinds[-1] is Kind.RESULT and cut > conversation.steps[-1]
     if reserving and job.reserved and unread:
-        # Room for quotes of what was folded is not worth results that the model has not read yet.
+        # Results that the model has not read yet are worth more than room for quotes.
         return _cut(options, job, conversation, reserving=False)
     return cut
 
@@ -212,11 +212,11 @@ def choose_cut(
     keep_need: int = 0,
     must: bool = False,
 ) -> int:
-    """The cut: the oldest steps until ``ratio`` of the compactable size, or ``need`` characters if that is more.
+    """Return the cut behind the oldest steps with ``ratio`` of the compactable size, or ``need`` characters if more.
 
-    The newest ``keep_turns`` turns stay as long as the head then still has ``keep_need`` characters (and, where
-    something ``must`` be folded, is not empty). Never inside a step, never past an open step, never so far that nothing
-    is left. 0 when nothing can be folded.
+    The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters (and is not empty, if
+    something ``must`` be folded). The cut is never inside a step or past an open step, and at least one message stays.
+    Returns 0 if nothing can be folded.
     """
     steps, heads, kinds = conversation.steps, conversation.heads, conversation.kinds
     protected, prior, total = conversation.protected, conversation.prior, conversation.free
@@ -224,11 +224,11 @@ def choose_cut(
     end = count if conversation.open is None else conversation.open
     if not total and all(protected[:end]):
         return 0
-    # A prior summary is folded whatever the ratio: it does not count against the messages' share.
+    # A prior summary is always folded, so its size does not count towards the ratio.
     aged = 0 if prior is None or protected[prior] else conversation.sizes[prior]
     goal = max((total - aged) * ratio + aged, need)
 
-    # The first boundary of steps at which the head has the size that is wanted, and is not empty; else the last one.
+    # The first step boundary at which the head is large enough and not empty, otherwise the last boundary.
     boundaries = (0, *steps[1:], count)
     wanted = max(bisect_left(heads, goal), bisect_right(heads, 0))
     at = min(bisect_left(boundaries, wanted), bisect_right(boundaries, end) - 1)
@@ -236,10 +236,10 @@ def choose_cut(
 
     newest = steps[-1] if steps else 0
     if cut > newest > 0 and ratio < 1 and before_newest >= max(need, 1) and kinds[-1] is Kind.RESULT:
-        # The model has not yet seen the newest results: nearest cut is before them, as long as that is enough.
+        # The model has not seen the newest results yet: cut before them if that is enough.
         cut = newest
     elif cut:
-        # To the end of the turn, where that is near. A user who answers and speaks in one message begins it in a step.
+        # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with tool results.
         turn, most = cut, heads[cut] + total * _TURN_REST
         while turn < min(end, newest) and kinds[turn] is not Kind.USER and heads[turn] <= most:
             turn += 1
@@ -252,13 +252,13 @@ def choose_cut(
     if keep_turns:
         kept = _respect_turns(conversation, cut, keep_turns, need=keep_need, must=must)
         if kept < cut and not must and not keep_need and only_prior(kept):
-            # Nothing has to become smaller, and a prior summary alone is not made again.
+            # No size is required, and folding only a prior summary again would gain nothing.
             return 0
         cut = kept
     if cut == count and not any(protected):
         cut = newest  # At least one message stays.
     while prior is not None and only_prior(cut):
-        # A head that is only the prior summary is widened by the next step that can be folded.
+        # A head with nothing but the prior summary is extended by the next step that can be folded.
         at = bisect_right(steps, cut)
         following = steps[at] if at < len(steps) else count
         if following > end or cut >= end:

@@ -1,4 +1,4 @@
-"""One compaction: plan it, run the strategies until the request fits, check what each has made, and report it."""
+"""Make one compaction: plan it, run the strategies until the request fits, check each result, and report it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 _OURS = (ClearToolResults, Shorten, Summarize, Truncate)
 _ROOM = 0.9
-"""Share of the window that counts as fitting between two strategies: what just fits is too long a message later."""
+"""Share of the target that counts as fitting between two strategies, so that the next message still fits too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A compaction that was made."""
+    """A finished compaction."""
 
     conversation: Conversation
     messages: list[Message]
@@ -49,11 +49,11 @@ class Compaction:
 def compact(
     options: Options, job: Job, *, original: Sequence[Message] | None = None, planned: CompactionPlan | None = None
 ) -> Flow[Compaction | None]:
-    """Make one compaction; ``None`` when nothing could be reduced or the plan was vetoed.
+    """Make one compaction, and return ``None`` if nothing could be reduced or a hook prevented it.
 
-    ``planned`` is the job's plan, where it was made already. The compaction is remembered as the view of ``original``
-    before hooks are called: a hook that makes the call again finds it. Raises ``CompactionError`` when no summary can
-    be had and there is no fallback.
+    ``planned`` is the job's plan, if it was made before. The compaction is remembered as the view of ``original``
+    before hooks are called, so that a hook that repeats the call finds it. Raises ``CompactionError`` if no summary can
+    be made and there is no fallback.
     """
     before = job.conversation
     if job.satisfied(before.size):
@@ -69,7 +69,7 @@ def compact(
         if answer is None:
             yield from _skipped(job, "vetoed")
             return None
-        # The cut is what a hook may choose; everything else follows from it.
+        # A hook may change the cut; everything else is derived from it.
         cut: object = answer.cut
         if isinstance(cut, int) and cut != approved.cut:
             approved, chosen = plan(options, job, approved.conversation, chosen=cut), True
@@ -92,7 +92,7 @@ def compact(
     )
     after = yield from run_links(options.strategy, task)
     if job.must and (after is read or (job.target is not None and after.size > job.target)):
-        # The last resort for what no strategy could make small enough.
+        # The last resort if no strategy made the request small enough.
         rest = task if after is read else _onward(task, after)
         after = (yield from _attempt(Shorten(), replace(rest, last=False))) or after
     if after is read:
@@ -138,22 +138,22 @@ def _skipped(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress
 
 @dataclass(frozen=True, slots=True, init=False)
 class Chain:
-    """Tries its strategies in order, each on what the one before it left, and stops when the request fits.
+    """Tries its strategies in order, each on the result of the one before it, and stops when the request fits.
 
-    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. Where the provider
-    has not said how large a request may be, the goal is the size that folding ``compact_ratio`` would leave.
+    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If the
+    provider has not stated a limit, the goal is the size that folding ``compact_ratio`` would leave.
 
     Args:
         *strategies: Strategies, functions of a task, or sequences of them.
 
     Raises:
-        ConfigurationError: None is given, or one is not a strategy.
+        ConfigurationError: No strategy is given, or an argument is not a strategy.
     """
 
     strategies: tuple[CompactionStrategy, ...]
     """The strategies, in order."""
     name: str = "chain"
-    """Name that events carry; those of its strategies stand in its place."""
+    """Name of the chain; events have the names of its strategies instead."""
 
     def __init__(self, *strategies: StrategyLike | Sequence[StrategyLike]) -> None:
         given: list[object] = []
@@ -169,21 +169,21 @@ class Chain:
 
     @property
     def edits(self) -> bool:
-        """Whether one of its strategies does."""
+        """Whether one of its strategies edits messages."""
         return _edit(self.strategies)
 
     def compact(self, task: CompactionTask) -> Compacting:
-        """What its strategies have made of ``task``; each result is checked before the next strategy gets it."""
+        """Run its strategies on ``task`` and return the messages. Each result is checked before the next one runs."""
         return (yield from run_links(self.strategies, task)).messages
 
 
 def _edit(strategies: Sequence[CompactionStrategy]) -> bool:
-    """Whether one of the strategies returns changed copies of messages."""
+    """Return whether one of the strategies returns changed copies of messages."""
     return any(getattr(strategy, "edits", False) for strategy in strategies)
 
 
 def run_links(strategies: Sequence[CompactionStrategy], task: CompactionTask) -> Flow[Conversation]:
-    """The conversation that these strategies have left; the task's own if they could do nothing."""
+    """Run these strategies, and return the resulting conversation; the task's own if none changed it."""
     if task.target is None and len(links_of(strategies)) > 1:
         task = replace(task, target=_usual_size(task))
     enough = task.target
@@ -205,7 +205,7 @@ def run_links(strategies: Sequence[CompactionStrategy], task: CompactionTask) ->
 
 
 def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
-    """The task for the next strategy: a plan of what the last one has made. A cut that a hook has set still holds."""
+    """Return the task for the next strategy, planned for the last result. A cut set by a hook stays in effect."""
     cut = task.plan.cut if task.chosen else None
     if cut is not None and len(made.messages) != len(task.messages):
         positions, _ = kept_and_discarded(task.messages, made.messages)
@@ -216,7 +216,7 @@ def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
 
 
 def _usual_size(task: CompactionTask) -> int:
-    """What folding ``compact_ratio`` of the history would leave, in characters."""
+    """Return the size that folding ``compact_ratio`` of the history would leave, in characters."""
     head, job = task.plan.head_size, task.job
     free = head / task.plan.ratio if task.plan.ratio else head
     summary = reserve(task.options, job.calibration.window, head, job.calibration.chars_per_token)
@@ -224,10 +224,10 @@ def _usual_size(task: CompactionTask) -> int:
 
 
 def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Conversation | None]:
-    """What the strategy makes of the task's messages; ``None`` where it leaves them, or its result may not be sent.
+    """Run the strategy and return its checked result; ``None`` if it changed nothing, or the result may not be sent.
 
-    A result that may not be sent is reported in an event; after the last strategy the fallback takes its place.
-    Raises ``CompactionError`` where the strategy does.
+    A result that may not be sent is reported in an event, and after the last strategy replaced by the fallback.
+    Raises ``CompactionError`` if the strategy does.
     """
     before, tally, mark = task.conversation, task.tally, len(task.tally.names)
     tally.names.append(strategy.name)
@@ -239,7 +239,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
             answer = strategy.compact(task)
             messages = list((yield from answer) if isinstance(answer, Generator) else answer)
         finally:
-            changed = bool(copies) and _restored(copies)  # However it ended: the messages are the caller's.
+            changed = bool(copies) and _restored(copies)  # Even after an error: the messages are the caller's.
         if changed:
             raise ValueError("the strategy changed a message in place")
     except CompactionError:
@@ -273,20 +273,20 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
 
 
 def _copies(messages: Sequence[Message]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Messages, or the members of objects, beside copies of them."""
+    """Return pairs of each message (the attributes, for an object) and a deep copy of it."""
     found = []
     for message in messages:
         members = message if isinstance(message, dict) else getattr(message, "__dict__", None)
         if isinstance(members, dict):
             try:
                 found.append((members, copy.deepcopy(members)))
-            except Exception:  # noqa: BLE001, S112 - what cannot be copied cannot be watched
+            except Exception:  # noqa: BLE001, S112 - a message that cannot be copied is not checked
                 continue
     return found
 
 
 def _restored(before: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
-    """Whether a message had been changed; it is as it was again."""
+    """Restore changed messages, and return whether there were any."""
     changed = [(members, copied) for members, copied in before if members != copied]
     for members, copied in changed:
         members.clear()

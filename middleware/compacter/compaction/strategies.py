@@ -1,4 +1,4 @@
-"""Strategies that need no model: leave the head out, clear tool results, shorten the largest messages."""
+"""Strategies without a model: drop the head, clear tool results, or shorten the largest messages."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _NOTE = re.compile(r"(\d+) earlier messages? left out without a summary\.")
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Replaces the head by a note that says how many messages are gone. A prior summary stays, below that note."""
+    """Replaces the head with a note of how many messages were dropped. A prior summary is kept below the note."""
 
     name: str = "truncate"
     """Name that events carry."""
 
     def compact(self, task: CompactionTask) -> list[Message]:
-        """The list of ``task`` without its head."""
+        """Return the list of ``task`` without its head."""
         return self.noted(task, task.prior() or Summary())
 
     @staticmethod
     def noted(task: CompactionTask, summary: Summary) -> list[Message]:
-        """The list of ``task`` without its head; ``summary``, what was known before, is put below the note."""
+        """Return the list of ``task`` without its head, with ``summary``, the prior one, below the note."""
         dropped = len(task.plan.folded) - (task.plan.prior is not None)
         if not dropped:
             return list(task.messages)
@@ -50,27 +50,27 @@ _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
 @dataclass(frozen=True, slots=True, init=False)
 class ClearToolResults:
-    """Replaces each old, large tool result by a receipt with its size; calls and pairs stay.
+    """Replaces each old, large tool result with a receipt of its size. Tool calls stay paired with their results.
 
     Args:
-        keep_recent: Number of the newest result messages that stay as they are.
-        min_size: Characters from which on a result is large.
-        exclude: Names of tools whose results stay.
+        keep_recent: Number of the newest result messages to leave unchanged.
+        min_size: Smallest size of a large result, in characters.
+        exclude: Names of tools whose results are never cleared.
 
     Raises:
-        ConfigurationError: An argument is unusable.
+        ConfigurationError: An argument is invalid.
     """
 
     keep_recent: int
-    """Number of the newest result messages that stay."""
+    """Number of the newest result messages to leave unchanged."""
     min_size: int
-    """Characters from which on a result is large."""
+    """Smallest size of a large result, in characters."""
     exclude: frozenset[str]
-    """Names of tools whose results stay."""
+    """Names of tools whose results are never cleared."""
     name: str
     """``clear_tool_results``."""
     edits: ClassVar[bool] = True
-    """Its results hold changed copies of messages, one for one."""
+    """Its results contain changed copies of messages, one for one."""
 
     def __init__(self, *, keep_recent: int = 3, min_size: int = 400, exclude: Iterable[str] = ()) -> None:
         kept = whole_number("keep_recent", keep_recent, least=0, of="results")
@@ -83,7 +83,7 @@ class ClearToolResults:
         object.__setattr__(self, "name", "clear_tool_results")
 
     def compact(self, task: CompactionTask) -> list[Message]:
-        """The list of ``task`` with receipts; messages that carry no large result are the identical objects."""
+        """Return the list of ``task`` with receipts. Messages without a large result are the identical objects."""
         form, kinds = task.conversation.format, task.conversation.kinds
         names = form.tool_names(task.messages)
         carriers = [
@@ -104,23 +104,23 @@ class ClearToolResults:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Shorten:
-    """Shortens the largest messages until the request fits: their beginning and end stay, with a receipt between.
+    """Shortens the largest messages until the request fits. Beginning and end are kept, with a receipt between them.
 
-    A system prompt, a pinned message and the last user message are never changed, nor are a call's arguments.
+    System prompts, pinned messages, the last user message and the arguments of tool calls are never changed.
 
     Args:
-        min_size: Characters that each message keeps at least, from 100 on.
+        min_size: Smallest size of a shortened message, in characters; at least 100.
 
     Raises:
-        ConfigurationError: ``min_size`` is unusable.
+        ConfigurationError: ``min_size`` is invalid.
     """
 
     min_size: int
-    """Characters that each message keeps at least."""
+    """Smallest size of a shortened message, in characters."""
     name: str
     """``shorten``."""
     edits: ClassVar[bool] = True
-    """Its results hold changed copies of messages, one for one."""
+    """Its results contain changed copies of messages, one for one."""
 
     def __init__(self, *, min_size: int = 400) -> None:
         whole = whole_number("min_size", min_size, least=100, of="characters")
@@ -128,7 +128,7 @@ class Shorten:
         object.__setattr__(self, "name", "shorten")
 
     def compact(self, task: CompactionTask) -> list[Message]:
-        """The list of ``task`` with its largest messages shortened, the largest first, no more than needed."""
+        """Return the list of ``task`` with the largest messages shortened, no more than needed."""
         sizes = task.conversation.sizes
         goal = task.target if task.target is not None else int(sum(sizes) * 0.5)
         ceiling = self._ceiling(sizes, task.protected, goal)
@@ -141,7 +141,7 @@ class Shorten:
         return out
 
     def _ceiling(self, sizes: Sequence[int], protected: Sequence[bool], goal: int) -> int:
-        """The size that no message may exceed, so that all together reach ``goal``: found by halving."""
+        """Return the largest size of a message with which the total is within ``goal``, by bisection."""
         free = [size for size, stays in zip(sizes, protected, strict=True) if not stays]
         fixed = sum(sizes) - sum(free)
         low, high = self.min_size, max(free, default=self.min_size)
@@ -155,7 +155,7 @@ class Shorten:
 
     @staticmethod
     def _shortened(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:
-        """All texts of a message, each to its share of what the message may have."""
+        """Return a copy of the message with each text shortened in proportion."""
         form, texts = task.conversation.format, list[int]()
 
         def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
@@ -165,7 +165,7 @@ class Shorten:
         form.rewrite(message, measure)
         words = sum(texts)
         room = ceiling - (size - words)
-        if room <= 0:  # What is too large is not its words.
+        if room <= 0:  # The texts are not what makes it too large.
             return message
 
         from compacter.compaction import excerpt

@@ -1,4 +1,4 @@
-"""What a strategy gets, and what it may do: a plan of what would be folded, and a task with the means to fold it."""
+"""The interface of strategies: the plan of a compaction, and the task that a strategy receives to carry it out."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """What a compaction would fold. Sizes are data sizes in characters.
+    """The messages that a compaction would fold. Sizes are data sizes in characters.
 
-    ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan, cut=...)``. One inside a step
-    is moved to the step's beginning; what must stay, stays, wherever the cut lies.
+    ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan, cut=...)``. A cut
+    inside a step is moved to the beginning of the step. Protected messages are kept wherever the cut is.
     """
 
     messages: tuple[Message, ...] = field(repr=False)
@@ -33,27 +33,27 @@ class CompactionPlan:
     wire_format: str
     """``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``."""
     cut: int
-    """Index of the first message of the tail. Everything before it is the head, but for ``held``."""
+    """Index of the first message of the tail. The messages before it, except ``held``, are the head."""
     held: tuple[int, ...] = ()
-    """Indexes before the cut that stay verbatim: system, pinned, and the last user message."""
+    """Indexes before the cut of messages to keep verbatim: system, pinned, and the last user message."""
     prior: int | None = None
-    """Index of the summary message that is folded again, if the history has one."""
+    """Index of an earlier summary message, which is folded too; ``None`` if there is none."""
     original_data_size: int
-    """Characters of all messages."""
+    """Size of all messages, in characters."""
     head_size: int
-    """Characters of the messages that would be folded."""
+    """Size of the messages that would be folded, in characters."""
     tail_size: int
-    """Characters of everything that stays verbatim, held messages included."""
+    """Size of the messages to keep verbatim, held ones included, in characters."""
     ratio: float
-    """Share of the compactable size that the head has."""
+    """Share of the head in the compactable size, from 0 to 1."""
     trigger: str = "manual"
     """``token_limit``, ``threshold`` or ``manual``."""
     strategy: str = ""
-    """Name of the strategy; names joined by ``+`` where there are several."""
+    """Name of the strategy; the names of several are joined by ``+``."""
     model: str | None = None
-    """The model that is called, where the call names one."""
+    """Name of the model, if the call has one."""
     conversation: Conversation | None = field(default=None, repr=False, compare=False)
-    """The messages as they were read; ``None`` in a plan that was made by hand."""
+    """The messages as they were read; ``None`` in a plan made by hand."""
 
     @property
     def folded(self) -> tuple[int, ...]:
@@ -73,13 +73,13 @@ class CompactionPlan:
 
     @property
     def kept(self) -> tuple[Message, ...]:
-        """Everything that stays verbatim, in order."""
+        """The messages to keep verbatim, in order."""
         return tuple(self.messages[index] for index in self.held) + self.messages[self.cut :]
 
 
 @dataclass(slots=True)
 class Tally:
-    """What making one compaction has cost so far. The one thing about a task that changes."""
+    """Costs and results of one compaction so far. The only mutable part of a task."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -90,39 +90,39 @@ class Tally:
     ledger: str = ""
     names: list[str] = field(default_factory=list)
     unverified: list[str] = field(default_factory=list)
-    """What the check of a summary took out."""
+    """Statements that the check removed from a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionTask:
-    """One compaction, as a strategy sees it. Sizes are data sizes in characters; messages are read only."""
+    """One compaction, as passed to a strategy. Sizes are data sizes in characters. Messages must not be changed."""
 
     plan: CompactionPlan
-    """What would be folded, and where the cut is."""
+    """The plan: the messages to fold, and the cut."""
     conversation: Conversation
-    """The messages as they were read: kinds, sizes, steps, and what must come out verbatim (``protected``)."""
+    """The messages as they were read: kinds, sizes, steps, and which must be kept verbatim (``protected``)."""
     options: Options
     """The options of the ``Compacter``."""
     job: Job
-    """What asked for the compaction. Internal."""
+    """The request for this compaction. Internal."""
     alternate: bool
     """Whether user and assistant must alternate in the result."""
     target: int | None = None
-    """Characters that the result may have at most, where that is known."""
+    """Largest size of the result, in characters; ``None`` if unknown."""
     chars_per_token: float = 4.0
-    """Characters that one token stands for, as far as that is known."""
+    """Estimate of the number of characters per token."""
     window: int | None = None
-    """The model's context window in tokens, where it is known."""
+    """The model's context window in tokens; ``None`` if unknown."""
     summarizer_window: int | None = None
-    """Context window in tokens of a summarizer that is another model; ``None``: taken to be the model's own."""
+    """Context window of another model that summarizes, in tokens; ``None``: assume that of the model."""
     summary: str | None = None
-    """A summary that the caller has made; it replaces the model's."""
+    """Summary given by the caller, used instead of the model's."""
     last: bool = True
-    """Whether nothing is tried after this strategy, so that its failure calls for the fallback."""
+    """Whether this is the last strategy, so that the fallback is used if it fails."""
     chosen: bool = False
-    """Whether a hook has set the cut of the plan: then it holds for every strategy."""
+    """Whether a hook has set the cut of the plan, which then applies to every strategy."""
     tally: Tally = field(default_factory=Tally, repr=False)
-    """What the compaction has cost so far. Internal."""
+    """Costs and results so far. Internal."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -131,35 +131,35 @@ class CompactionTask:
 
     @property
     def head(self) -> tuple[Message, ...]:
-        """The messages that the plan would fold."""
+        """The messages to fold."""
         return self.plan.head
 
     @property
     def protected(self) -> tuple[bool, ...]:
-        """Which messages must come out verbatim: system, pinned, the last user message."""
+        """Whether each message must be kept verbatim: system, pinned, and last user messages are."""
         return self.conversation.protected
 
     def size(self, messages: Sequence[Message] | None = None) -> int:
-        """Data size in characters.
+        """Return the data size of messages, in characters.
 
         Args:
-            messages: The messages to measure; ``None``: all of the task's.
+            messages: Messages to measure; ``None``: all of the task's.
         """
         return self.conversation.size if messages is None else sum(map(self.conversation.format.size, messages))
 
     def fits(self, messages: Sequence[Message]) -> bool:
-        """Whether messages reach the target; True where no target is known.
+        """Return whether messages are within the target; True if the target is unknown.
 
         Args:
-            messages: The list that a strategy would return.
+            messages: List to be returned by a strategy.
         """
         return self.target is None or self.size(messages) <= self.target
 
     def entries(self, messages: Sequence[Message] | None = None) -> list[Part]:
-        """What can be read in the head; no reasoning, no prior summary, ``redact`` applied.
+        """Return the readable parts of the head, without reasoning and the prior summary, with ``redact`` applied.
 
         Args:
-            messages: Messages to read in place of the head.
+            messages: Messages to read instead of the head.
         """
         redact, conversation, prior = self.options.redact, self.conversation, self.plan.prior
         found: list[Part] = []
@@ -167,7 +167,7 @@ class CompactionTask:
             for index, message in enumerate(messages):
                 found.extend(conversation.format.parts(message, index))
         for index in self.plan.folded if messages is None else ():
-            # A summary message is the prior summary and nothing else; the provider's own block has a message around it.
+            # A summary message has nothing else in it; the provider's own block is a part of a message.
             summarized = index == prior and conversation.kinds[index] is Kind.USER
             if index >= conversation.start and not summarized and conversation.kinds[index] is not Kind.INSERTED:
                 found.extend(conversation.format.parts(conversation.messages[index], index))
@@ -178,49 +178,49 @@ class CompactionTask:
         return [replace(part, text=redact(decode_escapes(part.text)), name=redact(part.name)) for part in found]
 
     def prior(self) -> Summary | None:
-        """The prior summary that lies in the head, secrets redacted, or ``None``."""
+        """Return the prior summary in the head, with secrets redacted, or ``None``."""
         if self.plan.prior is None:
             return None
         text = self.conversation.prior_text()
-        # The provider's own summary has no tag.
+        # A provider's own summary has no tag.
         found = parse(text) or Summary(text)
         redact = self.options.redact
         if redact is None:
             return found
-        # It may have been made by a Compacter that redacted nothing, or less.
+        # The Compacter that made it may have had no redaction, or another one.
         try:
             rules = tuple(map(redact, found.rules))
             return replace(found, story=redact(found.story), quoted=redact(found.quoted), rules=rules)
-        except Exception:  # noqa: BLE001 - the user's own; what cannot be redacted is not kept
+        except Exception:  # noqa: BLE001 - the user's function; text that cannot be redacted is dropped
             return Summary()
 
     def fold(self, summary: Summary | str, keep: Sequence[int] | None = None) -> list[Message]:
-        """The compacted list, with a summary message in place of what is folded.
+        """Return the compacted list, with a summary message in place of the folded messages.
 
         Args:
-            summary: The text of the summary.
-            keep: Positions of the messages that stay, ascending; ``None``: all but the head.
+            summary: Text of the summary.
+            keep: Indexes of the messages to keep, ascending; ``None``: all but the head.
         """
-        told = summary if isinstance(summary, Summary) else Summary(summary)
-        # Whatever the strategy: declared rules stand in every summary.
+        whole = summary if isinstance(summary, Summary) else Summary(summary)
+        # Every summary contains the declared rules, whatever the strategy.
         declared = rule_lines(self.conversation.rules)
-        told = replace(told, rules=(*declared, *(line for line in told.rules if line not in declared)))
+        whole = replace(whole, rules=(*declared, *(line for line in whole.rules if line not in declared)))
         if keep is None:
             folded = set(self.plan.folded)
             keep = [index for index in range(len(self.conversation.messages)) if index not in folded]
-        self.tally.summary, self.tally.ledger = told.prose, told.verbatim
-        message = self.conversation.format.say("user", compose(told))
+        self.tally.summary, self.tally.ledger = whole.prose, whole.verbatim
+        message = self.conversation.format.say("user", compose(whole))
         return assemble(self.conversation, keep, message, alternate=self.alternate)
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
-        """The compacted list of some messages, what must stay, and a note in a summary message.
+        """Return the compacted list of chosen messages, all protected ones, and a note in a summary message.
 
-        Tool partners of a kept message are kept too, so no pair is ever broken. A prior summary is kept: below the
-        note, which the next note replaces, or as it is where there is no note.
+        All messages of a step are kept with any of them, so that tool calls keep their results. A prior summary is kept
+        too: unchanged without a note, otherwise below it. A later note replaces this one.
 
         Args:
-            indexes: Positions of the messages to keep.
-            note: One line that says what was left out; empty: no summary message.
+            indexes: Indexes of the messages to keep.
+            note: One line that describes the dropped messages; empty: no summary message.
         """
         wanted = set(indexes)
         if self.plan.prior is not None and not note:
