@@ -117,7 +117,7 @@ def target_characters(
     overhead: int,
     output_tokens: int | None,
 ) -> int | None:
-    """Return the largest size of the messages with which the request fits, in characters; ``None`` without a known limit.
+    """Return the largest size of the messages, in characters, with which the request fits; ``None`` if unknown.
 
     ``overhead`` is the size of all else in the request (tools, a system prompt outside the list). ``output_tokens`` is
     the request's output limit, which counts only for providers that count it.

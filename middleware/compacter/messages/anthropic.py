@@ -1,4 +1,4 @@
-"""The Messages message format of Anthropic, whichever cloud serves it.
+"""The Messages message format of Anthropic, on any cloud.
 
 Source of the rules: Anthropic's API reference, "Messages". A ``tool_result`` block must stand in the user
 message right after the assistant message that holds its ``tool_use`` block; tools that Anthropic runs itself
@@ -29,9 +29,9 @@ from compacter.messages.parts import Part, Speaker, spoken
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
 _EDITABLE_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
-"""Results whose content is free text. Those of server tools are records that Anthropic reads back."""
+"""Results with free text. Results of server tools must be sent back unchanged."""
 _OWN = frozenset({"input"})
-"""What a tool's caller made: everything in it counts."""
+"""Keys of data made by a tool's caller, of which nothing is left out in a digest."""
 
 
 class AnthropicFormat(MessageFormat):
@@ -50,7 +50,7 @@ class AnthropicFormat(MessageFormat):
             elif kind == "text":
                 yield Part.of_text(role, text_field(block, "text"), index)
             elif kind == "thinking":
-                # Where the thinking itself is left out, it is sealed in the signature.
+                # If the thinking itself is omitted, the signature contains it in encrypted form.
                 text, signature = field(block, "thinking"), field(block, "signature")
                 yield Part.of_reasoning(role, len(text) if text else media.sealed(signature), index)
             elif kind == "redacted_thinking":
@@ -69,7 +69,7 @@ class AnthropicFormat(MessageFormat):
                 yield Part(role, "text", text, "", index, size)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new plain text message; never a blank one, which the API refuses."""
+        """Return a new plain text message, which is never blank, as the API refuses that."""
         return {"role": role, "content": spoken(text)}
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
@@ -84,7 +84,7 @@ class AnthropicFormat(MessageFormat):
         return block
 
     def _content(self, message: Message) -> Json:
-        """The message as data without marks; a lone text block is the same as a string."""
+        """Return the message as data without cache marks; a single text block is the same as a string."""
         data = faithful(message, _OWN)
         blocks = field(data, "content")
         if isinstance(blocks, list) and len(blocks) == 1 and isinstance(blocks[0], dict):
@@ -94,7 +94,7 @@ class AnthropicFormat(MessageFormat):
         return data
 
     def compacted(self, message: Message) -> str | None:
-        """The summary in the newest ``compaction`` block. One without content is a compaction that failed."""
+        """Return the summary in the newest ``compaction`` block. A block without content is a failed compaction."""
         content = field(message, "content")
         for block in reversed(content if isinstance(content, (list, tuple)) else ()):
             if word(block, "type") == "compaction" and (field(block, "content") or field(block, "encrypted_content")):
@@ -103,7 +103,7 @@ class AnthropicFormat(MessageFormat):
 
 
 def _result(block: Message, index: int) -> Iterator[Part]:
-    # The id goes with a part of its own: the output may be empty, or nothing but an image.
+    # The id has a part of its own, as the output may be empty or only an image.
     yield Part.of_result("", text_field(block, "tool_use_id"), index)
     for part in listed(field(block, "content")):
         if word(part, "type") in _MEDIA:
@@ -118,7 +118,7 @@ def _result(block: Message, index: int) -> Iterator[Part]:
 
 
 def _other(block: Message) -> tuple[str, int]:
-    """Text and size of a search result, or of a block that only its tool knows, as JSON.
+    """Return text and size of a search result, or of a block of unknown structure, as JSON.
 
     What is sealed is not shown, and counts: Anthropic decrypts it and the model reads it.
     """

@@ -24,7 +24,7 @@ _OTHER_FORMATS = {
     "html": "text/html",
 }
 _OWN = frozenset({"input", "json"})
-"""What a tool or its caller made: everything in it counts."""
+"""Keys of data made by a tool or its caller, of which nothing is left out in a digest."""
 
 
 class BedrockFormat(MessageFormat):
@@ -42,7 +42,7 @@ class BedrockFormat(MessageFormat):
             elif (use := field(block, "toolUse")) is not None:
                 yield Part.of_call(text_field(use, "name"), field(use, "input"), text_field(use, "toolUseId"), index)
             elif (answer := field(block, "toolResult")) is not None:
-                # The id goes with a part of its own: the output may be empty, or nothing but an image.
+                # The id has a part of its own, as the output may be empty or only an image.
                 yield Part.of_result("", text_field(answer, "toolUseId"), index)
                 for inner in listed(field(answer, "content")):
                     part = _part(inner, "tool", index)
@@ -51,7 +51,7 @@ class BedrockFormat(MessageFormat):
                 yield _part(block, role, index)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new plain text message; never a blank one, which the API refuses."""
+        """Return a new plain text message, which is never blank, as the API refuses that."""
         return {"role": role, "content": [{"text": spoken(text)}]}
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
@@ -66,7 +66,7 @@ class BedrockFormat(MessageFormat):
         return block if new == old else replaced(block, toolResult=replaced(answer, content=[{"text": spoken(new)}]))
 
     def _content(self, message: Message) -> Json:
-        """The message as data without cache points."""
+        """Return the message as data without cache points."""
         data = faithful(message, _OWN)
         blocks = field(data, "content")
         if isinstance(blocks, list):
@@ -74,14 +74,14 @@ class BedrockFormat(MessageFormat):
         return data
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
-        """A ready prompt and ``{"system": [blocks]}``, as ``converse`` takes them."""
+        """Return the messages of a prompt and ``{"system": [blocks]}``, as ``converse`` takes them."""
         system = [{"text": message["content"]} for message in messages if message["role"] == "system"]
         said, _ = super().prompt(messages)
         return said, {"system": system} if system else {}
 
 
 def _part(block: Message, role: Speaker, index: int) -> Part:
-    """A block that may stand in a message and, most of them, in a tool result."""
+    """Yield the parts of a block of a message or a tool result."""
     text = field(block, "text")
     if isinstance(text, str):
         return Part.of_text(role, text, index)

@@ -1,4 +1,4 @@
-"""Reading a field of a message that may be a dict or an SDK object, and encoding a message for a digest."""
+"""Read the fields of messages, which are dicts or SDK objects, and encode a message for a digest."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 
 Json: TypeAlias = Any
-"""JSON-like data: dicts, lists, strings, numbers, and bytes where an SDK holds them."""
+"""JSON-like data: dicts, lists, strings, numbers, and bytes of SDK objects."""
 
 _SCALARS = frozenset({str, type(None), bool, int, float})
 _PLAIN = _SCALARS | {list, dict}
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
-class Unencodable(Exception):  # noqa: N818 - the name that the memory knows it by
-    """A message's content cannot be encoded so that it differs from the encoding of every other content."""
+class Unencodable(Exception):  # noqa: N818 - the established name in the memory
+    """A message cannot be encoded such that different contents always have different encodings."""
 
 
 def field(item: Message, name: str) -> Json:
-    """The field ``name`` of ``item``, or ``None`` where it has no such field or cannot give it.
+    """Return the field ``name`` of ``item``, or ``None`` if it has none or reading it raises.
 
-    A member of an enumeration of texts, and any other subclass of ``str``, is returned as plain text: such members do
-    not always have the hash of their text, and are then not found in a dict.
+    Members of string enumerations and other subclasses of ``str`` are returned as plain strings, as their hash may
+    differ from that of the string.
     """
     kind: Any = type(item)
     if kind is dict:
@@ -45,7 +45,7 @@ def field(item: Message, name: str) -> Json:
         try:
             read = _reader(kind, name)
             value = getattr(item, name, None) if read is None else read(item)
-        except Exception:  # noqa: BLE001 - a property of somebody else's class
+        except Exception:  # noqa: BLE001 - a property of a foreign class
             return None
     if type(value) in _PLAIN:
         return value
@@ -58,9 +58,9 @@ def field(item: Message, name: str) -> Json:
 
 @lru_cache(4096)
 def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
-    """How objects of this class are read faster than by ``getattr``; ``None`` where that is the way.
+    """Return a faster reader than ``getattr`` for objects of this class, or ``None`` if there is none.
 
-    ``getattr`` for a field that a pydantic model does not have takes microseconds, and replies are asked for many.
+    ``getattr`` of a missing field of a pydantic model takes microseconds, and many fields of a reply are missing.
     """
     if issubclass(kind, Mapping):
         return methodcaller("get", name)
@@ -70,13 +70,13 @@ def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
 
 
 def word(item: Message, name: str) -> str | None:
-    """The field ``name`` where it is text, such as a role or a type, else ``None``."""
+    """Return the field ``name`` if it is a string, such as a role or a type, else ``None``."""
     value = field(item, name)
     return value if type(value) is str else None
 
 
 def text_field(item: Message, name: str) -> str:
-    """The field ``name`` as text; empty where there is none."""
+    """Return the field ``name`` as a string; empty if there is none."""
     value = field(item, name)
     if type(value) is str:
         return value
@@ -84,12 +84,12 @@ def text_field(item: Message, name: str) -> str:
 
 
 def plain(item: Message, *, shown: bool = False) -> Json:
-    """``item`` as JSON-like data: SDK objects (pydantic models and their like) become dicts; bytes stay.
+    """Return ``item`` as JSON-like data: SDK objects (such as pydantic models) become dicts, bytes are unchanged.
 
-    However deeply it is nested, and also where it holds itself. Made to be read, not to be compared: see
-    :func:`faithful`. With ``shown`` cache marks and ``None`` fields are left out, and bytes become base64 text.
+    Works for any depth of nesting, and for items that contain themselves. Do not compare the result; see
+    :func:`faithful` for that. With ``shown``, cache marks and ``None`` fields are left out, and bytes become base64.
     """
-    made: dict[int, tuple[object, Json]] = {}  # The objects too: what is gone may leave its id to another one.
+    made: dict[int, tuple[object, Json]] = {}  # Keeps the objects alive, so that ids stay unique.
     top = [item]
     waiting: list[Json] = [top]
     while waiting:
@@ -107,7 +107,7 @@ def plain(item: Message, *, shown: bool = False) -> Json:
 
 
 def _opened(item: object, *, shown: bool) -> Json:
-    """A new dict or list of what an item holds, or the item where that is nothing."""
+    """Return a new dict or list of an item's members, or the item if it is a scalar."""
     while isinstance(item, Enum):
         item = item.value
     if isinstance(item, (bytes, bytearray)) and shown:
@@ -119,7 +119,7 @@ def _opened(item: object, *, shown: bool) -> Json:
     if not isinstance(item, Mapping):
         dump, members = getattr(item, "model_dump", None), getattr(item, "__dict__", None)
         if callable(dump):
-            # SDKs put plain data where their models say otherwise; pydantic would warn of it on each message.
+            # SDKs store data that does not match their models' types, of which pydantic would warn.
             return _opened(dump(exclude_none=True, warnings=False), shown=shown)
         if members is None:
             return str(item)
@@ -131,30 +131,30 @@ def _opened(item: object, *, shown: bool) -> Json:
 
 _MARKS = frozenset({"cache_control"})
 _DEEPEST = 100
-"""Levels of nesting that are encoded; far fewer than Python's recursion limit allows."""
+"""Largest depth of nesting that is encoded, well below Python's recursion limit."""
 _LARGEST = 8_192
-"""Bits of the largest number that is encoded; Python refuses to write numbers of more than 4,300 digits."""
+"""Largest number that is encoded, in bits; Python does not print integers of more than 4,300 digits."""
 _SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
-"""Packages whose private attributes hold bookkeeping only (request ids, timings)."""
+"""Packages whose private attributes contain only bookkeeping (request ids, timings)."""
 _EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
 
 
 def faithful(item: Message, own: frozenset[str] = frozenset()) -> Json:
-    """``item`` as data of dicts, lists, texts and whole numbers that equals that of no other content.
+    """Return ``item`` as dicts, lists, strings and integers, different for different contents.
 
-    Equal data means equal content, by ``==`` and as JSON: flags and fractions become marked texts, since ``True == 1``
-    and ``1.0 == 1``. Keys are in order. Cache marks and ``None`` fields are left out and bytes are base64 text, so that
-    a message has one content as dict and as SDK object, and wherever the caller puts the mark of the cache. Below the
-    keys ``own``, which hold what a tool or a model made, everything counts.
+    Equal data means equal content, by ``==`` and as JSON: booleans and floats become marked strings, since
+    ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and ``None`` fields are left out and bytes become
+    base64, so that a dict and an SDK object with the same content are equal, wherever the caller sets cache marks.
+    Below the keys ``own``, which contain data of a tool or a model, nothing is left out.
 
-    Raises :class:`Unencodable` for objects with data that cannot be seen (behind properties, in private attributes),
-    keys that are not text, more than 100 levels of nesting and numbers of more than 8,192 bits.
+    Raises :class:`Unencodable` for objects with hidden data (behind properties, in private attributes), keys that are
+    not strings, more than 100 levels of nesting, and numbers of more than 8,192 bits.
     """
     try:
         return _faithful(item, own, 0, False)  # noqa: FBT003
     except Unencodable:
         raise
-    except Exception as error:  # whatever somebody else's class does when it is read
+    except Exception as error:  # a foreign class may raise anything
         raise Unencodable(f"{type(item).__name__} cannot be read: {type(error).__name__}") from error
 
 
@@ -183,7 +183,7 @@ def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> J
 
 
 def _scalar(value: object) -> Json:
-    """A text, number or flag; marked where Python takes it for equal to something else."""
+    """Return a string, integer or ``None``, marked if Python would consider the value equal to another one."""
     if isinstance(value, str):
         text = str.__str__(value)
         return f"\0{text}" if text[:1] == "\0" else text
@@ -201,7 +201,7 @@ def _scalar(value: object) -> Json:
 
 
 def _members(item: object) -> Iterator[tuple[str, object]]:
-    """Names and values of an object's data. Raises ``Unencodable`` where it may hold more than can be seen."""
+    """Return names and values of an object's data. Raises ``Unencodable`` if it may have hidden data."""
     kind: Any = type(item)
     if isinstance(item, type) or callable(item):
         raise Unencodable(f"{kind.__name__} is not data")
@@ -223,7 +223,7 @@ def _members(item: object) -> Iterator[tuple[str, object]]:
 
 
 def _declared(item: object, ancestor: type) -> Iterator[tuple[str, object]]:
-    """What a class and its slots say of an object."""
+    """Yield the members of an object that its class or slots define."""
     members = vars(ancestor)
     slots = members.get("__slots__", ())
     for name in (slots,) if isinstance(slots, str) else tuple(slots):
@@ -232,14 +232,14 @@ def _declared(item: object, ancestor: type) -> Iterator[tuple[str, object]]:
         if not name.startswith("_") and hasattr(item, name):
             yield name, getattr(item, name)
     if not is_dataclass(ancestor):
-        # What all objects of a class have in common tells it apart from another class.
+        # Class attributes distinguish objects of different classes.
         for name, value in members.items():
             if not name.startswith("_") and isinstance(value, (str, int, float, list, tuple, dict)):
                 yield name, value
 
 
 def replaced(item: Message, **updates: Json) -> Message:
-    """A copy of ``item`` with some fields changed: a dict of a dict, the same class of a pydantic model."""
+    """Return a copy of ``item`` with some fields changed: of the same class for a pydantic model, else a dict."""
     if isinstance(item, Mapping):
         return {**item, **updates}
     copy = getattr(item, "model_copy", None)
@@ -249,9 +249,9 @@ def replaced(item: Message, **updates: Json) -> Message:
 
 
 def json_text(value: Json) -> str:
-    """``value`` as text: a string as it is, nothing as the empty string, anything else as JSON.
+    """Return ``value`` as text: a string unchanged, ``None`` as an empty string, anything else as JSON.
 
-    What cannot be JSON (nested too deeply, a number without end, an object of no known kind) is the texts it holds.
+    A value that JSON cannot encode (nested too deeply, too large a number) becomes the strings in it, joined.
     """
     if type(value) is str or value is None:
         return value or ""
@@ -264,19 +264,19 @@ def json_text(value: Json) -> str:
 
 
 def flat(text: str) -> str:
-    """``text`` on one line, white space folded."""
+    """Return ``text`` on one line, with white space collapsed."""
     return " ".join(text.split())
 
 
 def listed(content: Json) -> list[Json] | tuple[Json, ...]:
-    """``content`` as a sequence of parts, whether the caller wrote a list, one part, or nothing."""
+    """Return ``content`` as a sequence of parts, whether it is a list, a single part, or ``None``."""
     if content is None:
         return ()
     return content if isinstance(content, (list, tuple)) else (content,)
 
 
 def characters(value: Json) -> int:
-    """Characters of every string, number and key inside a JSON-like value (a size without encoding it)."""
+    """Return the number of characters of all strings, numbers and keys inside a JSON-like value."""
     try:
         return _characters(value)
     except (RecursionError, ValueError):
@@ -300,7 +300,7 @@ def _characters(value: Json) -> int:
 
 
 def _leaves(value: Json) -> Iterator[str]:
-    """The texts and keys of a value that is nested too deeply for recursion, or holds itself; in order."""
+    """Yield the strings and keys of a value in order, without recursion, and also if it contains itself."""
     waiting: list[Json] = [value]
     seen: set[int] = set()
     while waiting:

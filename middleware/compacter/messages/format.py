@@ -1,4 +1,4 @@
-"""What a message format has to know, which formats there are, and how one is recognised."""
+"""The base class of message formats, and the recognition of a format from its messages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from compacter.messages.fields import Json, Unencodable, characters, field, list
 from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, outlined, paired, spoken
 
 Message: TypeAlias = Any
-"""One provider-native item, a dict or an SDK object; read, never changed."""
+"""A message in the provider's own form: a dict or an SDK object. It is never changed."""
 
 FormatName = Literal["openai", "anthropic", "responses", "gemini", "bedrock"]
 FORMATS: tuple[FormatName, ...] = ("openai", "anthropic", "responses", "gemini", "bedrock")
 
 Edit = Callable[[Literal["text", "result"], str, str], str]
-"""``(kind, text, tool name) -> text``; the text it was given means: leave this as it is."""
+"""``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
 
 _SPEAKERS: dict[Kind, Speaker] = {
     Kind.SYSTEM: "system",
@@ -28,69 +28,69 @@ _SPEAKERS: dict[Kind, Speaker] = {
     Kind.RESULT: "tool",
 }
 _NO_SYSTEM = ("user", "assistant", "tool", "model")
-"""Roles of a dict that is surely no system message, in every format."""
+"""Roles that are not a system message in any format."""
 FILLERS: Mapping[Literal["user", "assistant"], str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
 }
-"""Short messages that stand between two of one role where turns must alternate; no user or model writes them."""
+"""Short messages between two of the same role, where roles must alternate. No user or model writes them."""
 _FILLER = FILLERS["user"]
 _FILLERS = frozenset(FILLERS.values())
 
 
 class UnknownFormatError(ConfigurationError):
-    """A message is surely of no known format; the error says which one, and what to do."""
+    """A message has no known format; the error names the message and a remedy."""
 
 
 class MessageFormat:
-    """What the five formats have in common. Messages are read, never changed.
+    """Base class of the five message formats. Messages are never changed.
 
-    A format says what is special about it: ``name``, ``alternates``, ``roles``, and the methods that begin "What this
-    format". Reading raises nothing: what cannot be read is a message of its own that is never folded.
+    A subclass defines ``name``, ``alternates``, ``roles`` and the methods of the first section. Reading never raises: an
+    unreadable message is of ``Kind.UNKNOWN``, which is never folded.
     """
 
     name: ClassVar[FormatName]
-    """The name that ``wire_format=`` takes."""
+    """Value for ``wire_format=``."""
     alternates: ClassVar[bool] = False
-    """Whether user and assistant must take turns strictly, the user first."""
+    """Whether user and assistant must alternate strictly, beginning with the user."""
     roles: ClassVar[Mapping[str, Kind]] = {
         "user": Kind.USER,
         "assistant": Kind.ASSISTANT,
         "system": Kind.SYSTEM,
         "developer": Kind.SYSTEM,
     }
-    """What each role means."""
+    """Kind of message by role."""
     plain: ClassVar[Mapping[str, Kind]] = {}
-    """What each role means in a message of a role and a text alone; empty where such messages are not usual."""
+    """Kind by role for a dict with only a role and a text; empty if the format has no such messages."""
 
-    # -- what is special about a format ------------------------------------------------------------------------
+    # -- defined by each format ---------------------------------------------------------------------------------
 
     def kind(self, message: Message) -> Kind:
-        """What this format takes a message for by its role. ``Kind.UNKNOWN``: not a message of this format."""
+        """Return the kind of a message by its role; ``Kind.UNKNOWN`` if it is not a message of this format."""
         role = word(message, "role")
         if type(role) is not str or (type(message) is not dict and foreign(message)):
             return Kind.UNKNOWN
         return self.roles.get(role, Kind.OTHER)
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
-        """What this format has in a message, reasoning included. ``role`` is whose message it is."""
+        """Yield the parts of a message, reasoning included. ``role`` is its speaker."""
         raise NotImplementedError
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """What this format makes of a text: a new message, never blank where the provider refuses that."""
+        """Return a new message with this text, which is never blank if the provider refuses that."""
         raise NotImplementedError
 
     def _content(self, message: Message) -> Json:
-        """What this format sends of a message, as ``faithful`` data, in one form where several mean the same."""
+        """Return the content of a message as ``faithful`` data, the same for all forms with the same meaning."""
         raise NotImplementedError
 
     system_option: ClassVar[str] = ""
-    """The call option that takes a system prompt, where that is no message."""
+    """Call option for a system prompt, if that is not a message."""
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
-        """What this format makes of a ready prompt (OpenAI-style ``role``/``content`` dicts).
+        """Convert a prompt of OpenAI-style ``role``/``content`` dicts.
 
-        Returns the messages and the extra call options it needs (such as ``{"system": "..."}`` for Anthropic).
+        Returns the messages and the extra call options they need (such as ``{"system": "..."}`` for Anthropic).
         """
         system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
         said = [
@@ -101,27 +101,27 @@ class MessageFormat:
         return said, {self.system_option: system} if system else {}
 
     def compacted(self, message: Message) -> str | None:  # noqa: ARG002 - most formats have none
-        """What this format has of a compaction by the provider itself: its summary, empty where it is unreadable.
+        """Return the summary of a compaction by the provider itself; empty if it is not readable.
 
-        ``None`` where the message carries no such thing. Whatever stands before it is not in the model's context.
+        Returns ``None`` if the message contains no such compaction. Earlier messages are not in the model's context.
         """
         return None
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
-        """What this format makes of an edited block; the block itself if nothing changed."""
+        """Return an edited copy of a block; the block itself if nothing changed."""
         raise NotImplementedError
 
     def _reworded(self, block: Message, text: str, edit: Edit) -> Message:
-        """A block of text, or a bare text, with its text edited; never blank, which some providers refuse."""
+        """Edit a text block or a bare text. The result is never blank, as some providers refuse that."""
         new = edit("text", text, "")
         if new == text:
             return block
         return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
 
-    # -- what follows from it ----------------------------------------------------------------------------------
+    # -- common to all formats ---------------------------------------------------------------------------------
 
     def read(self, message: Message) -> Outline:
-        """Kind, data size in characters, ids of calls, ids of results."""
+        """Return kind, data size in characters, ids of calls, and ids of results."""
         try:
             kind = self.kind(message)
             outline = outlined(kind, self._parts(message, _SPEAKERS.get(kind, "assistant"), 0))
@@ -130,28 +130,28 @@ class MessageFormat:
             if kind is Kind.ASSISTANT and self.compacted(message) is not None:
                 return Kind.COMPACTED, *outline[1:]
             return outline
-        except Exception:  # noqa: BLE001 - somebody else's object: whatever it raises, it is not folded
+        except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not folded
             return Kind.UNKNOWN, _weight(message), (), ()
 
     def outline(self, messages: Sequence[Message]) -> Steps:
-        """Kinds, sizes and steps of a whole history."""
+        """Return the kinds, sizes and steps of a whole history."""
         return paired(messages, self._reader(), self.plain, _FILLER)
 
     def _reader(self) -> Callable[[Message], Outline]:
-        """What reads the messages of one history, one after another."""
+        """Return the function that reads the messages of one history in order."""
         return self.read
 
     def size(self, message: Message) -> int:
-        """Data size of one message in characters; media by their weight (see ``media``)."""
+        """Return the data size of one message in characters, media by their weight (see ``media``)."""
         return self.read(message)[1]
 
     def speaker(self, message: Message) -> str:
-        """Whose turn it takes where turns must alternate: ``"user"``, ``"assistant"``, ``"system"``, or another."""
+        """Return the role that counts for alternation: ``"user"``, ``"assistant"``, ``"system"`` or another."""
         kind = self.kind(message)
         return _SPEAKERS.get(kind) or text_field(message, "role") or "assistant"
 
     def systems(self, messages: Sequence[Message]) -> list[int]:
-        """Indexes of the system's messages: those whose ``speaker`` is ``"system"``."""
+        """Return the indexes of the messages whose ``speaker`` is ``"system"``."""
         return [
             index
             for index, message in enumerate(messages)
@@ -160,10 +160,10 @@ class MessageFormat:
         ]
 
     def parts(self, message: Message, index: int) -> list[Part]:
-        """What a summarizer reads of it: no reasoning, media as placeholders, calls and results as text.
+        """Return the parts of a message that a summarizer reads: media as placeholders, no reasoning.
 
-        Empty parts and fillers, which nobody has said, are left out, a call never is. ``index`` is the message's
-        position in the caller's list.
+        Empty parts and fillers are left out, but never a call. ``index`` is the position of the message in the caller's
+        list.
         """
         return [
             part
@@ -175,14 +175,14 @@ class MessageFormat:
         if type(message) is dict and len(message) == 2:
             text, role = message.get("content"), message.get("role")
             if type(text) is str and type(role) is str and role in self.plain:
-                return (Part.of_text(_SPEAKERS[self.plain[role]], text, index),)  # The common case, kept short.
+                return (Part.of_text(_SPEAKERS[self.plain[role]], text, index),)  # Fast path of the common form.
         try:
             return list(self._parts(message, _SPEAKERS.get(self.kind(message), "assistant"), index))
         except Exception:  # noqa: BLE001 - as in ``read``
             return [Part.of_text("assistant", f"[a message of type {type(message).__name__}]", index)]
 
     def plain_text(self, message: Message) -> str | None:
-        """The words of a user message that holds nothing but text (to recognise a summary message), else ``None``."""
+        """Return the text of a user message with nothing but text, such as a summary message, else ``None``."""
         if self.kind(message) is not Kind.USER:
             return None
         if self.plain and type(text := field(message, "content")) is str:
@@ -194,10 +194,10 @@ class MessageFormat:
         return "".join(part.text for part in parts) if all(part.kind == "text" for part in parts) else None
 
     def content(self, message: Message) -> Json:
-        """A message as data to make a digest of, without marks that are no content.
+        """Return a message as data for a digest, without cache marks.
 
         Two messages have equal content (by ``==``, and as JSON) only if they are the same to the provider. Raises
-        ``Unencodable``, and nothing else, where that cannot be known.
+        ``Unencodable``, and nothing else, if that cannot be determined.
         """
         try:
             return self._content(message)
@@ -207,7 +207,7 @@ class MessageFormat:
             raise Unencodable(f"{type(message).__name__} cannot be read: {type(error).__name__}") from error
 
     def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
-        """Index of each message that carries tool results -> the tools' names in order; "" where none is known."""
+        """Return the tool names of each message with tool results, by its index; an unknown name is empty."""
         called: dict[str, str] = {}
         found: dict[int, tuple[str, ...]] = {}
         for index, message in enumerate(messages):
@@ -222,10 +222,10 @@ class MessageFormat:
         return found
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
-        """A copy with edited texts and results, calls excepted; itself if nothing changed.
+        """Return a copy with edited texts and results, but unchanged calls; the message itself if nothing changed.
 
-        A list of text parts inside one result is edited as one text. Media inside a result whose text was edited are
-        dropped.
+        A list of text parts inside one result is edited as one text. Media are dropped from a result whose text was
+        edited.
         """
         content = field(message, "content")
         blocks = listed(content)
@@ -236,7 +236,7 @@ class MessageFormat:
         return replaced(message, content=edited[0] if alone else edited)
 
     def filler(self, role: Literal["user", "assistant"]) -> Message:
-        """The short message that stands between two of one role where turns must alternate."""
+        """Return the filler message of this role."""
         return self.say(role, FILLERS[role])
 
 
@@ -248,7 +248,7 @@ def _weight(message: Message) -> int:
 
 
 def get_format(name: str) -> MessageFormat:
-    """The message format of that name. Raises ``ValueError`` that lists the names there are."""
+    """Return the message format of that name. Raises ``ValueError`` with the list of valid names."""
     if name in FORMATS:
         found: MessageFormat = getattr(import_module(f"compacter.messages.{name}"), name.upper())
         return found
@@ -258,7 +258,7 @@ def get_format(name: str) -> MessageFormat:
 # -- recognising a format --------------------------------------------------------------------------------------
 
 _LOOK_AT = 40
-"""Messages that are looked at one by one before those of a plain chat are passed over."""
+"""Number of messages that are read one by one before plain messages are skipped."""
 _ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
 _TYPES = frozenset(
     {"message", "reasoning", "item_reference", "compaction", "compaction_summary", "context_compaction", "program"}
@@ -276,7 +276,7 @@ _SDKS = (
     *("openai.", "litellm.", "anthropic.", "google.genai.", "google.ai.", "google.generativeai.", "google.cloud."),
     *("vertexai.", "proto.", "mistralai.", "groq.", "together.", "cohere.", "ollama.", "xai_sdk.", "cerebras."),
 )
-"""Packages whose objects are messages of one of the five formats, and stand beside dicts in one list."""
+"""Packages whose objects are messages of one of the five formats; lists may mix them with dicts."""
 _FIELDS = frozenset(
     {
         *("role", "content", "parts", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio"),
@@ -284,25 +284,25 @@ _FIELDS = frozenset(
         *("type", "status", "phase", "call_id", "arguments", "output", "summary", "encrypted_content"),
     }
 )
-"""All the fields that a message of somebody's own class may have, to be taken for a message like the provider's."""
+"""The fields that an object of an unknown class may have to be read as a provider's message."""
 
 
 def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -> FormatName:
-    """The message format, by what only one format has.
+    """Return the message format, recognised by features that only one format has.
 
-    What several share, plain role and content, is ``openai``: what is put into such a list is valid in all of them.
-    ``param`` is the name of the argument the messages came in: ``contents`` is Gemini's, ``input`` the Responses API's.
-    Of those before ``since`` only the first forty are looked at: the others are known to say nothing else.
+    Messages with only role and content, which several formats share, are ``openai``; its summary messages are valid in
+    all of them. ``param`` is the name of the argument with the messages: ``contents`` is Gemini's, ``input`` the
+    Responses API's. Messages before ``since`` are known not to change the result; only the first forty are read.
 
-    Raises :class:`UnknownFormatError` for the messages of frameworks, such as LangChain's or LlamaIndex's, and for
-    lists without a user or assistant of any of the formats.
+    Raises :class:`UnknownFormatError` for messages of frameworks, such as LangChain's or LlamaIndex's, and for lists
+    without a user or assistant of any of the formats.
     """
     if param == "contents":
         return "gemini"
     others: Sequence[Message] = messages[since:]
     found = _first_telling(islice(messages, _LOOK_AT))
     if found is None:
-        with suppress(LookupError):  # As a rule the rest of a chat is plain: this is asked of each call's history.
+        with suppress(LookupError):  # Skips plain messages quickly, as this runs on each call.
             others = [item for item in others if type(item) is not dict or type(item["content"]) is not str]
         found = _first_telling(others)
     if found != "gemini":
@@ -313,7 +313,7 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
 
 
 def foreign(message: Message) -> bool:
-    """Whether an object is surely, or perhaps, a message of some framework and not of a provider's SDK."""
+    """Return whether an object may be a message of a framework, and not of a provider's SDK."""
     if isinstance(message, Mapping):
         return False
     kind = type(message)
@@ -321,7 +321,7 @@ def foreign(message: Message) -> bool:
         return False
     try:
         names = {*getattr(message, "__dict__", ()), *(getattr(message, "__pydantic_extra__", None) or ())}
-    except Exception:  # noqa: BLE001 - a class that refuses to be looked at
+    except Exception:  # noqa: BLE001 - a foreign class may raise anything
         return True
     for ancestor in kind.__mro__:
         slots = vars(ancestor).get("__slots__", ())
@@ -362,7 +362,7 @@ _CONVERTERS = {
 
 
 def _is_item(kind: object) -> bool:
-    """Whether a ``type`` is that of an item of the Responses API."""
+    """Return whether a ``type`` is that of an item of the Responses API."""
     return isinstance(kind, str) and (
         kind in _TYPES or kind.endswith(("_call", "_output")) or kind.startswith(("mcp_", "additional_"))
     )
@@ -373,7 +373,7 @@ def _first_telling(messages: Iterable[Message]) -> FormatName | None:
 
 
 def _telling(message: Message) -> FormatName | None:
-    """The format that this message can only be of, if there is one."""
+    """Return the only format that this message can have, or ``None`` if it fits several."""
     if type(message) is not dict and foreign(message):
         return None
     parts = field(message, "parts")

@@ -45,7 +45,7 @@ _CAMEL = {
     "thought_signature": "thoughtSignature",
 }
 _FREE = frozenset({"args", "response"})
-"""Fields whose keys are the tool's own and stay as they are written."""
+"""Fields whose keys belong to the tool and are not converted."""
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
@@ -54,7 +54,7 @@ class GeminiFormat(MessageFormat):
 
     name = "gemini"
     system_option = "system_instruction"
-    """A field of ``generate_content``'s ``config``, no argument of its own: merge it into the call's config."""
+    """A field of the argument ``config`` of ``generate_content``, to be merged into it."""
     alternates = True
     roles = {  # noqa: RUF012 - ClassVar in the base class
         "user": Kind.USER,
@@ -65,21 +65,21 @@ class GeminiFormat(MessageFormat):
     }
 
     def kind(self, message: Message) -> Kind:
-        """What a content is by its role; without a role, the user's, or the model's if it holds calls."""
+        """Return the kind of a content by its role; without a role it is the user's, or the model's if it has calls."""
         if type(message) not in _OWN_TYPES and foreign(message):
             return Kind.UNKNOWN
         role = word(message, "role") if _is_content(message) else None
         if isinstance(role, str):
             return self.roles.get(role, Kind.OTHER)
-        # As google-genai reads what has no role: calls can only be the model's.
+        # google-genai does the same without a role: only the model makes calls.
         return Kind.ASSISTANT if any(_either(part, "function_call") for part in _parts(message)) else Kind.USER
 
     def speaker(self, message: Message) -> str:
-        """Whose turn the content takes; function responses take the user's."""
+        """Return the role for alternation; function responses count as the user's."""
         return {Kind.USER: "user", Kind.SYSTEM: "system"}.get(self.kind(message), "assistant")
 
     def _reader(self) -> Callable[[Message], Outline]:
-        """What also pairs calls and responses without ids, by name: those of a pair get one id."""
+        """Return a reader that also pairs calls and responses without ids, by name."""
         waiting = _Waiting(())
 
         def read(message: Message) -> Outline:
@@ -98,7 +98,7 @@ class GeminiFormat(MessageFormat):
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for part in _parts(message):
             if type(part) is dict and len(part) == 1 and type(part.get("text")) is str:
-                yield Part.of_text(role, part["text"], index)  # The common case, kept short.
+                yield Part.of_text(role, part["text"], index)  # Fast path of the common form.
                 continue
             signature = _either(part, "thought_signature")
             if signature:
@@ -115,11 +115,11 @@ class GeminiFormat(MessageFormat):
                 yield from _other(part, role, index)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new plain text content; never a blank one, which the API refuses."""
+        """Return a new plain text content, which is never blank, as the API refuses that."""
         return {"role": "user" if role == "user" else "model", "parts": [{"text": spoken(text)}]}
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
-        """A copy with edited texts and responses; the content itself if nothing changed."""
+        """Return a copy with edited texts and responses; the content itself if nothing changed."""
         if isinstance(message, (list, tuple)) or _is_content(message):
             parts = _parts(message)
             edited = [self._rewrite(part, edit) for part in parts]
@@ -135,7 +135,7 @@ class GeminiFormat(MessageFormat):
         answer = _either(block, "function_response")
         if not answer:
             return block
-        # The API wants an object: a lone text keeps its key (it may be "error"), the rest goes under "output".
+        # The API requires an object: a single text keeps its key (such as "error"), all else becomes "output".
         key, old = _lone_text(field(answer, "response"))
         new = edit("result", old, text_field(answer, "name"))
         if new == old:
@@ -147,7 +147,7 @@ class GeminiFormat(MessageFormat):
         return replaced(block, **{name: edited})
 
     def _content(self, message: Message) -> Json:
-        """The content as data in snake_case, a bare string or part as the content it stands for."""
+        """Return the content as data in snake_case; a bare string or part becomes a whole content."""
         if _is_content(message):
             data = _snake(faithful(message, _FREE))
             parts = [{"text": part} if isinstance(part, str) else part for part in listed(data.get("parts"))]
@@ -163,7 +163,7 @@ _OWN_TYPES = frozenset({dict, str, list, tuple})
 
 
 def _either(item: Message, name: str) -> Json:
-    """A field by its snake_case name or by its camelCase one."""
+    """Return a field by its snake_case or camelCase name."""
     if type(item) is dict:
         value = item.get(name)
         return item.get(_CAMEL[name]) if value is None else value
@@ -182,7 +182,7 @@ def _parts(message: Message) -> Sequence[Message]:
 
 
 def _key(part: Message) -> str:
-    """What a call or response is paired by: name and, behind a line break that no name holds, its id."""
+    """Return the pairing key of a call or response: its name and id, separated by a line break."""
     return f"{text_field(part, 'name')}\n{text_field(part, 'id')}"
 
 
@@ -209,7 +209,7 @@ def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
     elif answer := _either(part, "tool_response"):
         yield Part.of_result(field(answer, "response"), None, index, str(_tool(answer)))
     elif _either(part, "mime_type") or field(part, "uri"):
-        yield _medium(part, role, index)  # An uploaded file, or a bare blob.
+        yield _medium(part, role, index)  # An uploaded file or a bare blob.
     else:
         data = plain(part)
         if not isinstance(data, dict) or set(data) - {"thought", "thought_signature", "thoughtSignature"}:
@@ -227,19 +227,19 @@ def _medium(blob: Message, role: Speaker, index: int) -> Part:
 
 
 class _Waiting:
-    """Calls that wait for their responses. However many there are, one is found without a look at the others."""
+    """Calls without a response yet, found in constant time."""
 
     def __init__(self, calls: Sequence[tuple[str, str]]) -> None:
         self._calls = calls
         self._taken: set[int] = set()
         self._places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        for place in range(len(calls) - 1, -1, -1):  # The first one of each kind is the last of its list.
+        for place in range(len(calls) - 1, -1, -1):  # Reversed, so that the first of each kind is popped from the end.
             name, call_id = calls[place]
             self._places["name", name].append(place)
             self._places["id" if call_id else "without id", call_id or name].append(place)
 
     def take(self, name: str, call_id: str) -> tuple[str, str] | None:
-        """The first call that this response answers, which waits no longer; ``None`` where none does."""
+        """Remove and return the first call for this response, or ``None``."""
         kinds = (("id", call_id), ("without id", name)) if call_id else (("name", name),)
         found: list[int] = []
         for places in (self._places[kind] for kind in kinds):
@@ -273,7 +273,7 @@ def _snake(value: Json) -> Json:
 
 
 def _lone_text(response: Json) -> tuple[str, str]:
-    """A response as key and text: the one text it holds, or all of it as JSON."""
+    """Return a response as key and text: its only text, or all of it as JSON."""
     if isinstance(response, dict) and len(response) == 1:
         ((key, text),) = response.items()
         if isinstance(text, str):

@@ -1,4 +1,4 @@
-"""The chat-completions message format: OpenAI, litellm, and the many servers that speak it.
+"""The chat-completions message format of OpenAI, litellm, and many other servers.
 
 Source of the rules: OpenAI's API reference for chat completions, "messages". A tool message must follow the
 assistant message whose ``tool_calls`` holds its ``tool_call_id``; ``function_call`` with role ``function`` is
@@ -19,19 +19,19 @@ _MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "a
 
 
 _OWN = frozenset({"arguments", "input"})
-"""What a tool's caller made: everything in it counts."""
+"""Keys of data made by a tool's caller, of which nothing is left out in a digest."""
 _ASSISTANT, _RESULT = Kind.ASSISTANT, Kind.RESULT
 
 
 class OpenAIFormat(MessageFormat):
-    """Chat completions: ``content`` is text or parts, calls are in ``tool_calls``, results are messages of a tool."""
+    """Chat completions: ``content`` is text or parts, calls are in ``tool_calls``, results have the role ``tool``."""
 
     name = "openai"
     plain = MessageFormat.roles
     roles = {**plain, "tool": Kind.RESULT, "function": Kind.RESULT}  # noqa: RUF012 - ClassVar in the base class
 
     def read(self, message: Message) -> Outline:
-        """As the base class. Calls and results in their common forms are read here, without their parts."""
+        """Return the outline of a message; calls and results in their common forms are read without making parts."""
         try:
             if type(message) is dict:
                 role, content = message["role"], message["content"]
@@ -39,7 +39,7 @@ class OpenAIFormat(MessageFormat):
                     return _RESULT, len(content), (), (called,)
                 if role == "assistant" and len(message) == 3:
                     return _read_calls(message["tool_calls"], content)
-        except Exception:  # noqa: BLE001, S110 - no common form
+        except Exception:  # noqa: BLE001, S110 - not of a common form
             pass
         return super().read(message)
 
@@ -47,7 +47,7 @@ class OpenAIFormat(MessageFormat):
         name = text_field(message, "name")
         said: Literal["text", "result"] = "result" if role == "tool" else "text"
         if role == "tool":
-            # The id goes with a part of its own: the output may be empty, or nothing but an image.
+            # The id has a part of its own, as the output may be empty or only an image.
             yield Part(role, "result", "", name, index, 0, _result_id(message))
         for part in listed(field(message, "content")):
             text = _part_text(part)
@@ -75,11 +75,11 @@ class OpenAIFormat(MessageFormat):
             yield Part.of_call(made, _arguments(legacy), f"function:{made}", index)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new plain text message."""
+        """Return a new plain text message."""
         return {"role": role, "content": text}
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
-        """A copy with edited texts and results; the message itself if nothing changed."""
+        """Return a copy with edited texts and results; the message itself if nothing changed."""
         if self.kind(message) is not Kind.RESULT:
             return super().rewrite(message, edit)
         whole = "".join(_part_text(part) or "" for part in listed(field(message, "content")))
@@ -95,11 +95,11 @@ class OpenAIFormat(MessageFormat):
             return block
         if isinstance(block, str):
             return new
-        # A part whose text is not in ``text`` becomes a plain text part.
+        # A part with its text elsewhere than in ``text`` becomes a plain text part.
         return replaced(block, text=new) if field(block, "text") == old else {"type": "text", "text": new}
 
     def _content(self, message: Message) -> Json:
-        """The message as data without marks and empty fields. The most common form is its own content."""
+        """Return the message as data without cache marks and empty fields. The common form is returned unchanged."""
         if type(message) is dict and len(message) == 2:
             role, text = message.get("role"), message.get("content")
             if type(role) is str and type(text) is str and role[:1] != "\0" != text[:1]:
@@ -107,15 +107,15 @@ class OpenAIFormat(MessageFormat):
         data = faithful(message, _OWN)
         if not isinstance(data, dict):
             return data
-        # SDK objects carry empty lists (annotations, tool calls) where a dict has no such field.
+        # SDK objects have empty lists (annotations, tool calls) for fields that a dict omits.
         return {key: value for key, value in data.items() if value not in ([], {})}
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
-        """A ready prompt is in this format already; there are no extra call options."""
+        """Return the prompt as it is, without extra call options."""
         return [dict(message) for message in messages], {}
 
     def compacted(self, message: Message) -> str | None:
-        """The summary in the newest of Anthropic's ``compaction`` blocks, which litellm keeps beside the content."""
+        """Return the summary in the newest ``compaction`` block of Anthropic, which litellm keeps in another field."""
         if type(message) is dict and "provider_specific_fields" not in message:
             return None
         blocks = field(field(message, "provider_specific_fields") or {}, "compaction_blocks")
@@ -124,7 +124,7 @@ class OpenAIFormat(MessageFormat):
 
 
 def _read_calls(calls: Json, content: Json) -> Outline:
-    """Calls beside a text or nothing. Raises for any but the common form."""
+    """Return the outline of tool calls with or without a text. Raises for any but the common form."""
     if type(calls) is not list or not (content is None or type(content) is str):
         raise TypeError
     size = len(content or "")
@@ -151,7 +151,7 @@ def _arguments(function: Message) -> Json:
 
 
 def _part_text(part: Message) -> str | None:
-    """Text of a content part; ``""`` for reasoning, ``None`` for a medium."""
+    """Return the text of a content part; ``""`` for reasoning, ``None`` for a medium."""
     if isinstance(part, str):
         return part
     kind = word(part, "type")

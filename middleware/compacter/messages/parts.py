@@ -1,4 +1,4 @@
-"""Parts and steps: what a message is made of, and which messages must stay together, whatever their format."""
+"""Parts of messages, and steps of messages that must stay together, in every format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compacter.messages.fields import Json, characters, json_text
 
 
 class Kind(IntEnum):
-    """What a message is to a compaction, whatever its provider calls it."""
+    """Kind of a message, independent of its format."""
 
     SYSTEM = 0
     """Instructions; never folded."""
@@ -20,23 +20,23 @@ class Kind(IntEnum):
     """A genuine user message; it may also carry tool results."""
     ASSISTANT = 2
     RESULT = 3
-    """Carries tool results and nothing else."""
+    """Contains only tool results."""
     OTHER = 4
     """An item without a speaker, such as a reasoning item."""
     UNKNOWN = 5
     """Not a message of its format; never folded."""
     INSERTED = 6
-    """Put in by compacter where turns must alternate; no user said it."""
+    """Filler inserted by compacter, where roles must alternate."""
     COMPACTED = 7
-    """Carries a compaction that the provider made; what stands before the newest is not in the model's context."""
+    """Contains a compaction by the provider; messages before the newest one are not in the model's context."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """One half of a tool pair without the other half."""
+    """A tool call without its result, or a result without its call."""
 
     index: int
-    """Position of the message."""
+    """Index of the message."""
     call_id: str
     what: str
     """``"orphan result"`` or ``"unanswered call"``."""
@@ -44,24 +44,24 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A history in short: kinds and sizes are parallel lists, one element a message."""
+    """Outline of a history; kinds and sizes are parallel lists with one element per message."""
 
     kinds: list[Kind]
     sizes: list[int]
     steps: list[int]
     """Indexes at which a step begins, ascending. A step ends where the next one begins."""
     broken: tuple[Broken, ...]
-    """Half pairs, in order; the calls of an open last step are not among them."""
+    """Unpaired calls and results in order, except the calls of an open last step."""
     open: int | None
-    """Where the last step begins, if its calls are still waiting for results."""
+    """Index at which the last step begins, if some of its calls have no result yet."""
 
 
 Outline: TypeAlias = tuple[Kind, int, Sequence[str], Sequence[str]]
-"""One message in short: kind, data size in characters, the ids it calls with, the ids it answers."""
+"""Outline of a message: kind, data size in characters, ids of its calls, ids of its results."""
 
 
 def left(counts: dict[str, int]) -> list[str]:
-    """The ids of the calls that are left, each as often as it is."""
+    """Return the ids of the remaining calls, repeated by their counts."""
     return [call_id for call_id, count in counts.items() for _ in range(count)]
 
 
@@ -71,48 +71,48 @@ PartKind = Literal["text", "call", "result", "media", "reasoning"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One piece of one message: a text, a tool call, (part of) a tool's result, a medium, or reasoning."""
+    """One part of a message: a text, a tool call, a tool result or a part of one, a medium, or reasoning."""
 
     role: Speaker
-    """Who says it; ``"tool"`` for everything inside a tool's result."""
+    """Speaker; ``"tool"`` for everything inside a tool result."""
     kind: PartKind
     text: str
-    """The words of a text, the arguments (JSON text) of a call, the output of a result, the placeholder of a medium.
+    """A text, the arguments of a call as JSON, the output of a result, or the placeholder of a medium.
 
-    Empty for reasoning, which is weighed and never shown.
+    Empty for reasoning, of which only the size counts.
     """
     name: str = ""
-    """The tool's name, for a call and (where the format states it) for a result."""
+    """Name of the tool, for a call and, if the format states it, for a result."""
     index: int = 0
-    """Position of the message in the caller's list."""
+    """Index of the message in the caller's list."""
     size: int = 0
     """Data size in characters; a medium's weight (see ``media``)."""
     call_id: str | None = None
-    """What a call or its result is paired by; ``None`` where it needs no partner."""
+    """Id by which a call is paired with its result; ``None`` if it needs no partner."""
 
     @classmethod
     def of_text(cls, role: Speaker, text: str, index: int) -> Part:
-        """Plain text."""
+        """Return a text part."""
         return cls(role, "text", text, "", index, len(text))
 
     @classmethod
     def of_data(cls, role: Speaker, data: Json, index: int) -> Part:
-        """Data that only its maker knows, shown as JSON."""
+        """Return a part for data of unknown structure, as JSON."""
         return cls(role, "text", json_text(data), "", index, characters(data))
 
     @classmethod
     def of_reasoning(cls, role: Speaker, size: int, index: int) -> Part:
-        """Reasoning: weighed, never shown."""
+        """Return a part for reasoning: its size only."""
         return cls(role, "reasoning", "", "", index, size)
 
     @classmethod
     def of_call(cls, name: str, arguments: Json, call_id: str | None, index: int) -> Part:
-        """A tool call."""
+        """Return a part for a tool call."""
         return cls("assistant", "call", json_text(arguments), name, index, len(name) + characters(arguments), call_id)
 
     @classmethod
     def of_result(cls, output: Json, call_id: str | None, index: int, name: str = "") -> Part:
-        """A tool's output, or one part of it."""
+        """Return a part for a tool's output, or one part of it."""
         return cls("tool", "result", json_text(output), name, index, characters(output), call_id)
 
     @classmethod
@@ -127,11 +127,11 @@ class Part:
         detail: Json = None,
         characters: int | None = None,
     ) -> Part:
-        """A medium: ``data`` is its bytes, base64 text or address. ``characters`` is the size of one that is a text."""
+        """Return a part for a medium. ``data`` is bytes, base64 or a URL; ``characters`` is the size of a text file."""
         if isinstance(data, str) and (found := media.data_url(data)) is not None:
             mime, data = found
         if not isinstance(data, (str, bytes, bytearray)) or not data or (isinstance(data, str) and ":" in data[:16]):
-            data = None  # What lies elsewhere has an address such as https://...
+            data = None  # A URL, such as https://...
         size = characters
         if size is None:
             size = media.weight(mime, None if data is None else media.decoded_size(data), detail=detail)
@@ -139,9 +139,9 @@ class Part:
 
 
 def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
-    """A message of these parts in short. Pairs that are complete inside the message are not returned.
+    """Return the outline of a message with these parts, without calls that have their result in the same message.
 
-    A user's message is a genuine one unless it holds tool results and nothing else.
+    A user's message with nothing but tool results is a ``RESULT``.
     """
     size, calls, results, genuine = 0, dict[str, int](), list[str](), False
     for part in parts:
@@ -165,13 +165,13 @@ _SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
 def paired(  # noqa: C901 - one decision a line
     messages: Sequence[Any], read: Callable[[Any], Outline], plain: Mapping[str, Kind], filler: str
 ) -> Steps:
-    """A whole history in short: each call is paired with its results by position.
+    """Return the outline of a whole history, in which each call is paired with its results by position.
 
-    Ids are no key: real transcripts reuse them. A result belongs to the batch of calls just before it; the
-    batch ends with the next user or assistant message that answers none of it. A result that answers nothing
-    is a step of its own, unless calls are still waiting: then their results may follow it.
+    Ids are not unique: real transcripts reuse them. A result belongs to the batch of calls just before it, and the
+    batch ends with the next user or assistant message without one of its results. A result without a call is a step of
+    its own, unless calls are still waiting for results, which may follow it.
 
-    A message of a role in ``plain`` and a text, and of nothing else, needs no ``read``, but for the ``filler``.
+    Messages with only a text and a role in ``plain`` are not passed to ``read``, except the ``filler``.
     """
     kinds, sizes, steps, broken = list[Kind](), list[int](), list[int](), list[Broken]()
     waiting: dict[str, int] = {}
@@ -186,7 +186,7 @@ def paired(  # noqa: C901 - one decision a line
                     steps.append(index)
                     continue
         except (LookupError, TypeError):
-            pass  # Not of this common form.
+            pass  # Not of the common form.
         kind, size, calls, results = read(message)
         kinds.append(kind)
         sizes.append(size)
@@ -214,5 +214,5 @@ def paired(  # noqa: C901 - one decision a line
 
 
 def spoken(text: str) -> str:
-    """``text``, or a mark where it is blank: Anthropic, Bedrock and Gemini refuse a blank text block."""
+    """Return ``text``, or a placeholder if it is blank: Anthropic, Bedrock and Gemini refuse blank text blocks."""
     return text if text.strip() else "(empty)"

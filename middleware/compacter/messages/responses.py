@@ -21,7 +21,7 @@ _TYPES = {
     "reasoning": Kind.OTHER,
     "item_reference": Kind.OTHER,
     "mcp_list_tools": Kind.OTHER,
-    # What OpenAI made of the past stands for it from here on. A late list of tools is never folded.
+    # A compaction by OpenAI replaces all earlier items. A late list of tools is never folded.
     "compaction": Kind.COMPACTED,
     "compaction_summary": Kind.COMPACTED,
     "context_compaction": Kind.COMPACTED,
@@ -36,9 +36,9 @@ _MEDIA = frozenset({"input_image", "input_file", "input_audio", "computer_screen
 _ARGUMENTS = ("arguments", "input", "action", "actions", "operation", "code", "queries")
 _OUTPUTS = ("output", "outputs", "results", "tools", "error")
 _MADE = (Kind.ASSISTANT, Kind.OTHER, Kind.UNKNOWN)
-"""What the items of a model's response are; a new type of item is taken for one."""
+"""Types of items in a model's response; an unknown type counts as one."""
 _OWN = frozenset({"arguments"})
-"""What a tool's caller made: everything in it counts."""
+"""Keys of data made by a tool's caller, of which nothing is left out in a digest."""
 
 
 class ResponsesFormat(MessageFormat):
@@ -51,7 +51,7 @@ class ResponsesFormat(MessageFormat):
     system_option = "instructions"
 
     def kind(self, message: Message) -> Kind:
-        """What an item is by its type, and a message by its role."""
+        """Return the kind of an item by its type, of a message by its role."""
         what = _type(message)
         if what == "message":
             return super().kind(message)
@@ -64,11 +64,11 @@ class ResponsesFormat(MessageFormat):
         return Kind.ASSISTANT if what.endswith("_call") else Kind.UNKNOWN
 
     def outline(self, messages: Sequence[Message]) -> Steps:
-        """Kinds, sizes and steps; a step spans from a call to its output, from reasoning to its items."""
+        """Return kinds, sizes and steps; a step spans from a call to its output, and from reasoning to its items."""
         return _grouped(messages, [self.read(item) for item in messages])
 
     def speaker(self, message: Message) -> str:
-        """Whose item it is; the provider's own compaction is nobody's."""
+        """Return the speaker of an item; the provider's own compaction has none."""
         return "compaction" if self.kind(message) is Kind.COMPACTED else super().speaker(message)
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
@@ -87,8 +87,8 @@ class ResponsesFormat(MessageFormat):
             approved = "approved" if field(message, "approve") else "refused"
             yield Part.of_result(approved, text_field(message, "approval_request_id"), index)
         elif what.endswith("_output"):
-            # The id goes with a part of its own: the output may be empty, or nothing but an image.
-            # The output of a local shell names its call in ``id``.
+            # The id has a part of its own, as the output may be empty or only an image.
+            # The output of a local shell has the id of its call in ``id``.
             yield Part.of_result("", text_field(message, "call_id") or text_field(message, "id"), index)
             yield from _output(field(message, "output"), index)
         elif what.endswith("_call") or what == "program":
@@ -100,11 +100,11 @@ class ResponsesFormat(MessageFormat):
             yield Part.of_reasoning(role, size, index)
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new plain text message."""
+        """Return a new plain text message."""
         return {"type": "message", "role": role, "content": text}
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
-        """A copy with edited texts and outputs; the item itself if nothing changed."""
+        """Return a copy with edited texts and outputs; the item itself if nothing changed."""
         if _type(message) == "message":
             return super().rewrite(message, edit)
         output = field(message, "output")
@@ -118,18 +118,18 @@ class ResponsesFormat(MessageFormat):
         if not isinstance(block, str) and word(block, "type") not in _TEXTS:
             return block
         edited = self._reworded(block, _part_text(block), edit)
-        # Annotations point into the old text by position.
+        # Annotations refer to positions in the old text.
         return replaced(edited, annotations=[]) if edited is not block and field(block, "annotations") else edited
 
     def _content(self, message: Message) -> Json:
-        """The item as data without marks; an item without a type is a message."""
+        """Return the item as data without cache marks; an item without a type is a message."""
         data = faithful(message, _OWN)
         if field(data, "type") == "message":
             del data["type"]
         return data
 
     def compacted(self, message: Message) -> str | None:
-        """The summary in a ``compaction`` item: only litellm's is readable, as JSON in place of encrypted text."""
+        """Return the summary in a ``compaction`` item. Only litellm's is readable: JSON instead of encrypted text."""
         if _type(message) not in _COMPACTED:
             return None
         sealed = text_field(message, "encrypted_content")
@@ -149,7 +149,7 @@ def _type(item: Message) -> str:
 
 
 def _call(item: Message, what: str, index: int) -> Iterator[Part]:
-    """A call; one that OpenAI ran itself has no ``call_id`` and carries what came of it."""
+    """Yield the parts of a call; one run by OpenAI itself has no ``call_id`` and contains its result."""
     found = (field(item, name) for name in _ARGUMENTS)
     arguments = next((value for value in found if value is not None), None)
     call_id = text_field(item, "call_id") or None
@@ -193,7 +193,7 @@ def _medium(part: Message, role: Speaker, index: int) -> Part:
 
 
 def _grouped(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:
-    """Steps as the union of spans; linear, however the spans overlap."""
+    """Return the steps as the union of spans, in linear time."""
     reach = list(range(len(outlines)))  # Index of the last item that must stay together with this one.
     waiting, broken = _join_calls(items, outlines, reach)
     _join_reasoning(items, outlines, reach)
@@ -211,7 +211,7 @@ def _grouped(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:
 def _join_calls(
     items: Sequence[Message], outlines: Sequence[Outline], reach: list[int]
 ) -> tuple[list[tuple[int, str]], list[Broken]]:
-    """Tie each call to its output: the latest call of that id that has none. Returns who is left over."""
+    """Pair each output with the latest open call of its id. Returns the unpaired calls and outputs."""
     orphans: list[Broken] = []
     waiting: dict[str, list[int]] = {}
     referred: int | None = None
@@ -224,7 +224,7 @@ def _join_calls(
             if waiting.get(answered):
                 reach[waiting[answered].pop()] = index
             elif referred is not None:
-                # The call may be the item that OpenAI keeps and the reference stands for.
+                # The call may be the stored item that a reference names.
                 reach[referred] = index
             else:
                 orphans.append(Broken(index, answered, "orphan result"))
@@ -234,7 +234,7 @@ def _join_calls(
 
 
 def _join_reasoning(items: Sequence[Message], outlines: Sequence[Outline], reach: list[int]) -> None:
-    """Tie reasoning to what the model made right after it.
+    """Pair reasoning with the items that the model made right after it.
 
     A response's items follow each other; only a user, an output or an instruction stands between two
     responses. A reference may stand for reasoning.
@@ -248,7 +248,7 @@ def _join_reasoning(items: Sequence[Message], outlines: Sequence[Outline], reach
 
 
 def _final_run(outlines: Sequence[Outline]) -> range:
-    """The items of the last response, if nothing but outputs follows it: its calls may still be waiting."""
+    """Return the items of the last response if only outputs follow it, as some calls may have no output yet."""
     stop = len(outlines)
     while stop and outlines[stop - 1][0] in (Kind.RESULT, Kind.SYSTEM):
         stop -= 1
@@ -259,7 +259,7 @@ def _final_run(outlines: Sequence[Outline]) -> range:
 
 
 def _steps(reach: Sequence[int]) -> list[int]:
-    """Where steps begin: wherever nothing earlier reaches."""
+    """Return the indexes at which steps begin: those that no earlier span reaches."""
     steps: list[int] = []
     furthest = -1
     for index, far in enumerate(reach):
