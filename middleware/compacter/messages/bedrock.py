@@ -81,7 +81,7 @@ class BedrockFormat(MessageFormat):
 
 
 def _part(block: Message, role: Speaker, index: int) -> Part:
-    """Yield the parts of a block of a message or a tool result."""
+    """Return the part for a block of a message or a tool result."""
     text = field(block, "text")
     if isinstance(text, str):
         return Part.of_text(role, text, index)

@@ -45,8 +45,8 @@ class UnknownFormatError(ConfigurationError):
 class MessageFormat:
     """Base class of the five message formats. Messages are never changed.
 
-    A subclass defines ``name``, ``alternates``, ``roles`` and the methods of the first section. Reading never raises: an
-    unreadable message is of ``Kind.UNKNOWN``, which is never folded.
+    A subclass defines ``name``, ``alternates``, ``roles`` and the methods of the first section. Reading never raises:
+    an unreadable message is of ``Kind.UNKNOWN``, which is never folded.
     """
 
     name: ClassVar[FormatName]
