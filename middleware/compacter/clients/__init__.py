@@ -1,1 +1,1 @@
-"""Adapters between the flow and the world: functions, vendors' clients, their streams and replies."""
+"""Adapters of vendors' clients and of frameworks: their methods, arguments, streams and replies."""

@@ -19,7 +19,7 @@ from compacter.overflow import detect_in_reply
 
 T = TypeVar("T")
 _CARRIED = ("model", "temperature", "top_p", "store", "user")
-"""Options of a call that a request for a summary takes over."""
+"""Options of the call that are kept in a summary request."""
 
 
 def _read(messages: Sequence[Any]) -> list[Mirror]:
@@ -66,18 +66,18 @@ _write = back(_made, lambda message, parts: Message(message.role, parts))
 
 
 def _refuse(update: Any) -> None:
-    """Raise the refusal in an update, of which OpenAI's chat client makes an empty answer."""
+    """Raise the refusal in an update, which OpenAI's chat client would turn into an empty answer."""
     event = update.raw_representation
     if field(event, "type") == "response.failed" and detect_in_reply(event) is not None:
         raise ChatClientException(f"The provider has refused the request: {field(field(event, 'response'), 'error')}")
 
 
 def wrap_client(state: State, client: T) -> T:
-    """A copy of a chat client; agents and workflows that get it compact.
+    """Return a compacting copy of a chat client, for agents and workflows.
 
     Each request of a function-calling loop is one call.
     """
-    inner: Any = type(client)._inner_get_response  # type: ignore[attr-defined]  # noqa: SLF001 - what clients define
+    inner: Any = type(client)._inner_get_response  # type: ignore[attr-defined]  # noqa: SLF001 - the method that clients define
 
     async def create(self: Any, *, messages: Sequence[Any], options: Mapping[str, Any], **kwargs: Any) -> Any:
         return await inner(self, messages=messages, stream=False, options=options, **kwargs)

@@ -1,8 +1,8 @@
 """The Anthropic SDK's clients: ``messages`` and ``beta.messages``, on Bedrock, Vertex and Foundry as well.
 
-Besides `create` and `parse` there are two ways to talk that need more: ``stream`` returns a context manager that makes
-its request when it is entered, and a message thread (``thread=``, ``beta.messages.thread()``, ``tool_runner()``) keeps
-the conversation at the server, so that a call holds only what is new.
+Two kinds of calls need more than `create` and `parse`: ``stream`` returns a context manager that makes its request when
+entered, and message threads (``thread=``, ``beta.messages.thread()``, ``tool_runner()``) keep the conversation at the
+server, so that a call contains only new messages.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from compacter.messages.format import Message, MessageFormat
 
 T = TypeVar("T")
 _MOST_MARKS = 4
-"""``cache_control`` marks that one request may have."""
+"""Largest number of ``cache_control`` marks in a request."""
 _DEEPEST_MARK = 6
-"""Levels down to the deepest: messages, message, blocks, tool result, its blocks, one of these."""
+"""Depth of the innermost mark: messages, message, blocks, tool result, its blocks, one of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Messages(Binding):
-    """``messages.create`` and its like."""
+    """``messages.create`` and similar methods."""
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """What the arguments say. A turn that continues a message thread holds only what is new."""
+        """Read the arguments. A call that continues a message thread contains only new messages."""
         facts = Binding.read(self, args, kwargs)
         if not continues_thread(facts.named):
             return facts
@@ -50,9 +50,9 @@ class Messages(Binding):
     def native_call(
         self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
-        """The call with another end, and with a cache mark there, where the caller uses such marks.
+        """Return the call with another end, and a cache mark there if the caller uses such marks.
 
-        A cache is read back from a mark only, up to twenty blocks; the caller's newest mark lies behind the prefix.
+        A cached prefix is found only from a mark within twenty blocks, and the newest mark is not in the prefix.
         """
         args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
         sent = changed[self.messages_param]
@@ -64,7 +64,7 @@ class Messages(Binding):
 
 
 def _marks(value: object, depth: int = _DEEPEST_MARK) -> int:
-    """How many ``cache_control`` marks there are in messages, blocks or tools."""
+    """Return the number of ``cache_control`` marks in messages, blocks or tools."""
     data = value if isinstance(value, (Mapping, list, tuple)) else getattr(value, "__dict__", {})
     inner = data.values() if isinstance(data, Mapping) else data
     return bool(field(data, "cache_control")) + (sum(_marks(one, depth - 1) for one in inner) if depth else 0)
@@ -76,7 +76,7 @@ _OPEN, _ENTERED = "_compacter_open", "_compacter_entered"
 
 
 def wrap_stream(state: State, function: Function, binding: Binding) -> Function:
-    """``messages.stream``, which returns a context manager: the request is made when that is entered."""
+    """Wrap ``messages.stream``, which returns a context manager that makes its request when entered."""
 
     def open_(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs).__enter__()
@@ -109,7 +109,7 @@ def _exit(self: Any, *_: object) -> None:
 
 async def _aenter(self: Any) -> Any:
     for prepared in vars(self).values():
-        # The request that the manager came with is not used: each attempt makes its own.
+        # The manager's own request is not used, as each attempt makes a new one.
         if inspect.iscoroutine(prepared):
             prepared.close()
     stream = self.__dict__[_ENTERED] = await self.__dict__[_OPEN]()
@@ -128,16 +128,16 @@ _AMANAGING: Mapping[str, Function] = {"__aenter__": _aenter, "__aexit__": _aexit
 # -- message threads ---------------------------------------------------------------------------------------------------
 
 _REPLAY = "thread_already_continued"
-"""The SDK answers this error code by sending its whole history with ``thread={"type": "create"}``."""
+"""Error code after which the SDK sends its whole history with ``thread={"type": "create"}``."""
 
 
 def continues_thread(kwargs: Options) -> bool:
-    """Whether a call is a later turn of a message thread."""
+    """Return whether a call is a later turn of a message thread."""
     return bool(field(kwargs.get("thread"), "type") == "continue")
 
 
 def _is_sdks_own(kwargs: Options) -> bool:
-    """Whether the turn is one of ``beta.messages.thread()`` or ``tool_runner()``, which keep the history."""
+    """Return whether the turn is of ``beta.messages.thread()`` or ``tool_runner()``, which keep the history."""
     headers = kwargs.get("extra_headers")
     if not isinstance(headers, Mapping):
         return False
@@ -145,11 +145,11 @@ def _is_sdks_own(kwargs: Options) -> bool:
 
 
 def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
-    """``beta.messages.create``, which also sends the turns of message threads.
+    """Wrap ``beta.messages.create``, which also sends the turns of message threads.
 
-    The SDK's thread object has the whole history, and sends it under a new thread where the server has lost the old
-    one. So a turn that is too long is answered as if it were lost; the whole history then comes as a call that can be
-    compacted, and the new thread begins with what it was compacted to.
+    The SDK's thread object has the whole history, and sends it in a new thread if the server has lost the old one. So a
+    turn that is too long is reported as lost. The SDK then sends the whole history, which can be compacted, and the new
+    thread begins with the compacted messages.
     """
 
     def applies(kwargs: Options) -> bool:
@@ -169,7 +169,7 @@ async def _turn(state: State, function: Function, io: IO, *args: Any, **kwargs: 
 
 
 def _asking_for_replay(state: State, error: Any) -> Exception | None:
-    """A refusal as an error that the SDK replays; ``None`` where it cannot. The caller never sees it."""
+    """Return the error after which the SDK sends the whole history; ``None`` if it cannot. Callers never see it."""
     if state.options.max_retries == 0 or not hasattr(error, "response"):
         return None
     body = {"type": "error", "error": {"message": str(error), "details": {"error_code": _REPLAY}}}
@@ -177,7 +177,7 @@ def _asking_for_replay(state: State, error: Any) -> Exception | None:
     return made
 
 
-# -- what is wrapped ---------------------------------------------------------------------------------------------------
+# -- wrapped methods ---------------------------------------------------------------------------------------------------
 
 METHODS = (
     *(
@@ -193,10 +193,10 @@ METHODS = (
 
 
 def wrap_client(state: State, client: T) -> T | None:
-    """A copy of the client whose messages compact; ``None`` where it has none."""
+    """Return a copy of the client with compacting methods; ``None`` if it has none of them."""
     return openai.patched(state, client, METHODS)
 
 
 def wrap_method(state: State, resource: Any, name: str) -> Callable[..., Any] | None:
-    """A resource's method, compacting; ``None`` where it sends no messages."""
+    """Return the wrapper of a resource's method; ``None`` if it sends no messages."""
     return openai.method_of(state, resource, name, METHODS)

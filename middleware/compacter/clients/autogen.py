@@ -90,14 +90,14 @@ def _server(client: Any) -> str:
 
 
 class CompactedConfig(BaseModel):
-    """A wrapped client, saved."""
+    """Saved form of a wrapped client."""
 
     client: ComponentModel
     options: dict[str, Any]
 
 
 class Compacted(ComponentBase[CompactedConfig], Component[CompactedConfig]):
-    """What stands for a wrapped client in a saved component. Loading it gives the client itself, wrapped."""
+    """Placeholder of a wrapped client in a saved component. Loading it returns the client, wrapped."""
 
     component_type = "model"
     component_config_schema = CompactedConfig
@@ -128,4 +128,4 @@ ADAPTER = Adapter(
     quiet=lambda chunk: chunk == "",
     saving=_saving,
 )
-"""Agents and teams that get it compact."""
+"""Adapter of chat completion clients, for agents and teams."""

@@ -1,7 +1,7 @@
 """boto3's ``bedrock-runtime`` client: ``converse``, ``invoke_model`` and their streams.
 
-``converse`` has one shape of messages for every model. ``invoke_model`` takes the body that the model's vendor defines,
-as JSON: Anthropic's is compacted, any other is left alone.
+``converse`` has one message format for all models. ``invoke_model`` takes a JSON body defined by the model's vendor:
+Anthropic's is compacted, any other is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from compacter.messages.format import Message, MessageFormat
 T = TypeVar("T")
 _LIMIT = "maxTokens"
 _KEPT = ("modelId", "guardrailConfig", "performanceConfig", "serviceTier")
-"""What a request for a summary takes over from the call: no tools, thinking or output schema."""
+"""Arguments that a summary request keeps: no tools, thinking or output schema."""
 _KEPT_BESIDE_BODY = (
     "modelId", "contentType", "accept", "guardrailIdentifier", "guardrailVersion", "performanceConfigLatency",
     "serviceTier",
@@ -34,21 +34,21 @@ METHODS = ("converse", "converse_stream", "invoke_model", "invoke_model_with_res
 
 @dataclass(frozen=True, slots=True)
 class Converse(Binding):
-    """``converse``: the output limit is in ``inferenceConfig``."""
+    """Arguments of ``converse``, with the output limit in ``inferenceConfig``."""
 
     def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
-        """The same call with other messages, and with some of ``inferenceConfig`` changed."""
+        """Return the call with other messages, and other values in ``inferenceConfig``."""
         changed = {**kwargs, "messages": list(messages)}
         if options:
             changed["inferenceConfig"] = {**(kwargs.get("inferenceConfig") or {}), **options}
         return args, changed
 
     def options(self, kwargs: Options) -> Options:
-        """The arguments, and what is in ``inferenceConfig``."""
+        """Return the arguments together with the members of ``inferenceConfig``."""
         return {**kwargs, **(kwargs.get("inferenceConfig") or {})}
 
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
-        """A request to the same model, with its temperature and without what only the conversation needs."""
+        """Return a request to the same model with the same temperature, without the options of the conversation."""
         messages, extra = wire.prompt(prompt)
         given = kwargs.get("inferenceConfig") or {}
         inference = {name: given[name] for name in ("temperature", "topP") if name in given}
@@ -59,7 +59,7 @@ class Converse(Binding):
     def native_call(
         self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
-        """The call with another end, an answer in plain words, and no tool that must be called."""
+        """Return the call with another end, plain text output, and no forced tool call."""
         thinking = (kwargs.get("additionalModelRequestFields") or {}).get("thinking")
         limit += whole(field(thinking, "budget_tokens"))
         args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
@@ -75,29 +75,29 @@ class Converse(Binding):
 
 @dataclass(frozen=True, slots=True)
 class Invoke(Binding):
-    """``invoke_model`` with Anthropic's body: messages and options are members of a JSON text."""
+    """Arguments of ``invoke_model`` with Anthropic's body, a JSON text with messages and options."""
 
     def messages(self, args: Args, kwargs: Options) -> Any:  # noqa: ARG002 - keywords only
-        """The body's ``messages``; ``None`` where the body is not Anthropic's."""
+        """Return the body's ``messages``; ``None`` if the body is not Anthropic's."""
         body = _body(kwargs)
         found = body.get("messages") if "anthropic_version" in body else None
         return found if isinstance(found, list) else None
 
     def needs_list(self, args: Args, kwargs: Options) -> bool:  # noqa: ARG002
-        """Never: what comes out of JSON is a list, and a quiet call must not pay for reading it."""
+        """Return False: JSON has only lists, and the body of a quiet call is not parsed."""
         return False
 
     def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
-        """The same call with other messages and some other members in its body."""
+        """Return the call with other messages and some changed members in its body."""
         body = {**_body(kwargs), **options, "messages": plain(list(messages))}
         return args, {**kwargs, "body": json.dumps(body).encode()}
 
     def options(self, kwargs: Options) -> Options:
-        """The members of the body."""
+        """Return the members of the body."""
         return _body(kwargs)
 
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
-        """A request to the same model with a body of its own."""
+        """Return a request to the same model with a new body."""
         messages, extra = wire.prompt(prompt)
         name = self.read(args, kwargs).output_option
         body = {key: value for key, value in _body(kwargs).items() if key in _KEPT_IN_BODY}
@@ -108,18 +108,18 @@ class Invoke(Binding):
     def native_call(
         self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
-        """The body with another end, as for any call."""
+        """Return the call with another end of the messages in its body."""
         _, body = _MEMBERS.native_call((), _body(kwargs), wire, prefix, instruction, limit)
         kept = {key: kwargs[key] for key in _KEPT_BESIDE_BODY if key in kwargs}
         return args, {**kept, "body": json.dumps(plain(body)).encode()}
 
 
 _MEMBERS = Binding(wire_format="anthropic")
-"""Reads the members of a body as it does the arguments of a call."""
+"""Binding for the members of a body."""
 
 
 def _body(kwargs: Options) -> dict[str, Any]:
-    """The members of a call's body; none where it is no JSON object."""
+    """Return the members of a call's body; an empty dict if it is not a JSON object."""
     body = kwargs.get("body")
     if not isinstance(body, (str, bytes, bytearray)):
         return {}
@@ -134,7 +134,7 @@ def _body(kwargs: Options) -> dict[str, Any]:
 
 
 def wrap_client(state: State, client: T) -> T:
-    """A copy of the client. Raises ``TypeError`` for a client of another service, and for aiobotocore's."""
+    """Return a compacting copy of the client. Raises ``TypeError`` for other services, and for aiobotocore."""
     service = client.meta.service_model.service_name  # type: ignore[attr-defined]
     if service != "bedrock-runtime":
         raise TypeError(f"compacter wraps boto3 clients of 'bedrock-runtime', not of {service!r}")
@@ -150,7 +150,7 @@ def wrap_client(state: State, client: T) -> T:
 
 
 def wrap_method(state: State, client: Any, name: str) -> Callable[..., Any] | None:
-    """One of ``METHODS`` by itself."""
+    """Return the wrapper of one of ``METHODS``."""
     if name not in METHODS:
         return None
     found: Callable[..., Any] = getattr(wrap_client(state, client), name)
@@ -173,7 +173,7 @@ def _patch(state: State, client: Any) -> None:
 
 
 def _answering(invoke: Callable[..., Any]) -> Callable[..., Any]:
-    """``invoke_model`` for a summary: the reply's body, read."""
+    """Return ``invoke_model`` for summaries, with the body of its reply read and parsed."""
 
     @wraps(invoke)
     def answer(*args: Any, **kwargs: Any) -> Any:
@@ -188,7 +188,7 @@ _EVENTS = "_compacter_events"
 
 
 class Events:
-    """The events of a reply as an iterator that can be looked into."""
+    """Iterator over the events of a reply, which can be read ahead."""
 
     def __init__(self, reply: dict[str, Any], member: str) -> None:
         self.reply = reply
@@ -202,12 +202,12 @@ class Events:
         return next(self._events)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the stream and release its connection."""
         self.stream.close()
 
 
 def _wrap_stream(state: State, function: Callable[..., Any], binding: Binding, member: str) -> Callable[..., Any]:
-    """A method whose reply has an event stream as one of its members."""
+    """Wrap a method whose reply has an event stream as one of its members."""
 
     def opened(*args: Any, **kwargs: Any) -> Any:
         reply = function(*args, **kwargs)
@@ -220,7 +220,7 @@ def _wrap_stream(state: State, function: Callable[..., Any], binding: Binding, m
         events = wrapped(*args, **kwargs)
         if not isinstance(events, Events):
             return events
-        # The caller's reply, with botocore's own event stream in it, which gives what was held back first.
+        # The reply contains botocore's own event stream, which yields the events that were read ahead first.
         events.stream.__dict__[_EVENTS] = events
         with_special_methods(events.stream, {"__iter__": _iterate})
         return events.reply
@@ -234,6 +234,6 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 
 def _streams_events(reply: object, member: str) -> bool:
-    """Whether a reply carries an event stream that can be read here."""
+    """Return whether a reply has an event stream that can be read here."""
     stream = reply.get(member) if isinstance(reply, dict) else None
     return hasattr(type(stream), "__iter__") and hasattr(stream, "close")

@@ -1,11 +1,11 @@
-"""Copy a client, replace methods of the copy: the type stays, and the client that was given is left alone.
+"""Copy a client and replace methods of the copy, which has the same type. The given client is not changed.
 
-A proxy around a client would not be one: ``isinstance`` fails, and what its methods call on ``self`` goes past the
-proxy. So the object is copied (shallow: connections and settings are shared), and the copy gets methods of its own in
-its ``__dict__``, where Python finds them before those of the class.
+A proxy object would not do: ``isinstance`` fails, and its methods' calls on ``self`` bypass the proxy. So the object is
+shallow-copied (connections and settings are shared), and the new methods are put into the ``__dict__`` of the copy,
+where Python finds them before those of the class.
 
-Two things need more than that. A *resource* (``client.chat.completions``) refers back to its client, so it is copied as
-well, and the copy refers to the copied client. A *special method* (``__enter__``, ``__iter__``, ``__call__``) is looked
+Two things need more. A *resource* (``client.chat.completions``) refers to its client, so it is copied as well, and its
+copy refers to the copied client. A *special method* (``__enter__``, ``__iter__``, ``__call__``) is looked
 up on the class and never on the object, so ``with_special_methods`` gives the object a subclass of its own class.
 """
 
@@ -21,14 +21,14 @@ from compacter.call.io import ASYNC, SYNC, run
 
 T = TypeVar("T")
 Copies = dict[int, Any]
-"""``id`` of an object that belongs to the original -> its copy."""
+"""``id`` of an object of the original -> its copy."""
 
 
 def copy_client(thing: T, copies: Copies) -> T:
-    """A shallow copy, entered in ``copies``; its references to what is in there already lead to the copies.
+    """Return a shallow copy and add it to ``copies``; its references to objects in there are replaced by their copies.
 
-    Cached properties that were made from the original are left out: the copy makes its own when asked for them.
-    Nothing of the class is called: clients have a ``__getattr__`` that is not ready for a half-made object.
+    Cached properties of the original are left out, so that the copy makes its own. No method of the class is called, as
+    the ``__getattr__`` of a client may fail on an incomplete object.
     """
     kind = type(thing)
     copy = object.__new__(kind)
@@ -45,14 +45,14 @@ def _refers_to_original(value: object, copies: Copies) -> bool:
 
 
 def _moved(value: Any, copies: Copies) -> Any:
-    """The value, or its copy where there is one; a method of the original becomes one of the copy."""
+    """Return the value, or its copy if there is one; a method of the original becomes one of the copy."""
     if isinstance(value, MethodType) and id(value.__self__) in copies:
         return MethodType(value.__func__, copies[id(value.__self__)])
     return copies.get(id(value), value)
 
 
 def copied_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies) -> Any:
-    """The copy's own part at ``path``: a copy of the original's, or a new one; ``None`` where there is none."""
+    """Return the copy's own object at ``path``: a copy of the original's, or a new one; ``None`` if there is none."""
     for name in path:
         part = vars(original).get(name) if original is not None else None
         if part is None:
@@ -67,7 +67,7 @@ def copied_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies)
 
 
 def unbound(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind a bound method; for any other callable, a function that takes ``self`` and ignores it."""
+    """Return the function of a bound method; for any other callable, a function that ignores ``self``."""
     if isinstance(method, MethodType):
         return method.__func__
 
@@ -79,12 +79,12 @@ def unbound(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def set_method(owner: Any, name: str, function: Callable[..., Any]) -> None:
-    """Give one object a method of its own; ``function`` takes ``self``."""
+    """Set a method on one object; ``function`` takes ``self``."""
     owner.__dict__[name] = MethodType(function, owner)
 
 
 def is_awaited(function: Callable[..., Any]) -> bool:
-    """Whether a call's result is awaited, also where the SDK's decorators hide the coroutine function."""
+    """Return whether a function is async, even if the SDK's decorators hide the coroutine function."""
     return inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
@@ -93,7 +93,7 @@ def diverted(
     applies: Callable[[Mapping[str, Any]], Any],
     body: Callable[..., Coroutine[Any, Any, Any]],
 ) -> Callable[..., Any]:
-    """The function; calls whose keywords ``applies`` to are made by ``body``, written once for sync and async."""
+    """Return the function with calls for whose keywords ``applies`` is true made by ``body``, for sync and async."""
     if is_awaited(function):
 
         @functools.wraps(function)
@@ -110,7 +110,7 @@ def diverted(
 
 
 def keep_wrapping(owner: Any, names: tuple[str, ...], wrap: Callable[[Any], Any]) -> None:
-    """Have methods that make another client (``copy``, ``with_options``) make a wrapped one."""
+    """Make methods that return another client (``copy``, ``with_options``) return a wrapped one."""
 
     def wrapping(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

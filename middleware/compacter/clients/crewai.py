@@ -13,4 +13,4 @@ ADAPTER = Adapter(
     left_out=frozenset({"callbacks", "available_functions", "from_task", "from_agent", "response_model"}),
     output_param=None,
 )
-"""Agents, crews and flows that get it compact."""
+"""Adapter of LLMs, for agents, crews and flows."""

@@ -13,7 +13,7 @@ def _answer(outputs: Any) -> Any:
 
 
 ADAPTER = Adapter(
-    # Not ``forward``, which DSPy takes for a model of somebody else's where it is overridden.
+    # Not ``forward``: DSPy treats a model that overrides it as a custom one.
     methods={"__call__": "__call__", "acall": "acall"},
     positional=("self", "prompt"),
     read=each(dict),
@@ -21,4 +21,4 @@ ADAPTER = Adapter(
     answer=_answer,
     server=lambda lm: str(lm.kwargs.get("api_base") or lm.kwargs.get("base_url") or ""),
 )
-"""Programs, optimizers and streams that use it compact."""
+"""Adapter of language models, for programs, optimizers and streams."""

@@ -21,22 +21,22 @@ _LIMIT = "max_output_tokens"
 _KEPT = (
     "http_options", "temperature", "top_p", "top_k", "seed", "safety_settings", "service_tier", "model_armor_config",
 )  # fmt: skip
-"""What a request for a summary takes over from the call's config: no tools, schema or cached content."""
+"""Options of the call's config that a summary request keeps: no tools, schema or cached content."""
 _NOT_FOR_NATIVE = (
     "response_schema", "response_json_schema", "response_mime_type", "response_modalities", "stop_sequences",
     "candidate_count", "response_logprobs", "logprobs", "store", "continuation_token", "automatic_continuation",
     "should_return_http_response", "speech_config", "image_config", "labels",
 )  # fmt: skip
-"""What a request for a summary with the same prefix leaves out: it asks for plain words."""
+"""Options that a summary request with the same prefix leaves out, as it asks for plain text."""
 _ORIGINAL = "_compacter_original"
 
 
 @dataclass(frozen=True, slots=True)
 class Contents(Binding):
-    """``generate_content``: all but model and contents is in ``config``, a dict or the SDK's object."""
+    """Arguments of ``generate_content``: all but model and contents are in ``config``, a dict or an SDK object."""
 
     def messages(self, args: Args, kwargs: Options) -> Any:
-        """A list of contents. Strings and parts without a role are one user message: nothing to compact."""
+        """Return a list of contents, else ``None``: strings and parts without a role are a single user message."""
         found = Binding.messages(self, args, kwargs)
         if isinstance(found, (list, tuple)) and not any(
             field(item, "parts") is not None or field(item, "role") for item in found
@@ -45,18 +45,18 @@ class Contents(Binding):
         return found
 
     def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
-        """The same call with other contents, and with some options of ``config`` changed."""
+        """Return the call with other contents, and other options in ``config``."""
         args, changed = Binding.replace(self, args, kwargs, messages, {})
         if options:
             changed["config"] = _changed(kwargs.get("config"), options)
         return args, changed
 
     def options(self, kwargs: Options) -> Options:
-        """Of ``config`` what is read."""
+        """Return the options in ``config`` that are read."""
         return {name: _option(kwargs.get("config"), name) for name in (_LIMIT, *BESIDE)}
 
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
-        """A request to the same model with a config of its own. Thinking stays off where it was off."""
+        """Return a request to the same model with a new config. Thinking stays off if it was off."""
         given = kwargs.get("config")
         messages, extra = wire.prompt(prompt)
         config = {name: value for name in _KEPT if (value := _option(given, name)) is not None}
@@ -72,7 +72,7 @@ class Contents(Binding):
     def native_call(
         self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
     ) -> Arguments:
-        """The call with another end, an answer in plain words, and no function that must be called."""
+        """Return the call with another end, plain text output, and no forced function call."""
         given = kwargs.get("config")
         limit += whole(_option(_option(given, "thinking_config"), "thinking_budget"))
         args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
@@ -84,7 +84,7 @@ class Contents(Binding):
 
 
 def wrap_client(state: State, client: T) -> T:
-    """A copy of a ``Client`` or of its ``aio``; its chats compact too, as they send through its models."""
+    """Return a compacting copy of a ``Client`` or its ``aio``. Its chats compact too, as they use its models."""
     copies: Copies = {}
     copy: Any = copy_client(client, copies)
     for path in (("_models",), ("_aio", "_models")):
@@ -99,22 +99,22 @@ def wrap_client(state: State, client: T) -> T:
 
 
 def _closing(close: Callable[..., None]) -> Callable[..., None]:
-    """``close`` of a copy, which shares its connections.
+    """Return ``close`` for a copy, which shares its connections with the original.
 
-    A client closes itself when it is garbage collected. So the original is kept, and a copy that is merely
-    dropped must not close what the original still needs.
+    A client closes itself when it is garbage collected. So the original is kept alive, and a garbage-collected copy
+    must not close its connections.
     """
 
     @functools.wraps(close)
     def closed(self: object) -> None:
-        if sys._getframe(1).f_code.co_name != "__del__":  # noqa: SLF001 - nothing else tells the two apart
+        if sys._getframe(1).f_code.co_name != "__del__":  # noqa: SLF001 - the only way to distinguish the two
             close(self)
 
     return closed
 
 
 def wrap_method(state: State, models: Any, name: str) -> Callable[..., Any] | None:
-    """``generate_content`` or ``generate_content_stream`` by itself."""
+    """Return the wrapper of ``generate_content`` or ``generate_content_stream``."""
     if name not in METHODS:
         return None
     copy = copy_client(models, {})
@@ -124,10 +124,9 @@ def wrap_method(state: State, models: Any, name: str) -> Callable[..., Any] | No
 
 
 def _patch(state: State, models: Any) -> None:
-    """Wrap the single request and not the public method.
+    """Wrap the single request instead of the public method.
 
-    That one may call functions of the user's and go on (automatic function calling): started over, it would
-    call them twice.
+    The public method may call the user's functions (automatic function calling), which a retry would call twice.
     """
 
     def server() -> str:
@@ -151,7 +150,7 @@ def _patch(state: State, models: Any) -> None:
 
 
 def _option(config: Any, name: str) -> Any:
-    """An option of a config: dicts may spell it in camel case."""
+    """Return an option of a config, which may be spelt in camel case in a dict."""
     found = field(config, name)
     return config.get(_camel(name)) if found is None and isinstance(config, Mapping) else found
 
@@ -162,7 +161,7 @@ def _camel(name: str) -> str:
 
 
 def _changed(config: Any, options: Mapping[str, object], without: Sequence[str] = ()) -> Any:
-    """A copy of a config with some options changed, and without some others."""
+    """Return a copy of a config with some options changed, and some others removed."""
     if config is not None and not isinstance(config, Mapping):
         return config.model_copy(update={**dict.fromkeys(without), **options})
     gone = {spelt for name in (*without, *options) for spelt in (name, _camel(name))}

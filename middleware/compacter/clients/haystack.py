@@ -16,7 +16,7 @@ from compacter.clients.wrapping import wrap
 from compacter.options import validated
 
 _TRUSTED = ("haystack", "haystack_integrations")
-"""Packages whose classes a saved pipeline may name; Haystack's own list of trusted modules is not asked here."""
+"""Packages whose classes a saved pipeline may name; Haystack's own list of trusted modules is not used here."""
 
 
 def _read(message: ChatMessage) -> Mapping[str, Any]:
@@ -44,7 +44,7 @@ def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
 
 
 def adapter_of(kind: type[Any]) -> Adapter:
-    """For a class of chat generators, in pipelines and agents."""
+    """Return the adapter of a class of chat generators, for pipelines and agents."""
 
     def silent(generator: Any) -> Any:
         plain = unwrapped(generator, kind)
@@ -65,15 +65,15 @@ def adapter_of(kind: type[Any]) -> Adapter:
 
 @component
 class Compacted:
-    """What stands for a wrapped generator in a saved pipeline. Loading it gives the generator itself, wrapped."""
+    """Placeholder of a wrapped generator in a saved pipeline. Loading it returns the generator, wrapped."""
 
     def run(self, messages: list[ChatMessage]) -> dict[str, list[ChatMessage]]:
-        """Never called: ``from_dict`` gives the generator."""
+        """Never called, as ``from_dict`` returns the generator."""
         raise NotImplementedError
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Any:
-        """The generator, wrapped with the options that were saved."""
+        """Return the generator, wrapped with the saved options."""
         inner = data["init_parameters"]["generator"]
         module, _, name = inner["type"].rpartition(".")
         if module.partition(".")[0] not in _TRUSTED:

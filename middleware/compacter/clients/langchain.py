@@ -1,7 +1,7 @@
 """LangChain: any chat model, and a middleware for its agents.
 
-``compacter.wrap(ChatOpenAI(...))`` is a chat model of the same type, for chains, LangGraph and agents. Where an agent
-is given its model by name, `compaction_middleware` does the same
+``compacter.wrap(ChatOpenAI(...))`` is a chat model of the same type, for chains, LangGraph and agents. For an agent
+whose model is given by name, use `compaction_middleware`
 (https://docs.langchain.com/oss/python/langchain/middleware/custom).
 """
 
@@ -52,7 +52,7 @@ _ADAPTER = Adapter(
 
 
 def adapter_of(kind: type[Any]) -> Adapter:
-    """For a class of chat models: their own methods, which those of the base class call."""
+    """Return the adapter of a class of chat models. It wraps their own methods, which the base class calls."""
     from langchain_core.language_models import BaseChatModel
 
     methods = _ADAPTER.methods.items()
@@ -64,10 +64,10 @@ def adapter_of(kind: type[Any]) -> Adapter:
 
 
 def compaction_middleware(compacter: Compacter) -> Any:
-    """A middleware for ``langchain.agents.create_agent``, for agents whose model is given by name or chosen by others.
+    """Return a middleware for ``langchain.agents.create_agent``, if the model is given by name or chosen elsewhere.
 
     Args:
-        compacter: Used for every model that the agent calls.
+        compacter: The ``Compacter`` for all models that the agent calls.
 
     Raises:
         ImportError: ``langchain`` is not installed.

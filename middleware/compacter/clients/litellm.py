@@ -1,6 +1,6 @@
 """litellm's functions, and its Router.
 
-The module itself is not wrapped: ``completion = compacter.wrap(litellm.completion)`` says what is called.
+The module itself is not wrapped, only its functions: ``completion = compacter.wrap(litellm.completion)``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FUNCTIONS: Mapping[str, tuple[str, FormatName | None]] = {
     "anthropic_messages": ("messages", "anthropic"),
     "aanthropic_messages": ("messages", "anthropic"),
 }
-"""Function -> its messages argument and its wire format; ``None`` where the messages tell."""
+"""Function -> its messages argument and wire format; ``None``: recognised by the messages."""
 _SEVERAL = "it sends several conversations, or one to several models, and returns errors among its results: "
 REFUSED: Mapping[str, str] = {
     "batch_completion": _SEVERAL + "wrap litellm.completion and call that for each of them",
@@ -51,13 +51,13 @@ REFUSED: Mapping[str, str] = {
     "generate_content_stream": "wrap a google.genai.Client",
     "agenerate_content_stream": "wrap a google.genai.Client",
 }
-"""Function, or method of a Router -> why it is refused."""
+"""Function, or method of a Router -> the reason why it cannot be wrapped."""
 
 
 def wrap_named(state: State, function: Callable[..., Any]) -> Callable[..., Any] | None:
-    """One of litellm's functions or a Router's methods; ``None`` for one of a name that is not known.
+    """Return the wrapper of a function of litellm or a method of a Router; ``None`` for an unknown name.
 
-    Raises ``TypeError`` with the reason for those that cannot be wrapped.
+    Raises ``TypeError`` with the reason if it cannot be wrapped.
     """
     without_banner()
     name = str(getattr(function, "__name__", ""))
@@ -75,7 +75,7 @@ def wrap_plain(
     wire_format: str | None,
     server: Callable[[], str] | None = None,
 ) -> Callable[..., Any]:
-    """A function of litellm's whose messages argument and wire format are known."""
+    """Return the wrapper of a function of litellm, by its messages argument and wire format."""
     binding = bind(function, messages_param=param, wire_format=wire_format)
     assert binding is not None  # noqa: S101 - with messages_param there always is one
     output_param = "max_output_tokens" if wire_format == "responses" else binding.output_param
@@ -88,7 +88,7 @@ def _litellm() -> str:
 
 
 def wrap_client(state: State, router: T) -> T:
-    """A copy of a Router; deployments, cool-downs and counters stay shared with the original.
+    """Return a compacting copy of a Router, which shares deployments, cool-downs and counters with the original.
 
     Its batch methods and ``schedule_acompletion`` call its ``acompletion``, so they compact each request.
     """
@@ -104,16 +104,16 @@ def wrap_client(state: State, router: T) -> T:
             set_method(copy, name, wrap_plain(state, unbound(method), param, wire_format, server))
         elif callable(method):
             copy.__dict__[name] = wrap_plain(state, method, param, wire_format, server)
-    # ``router.chat.completions.create`` calls the router it knows.
+    # ``router.chat.completions.create`` refers to a router.
     copied_part(router, copy, ("chat", "completions"), copies)
     wrapped: T = copy
     return wrapped
 
 
 def wrap_method(state: State, router: Any, name: str) -> Callable[..., Any] | None:
-    """One method of a Router by itself; ``None`` for one that sends no messages.
+    """Return the wrapper of a method of a Router; ``None`` if it sends no messages.
 
-    Raises ``TypeError`` with the reason for those that cannot be wrapped.
+    Raises ``TypeError`` with the reason if it cannot be wrapped.
     """
     if name in REFUSED:
         raise TypeError(f"compacter cannot wrap a Router's {name}: {REFUSED[name]}")
@@ -124,7 +124,7 @@ def wrap_method(state: State, router: Any, name: str) -> Callable[..., Any] | No
 
 
 def _deployments(router: Any) -> str:
-    """The Router's kind, with a digest of the models and places that its names stand for."""
+    """Return the Router's kind, with a digest of the models and endpoints of its deployments."""
     lines = set()
     for deployment in getattr(router, "model_list", None) or ():
         params = dict(deployment.get("litellm_params") or {})

@@ -11,7 +11,7 @@ from compacter.messages.fields import json_text, plain
 
 
 def _read(message: Any) -> Mapping[str, Any]:
-    """A ``ChatMessage``, whose tool calls are blocks, or in its ``additional_kwargs`` as OpenAI has them."""
+    """Read a ``ChatMessage``, with tool calls in blocks, or in ``additional_kwargs`` in OpenAI's form."""
     extra = message.additional_kwargs
     found: dict[str, Any] = {"role": message.role.value, "content": message.content or ""}
     calls = [
@@ -55,4 +55,4 @@ ADAPTER = Adapter(
     answer=_answer,
     quiet=_quiet,
 )
-"""Agents, chat engines and query engines that get it compact."""
+"""Adapter of LLMs, for agents, chat engines and query engines."""

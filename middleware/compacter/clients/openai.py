@@ -1,6 +1,6 @@
-"""The OpenAI SDK's clients, and other vendors' that are generated the same way (``groq``, ``together``).
+"""The OpenAI SDK's clients, and those of other vendors with generated SDKs of the same kind (``groq``, ``together``).
 
-`patched` and `method_of` are for every SDK of that make: `compacter.clients.anthropic` uses them with its own methods.
+`patched` and `method_of` work for all such SDKs: `compacter.clients.anthropic` uses them with its own methods.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from compacter.overflow import detect_in_reply
 T = TypeVar("T")
 Function = Callable[..., Any]
 COPIES = ("copy", "with_options", "with_middleware")
-"""Methods that make another client out of one."""
+"""Methods that return another client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Responses(Binding):
-    """``responses.create``: the history may lie with OpenAI, and the call may hold only what is new."""
+    """Arguments of ``responses.create``. The history may be stored by OpenAI, with only new items in the call."""
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """What the arguments say. With ``previous_response_id`` or ``conversation`` the history is the server's."""
+        """Read the arguments. With ``previous_response_id`` or ``conversation`` the server has the history."""
         facts = Binding.read(self, args, kwargs)
         for name in ("previous_response_id", "conversation"):
             if facts.named.get(name):
@@ -62,21 +62,21 @@ class Responses(Binding):
 
 
 def wrap_call(state: State, function: Function, binding: Binding) -> Function:
-    """A method that returns a reply or a stream, compacting."""
+    """Return the wrapper of a method that returns a reply or a stream."""
     return wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method that sends messages."""
+    """A method that sends messages."""
 
     path: tuple[str, ...]
-    """Where its resource is, from the client on."""
+    """Path of its resource from the client."""
     name: str
     wire_format: FormatName
     output_param: str = "max_tokens"
     asks: str = ""
-    """The method that summaries are asked of; empty: this one."""
+    """Name of the method for summary requests; empty: this one."""
     binding: type[Binding] = Binding
     wrap: Callable[[State, Function, Binding], Function] = wrap_call
 
@@ -93,28 +93,28 @@ METHODS = (
         for name, asks in (("create", ""), ("parse", "create"))
     ),
 )
-"""``stream`` is not among them: the SDK builds it on ``self.create``."""
+"""The wrapped methods. ``stream`` is not one of them, as the SDK implements it with ``self.create``."""
 
 
 def wrap_client(state: State, client: T) -> T | None:
-    """A copy of the client whose chat completions and responses compact; ``None`` where it has neither."""
+    """Return a copy of the client with compacting chat completions and responses; ``None`` if it has neither."""
     return patched(state, client, METHODS, output_param=output_param(client))
 
 
 def wrap_method(state: State, resource: Any, name: str) -> Function | None:
-    """A resource's method, compacting; ``None`` where it sends no messages."""
+    """Return the wrapper of a resource's method; ``None`` if it sends no messages."""
     return method_of(state, resource, name, METHODS, output_param=output_param(vars(resource)["_client"]))
 
 
 def output_param(client: Any) -> str:
-    """What chat completions call the output limit: OpenAI's newer models refuse the name others know."""
+    """Return the name of the output limit of chat completions: OpenAI's newer models refuse the usual one."""
     host = urlsplit(str(getattr(client, "base_url", ""))).hostname or ""
     ours = host == "api.openai.com" or host.endswith((".openai.azure.com", ".cognitiveservices.azure.com"))
     return "max_completion_tokens" if ours else "max_tokens"
 
 
 def patched(state: State, client: T, methods: tuple[Method, ...], *, output_param: str = "max_tokens") -> T | None:
-    """A copy of a client with those of the methods wrapped that it has; ``None`` where it has none."""
+    """Return a copy of a client with all methods in the list wrapped; ``None`` if it has none of them."""
     copies: Copies = {}
     copy = copy_client(client, copies)
     found = False
@@ -136,7 +136,7 @@ def patched(state: State, client: T, methods: tuple[Method, ...], *, output_para
 def method_of(
     state: State, resource: Any, name: str, methods: tuple[Method, ...], *, output_param: str = "max_tokens"
 ) -> Function | None:
-    """One method of a resource, wrapped by itself. The resource is told by the module it is defined in."""
+    """Return the wrapper of a resource's method. The resource is recognised by its module."""
     module = type(resource).__module__.split(".")
     mine = [one for one in methods if one.path[-1] in module and ("beta" in one.path) == ("beta" in module)]
     if not any(one.name == name for one in mine) and name != "stream":
@@ -149,7 +149,7 @@ def method_of(
 
 
 def _patch(state: State, resource: Any, methods: list[Method], output_param: str) -> bool:
-    """Wrap methods of a copied resource; whether it has any of them."""
+    """Wrap methods of a copied resource, and return whether it has any of them."""
     made = {}
     for method in methods:
         if not hasattr(resource, method.name):
@@ -177,7 +177,7 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
 
 
 def server_of(resource: Any) -> Callable[[], str]:
-    """Gives the kind of a resource's client and its present base URL, which can be set at any time."""
+    """Return a function for the kind of a resource's client and its base URL, which can change at any time."""
 
     def server() -> str:
         client = vars(resource).get("_client")
@@ -186,26 +186,26 @@ def server_of(resource: Any) -> Callable[[], str]:
     return server
 
 
-# -- responses that continue one which the server keeps ----------------------------------------------------------------
+# -- responses that continue a stored response ------------------------------------------------------------------------
 #
-# A call with ``previous_response_id`` sends only what is new. Where the server refuses it as too long, the server is
-# asked to compact the past (https://platform.openai.com/docs/api-reference/responses/compact), and the call is made
-# once more with what comes of that in front of what is new. Function calls that are still waiting for their results are
-# inside the past, where the results could not refer to them: they are taken from the last response and sent along.
+# A call with ``previous_response_id`` contains only new items. If it is too long, the server is asked to compact the
+# stored history (https://platform.openai.com/docs/api-reference/responses/compact), and the call is repeated with the
+# result before the new items. Function calls without results are inside the compacted history, where their results
+# could not refer to them, so they are taken from the last response and sent again.
 
 _SHARED = (
     "model", "instructions", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier",
     "extra_headers", "extra_query", "timeout", "betas",
 )  # fmt: skip
-"""Arguments that ``responses.compact`` takes over from the call, where the installed SDK's has them."""
+"""Arguments of the call that are passed to ``responses.compact``, if the installed SDK has them."""
 _NAME = "responses.compact"
 
 
 def compacting(state: State, function: Function, resource: Any) -> Function:
-    """The function; a call with ``previous_response_id`` that is too long goes on from a compacted past.
+    """Return the function with recovery of calls with ``previous_response_id`` that are too long.
 
-    Once, and only where the SDK has ``responses.compact``. What that returns is opaque, so the event has sizes and no
-    summary. Whatever fails after the first refusal, the first refusal is what the caller gets.
+    The history is compacted by the server once, if the SDK has ``responses.compact``. Its result is opaque, so the
+    event has sizes but no summary. If anything fails after the first refusal, the caller gets the first refusal.
     """
     if state.options.max_retries == 0 or not hasattr(resource, "compact"):
         return function
@@ -218,7 +218,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
             return first.raw
         try:
             compacted = await io.call(compact, resource, **_request(kwargs, compact))
-        except Exception as error:  # noqa: BLE001 - the server's first answer is the one to raise
+        except Exception as error:  # noqa: BLE001 - the first refusal is raised instead
             return _given_up(
                 first, f"asked the server to compact its history, and {_NAME} failed: {type(error).__name__}"
             )
@@ -239,7 +239,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
 
 
 def _given_up(refused: Reply, note: str) -> Any:
-    """Raise the refusal's exception, with a note, or give the reply that says so."""
+    """Raise the refusal's exception with a note, or return the refusal if it is a reply."""
     if refused.error is None:
         return refused.raw
     refused.error.add_note(f"compacter {note}")
@@ -247,7 +247,7 @@ def _given_up(refused: Reply, note: str) -> Any:
 
 
 async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Reply:
-    """The reply; a token limit is in it. A stream is looked into until its first content."""
+    """Return the reply, with its token limit if it is a refusal. A stream is read up to its first content."""
     try:
         raw = await io.call(send, **kwargs)
     except Exception as error:
@@ -267,7 +267,7 @@ def _request(kwargs: Options, compact: Function) -> dict[str, Any]:
 
 
 def _waiting(kwargs: Options, compacted: object) -> frozenset[str]:
-    """Ids of the calls that the new items answer and that stand neither among these nor in what was compacted."""
+    """Return the ids of calls with results in the new items that are neither there nor in the compacted items."""
     new = kwargs.get("input")
     items = [*listed(field(compacted, "output")), *(listed(new) if not isinstance(new, str) else ())]
     answered = {field(item, "call_id") for item in items if str(field(item, "type")).endswith("_output")}
@@ -276,9 +276,9 @@ def _waiting(kwargs: Options, compacted: object) -> frozenset[str]:
 
 
 def _calls(response: object, waiting: frozenset[str]) -> list[Any]:
-    """The waiting calls as the last response has them, with the reasoning that belongs to them.
+    """Return the unanswered calls of the last response, with the reasoning that belongs to them.
 
-    Raises ``LookupError`` where one is not in it: its result could not be sent.
+    Raises ``LookupError`` if one is missing, as its result could not be sent.
     """
     items = listed(field(response, "output"))
     calls = [item for item in items if field(item, "call_id") in waiting]
@@ -288,7 +288,7 @@ def _calls(response: object, waiting: frozenset[str]) -> list[Any]:
 
 
 def _continued(kwargs: Options, compacted: object, calls: list[Any]) -> dict[str, Any]:
-    """The call with the compacted past in front of what is new, in place of the reference to the past."""
+    """Return the call with the compacted history before the new items, without the reference to the old response."""
     new = kwargs.get("input")
     items = [{"role": "user", "content": new}] if isinstance(new, str) else listed(new)
     kept = {name: value for name, value in kwargs.items() if name != "previous_response_id"}
@@ -296,7 +296,7 @@ def _continued(kwargs: Options, compacted: object, calls: list[Any]) -> dict[str
 
 
 def _event(state: State, kwargs: Options, compacted: object) -> CompactionEvent:
-    """Sizes are the server's token counts, in characters by what was learnt of the model."""
+    """Return the event. Its sizes are the server's token counts, converted to characters by the calibration."""
     before, after = usage_of(compacted)
     model = kwargs.get("model")
     model = model if isinstance(model, str) else None

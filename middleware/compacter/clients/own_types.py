@@ -1,8 +1,8 @@
 """Models of frameworks, whose messages are objects of the framework's own types.
 
-Such a model is wrapped as a client is: a copy of the same type, whose methods compact. Between the two stands a
-translation: compacter reads each message as OpenAI would have it (a `Mirror`), and what is kept goes back as the very
-object that it was read from; only what compacter has written itself is made anew.
+Such a model is wrapped like a client: a copy of the same type with compacting methods. Messages are translated: each is
+read in OpenAI's form (a `Mirror`), and kept messages are sent as the very objects they were read from. Only messages
+written by compacter are created.
 
 The chapter: mirrors, the binding that translates a call's messages, and `wrap_model`, which the adapters of the
 frameworks (`compacter.clients.langchain`, ...) call with their `Adapter`.
@@ -33,7 +33,7 @@ Function = Callable[..., Any]
 
 
 class Mirror(dict[str, Any]):
-    """A message as OpenAI has it, and the framework's object it was read from."""
+    """A message in OpenAI's form, with the framework's object that it was read from."""
 
     __slots__ = ("original",)
 
@@ -43,7 +43,7 @@ class Mirror(dict[str, Any]):
 
 
 class Mirrors(Sequence[Message]):
-    """A list of a framework's messages, read when somebody looks: a call on which nothing happens does not."""
+    """A list of a framework's messages, read lazily: quiet calls do not read it."""
 
     def __init__(self, own: Sequence[Any], read: Callable[[Sequence[Any]], list[Mirror]]) -> None:
         self._own = own
@@ -54,7 +54,7 @@ class Mirrors(Sequence[Message]):
         return self._read(self._own)
 
     def __getitem__(self, index: Any) -> Any:
-        """The messages, as OpenAI has them."""
+        """Return the messages in OpenAI's form."""
         return self._messages[index]
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class Mirrors(Sequence[Message]):
 
 
 def each(read: Callable[[Any], Mapping[str, Any]]) -> Callable[[Sequence[Any]], list[Mirror]]:
-    """Reads a list whose messages are read one by one."""
+    """Return the reader of a list whose messages are read one by one."""
 
     def mirrors(own: Sequence[Any]) -> list[Mirror]:
         return [Mirror(read(message), message) for message in own]
@@ -75,21 +75,21 @@ def each(read: Callable[[Any], Mapping[str, Any]]) -> Callable[[Sequence[Any]], 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """A part of a framework's message that holds several of OpenAI's."""
+    """A part of a framework's message that contains several of OpenAI's."""
 
     message: Any
     part: Any
     of: int
-    """Parts that the message has."""
+    """Number of parts of the message."""
 
 
 def back(
     made: Callable[[Mapping[str, Any]], Any], rebuilt: Callable[[Any, list[Any]], Any] | None = None
 ) -> Callable[[Iterable[Any]], list[Any]]:
-    """Writes a list: what was read is the object it was read from, anything else is made.
+    """Return the framework's messages: the original objects of mirrors, and new ones for all others.
 
-    Where a mirror is of a `Piece`, those that stay go back into their message: ``rebuilt`` makes one with these of its
-    parts, where not all are there.
+    Kept mirrors of a `Piece` are put back into their message; ``rebuilt`` makes a copy with fewer parts if some are
+    missing.
     """
 
     def own(messages: Iterable[Any]) -> list[Any]:
@@ -111,7 +111,7 @@ def back(
 
 
 def mixed(content: Any) -> Any:
-    """A text, or texts and media in order, as OpenAI has them."""
+    """Return a text, or a list of texts and media, in OpenAI's form."""
     if isinstance(content, str):
         return content
     return [
@@ -121,7 +121,7 @@ def mixed(content: Any) -> Any:
 
 
 def unmixed(content: Any) -> Any:
-    """The way back: the text, or the texts and the framework's own media."""
+    """Convert back: return the text, or the texts and the framework's own media."""
     if not isinstance(content, list):
         return content or ""
     found = (part.original if isinstance(part, Mirror) else word(part, "text") for part in content)
@@ -129,12 +129,12 @@ def unmixed(content: Any) -> Any:
 
 
 def tool_call(identity: str, name: str, arguments: str) -> dict[str, Any]:
-    """A call of a tool as OpenAI has it."""
+    """Return a tool call in OpenAI's form."""
     return {"type": "function", "id": identity, "function": {"name": name, "arguments": arguments}}
 
 
 def completion(text: str, usage: tuple[int, int] = (0, 0), finish: str = "stop") -> dict[str, Any]:
-    """An answer as OpenAI has it; ``usage`` is the tokens that were read and written."""
+    """Return a reply in OpenAI's form; ``usage`` is the number of input and output tokens."""
     read, written = usage
     return {
         "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": finish}],
@@ -160,72 +160,72 @@ def _itself(thing: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """What there is to know of a framework's model."""
+    """Description of a framework's model."""
 
     read: Callable[[Sequence[Any]], list[Mirror]]
-    """The framework's messages, as OpenAI has them."""
+    """Converts the framework's messages to OpenAI's form."""
     write: Callable[[Iterable[Any]], list[Any]]
-    """The way back."""
+    """Converts messages back."""
     methods: Mapping[str, str] = field(default_factory=dict)
-    """Method that sends messages -> the method that summaries are asked of: itself, or what does not stream."""
+    """Method that sends messages -> method for summary requests: itself, or one that does not stream."""
     answer: Callable[[Any], Any] = _itself
-    """What a method returns, as `completion`, or text."""
+    """Converts the result of a method to a `completion` or a text."""
     model: Callable[[Any], str | None] = _model
-    """The name of an object's model; by itself, in the attributes that frameworks usually have for it."""
+    """Returns the model name of an object; the default reads the usual attributes."""
     server: Callable[[Any], str] = _server
-    """The address that an object sends to, likewise."""
+    """Returns the base URL of an object; the default reads the usual attributes."""
     positional: tuple[str, ...] = ("self", "messages")
-    """Names of the arguments that are passed by position, in order."""
+    """Names of positional arguments, in order."""
     messages_param: str = "messages"
     left_out: frozenset[str] = frozenset()
-    """Arguments that a request for a summary leaves out, beside those that every such request leaves out."""
+    """Additional arguments that a summary request leaves out."""
     output_param: str | None = "max_tokens"
-    """The argument that limits the answer; ``None`` where there is none."""
+    """Argument that limits the output; ``None`` if there is none."""
     quiet: Callable[[Any], bool] | None = None
-    """Whether a chunk of a stream holds nothing that a user would see."""
+    """Returns whether a chunk of a stream has no visible content."""
     bare: Callable[[Any], Any] = _itself
-    """The object that summaries are asked of, where the model itself would show them to somebody."""
+    """Returns the object for summary requests, if the model itself would show them to users."""
     saving: Callable[[type[Any], State], Mapping[str, Any]] | None = None
-    """Members by which the framework saves an object so that it is wrapped again when it is loaded."""
+    """Members with which the framework saves an object such that it is wrapped again when loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnTypes(Binding):
-    """Reads and changes the messages of a call by way of their mirrors."""
+    """Binding that reads and changes the messages of a call through their mirrors."""
 
     adapter: Adapter = field(kw_only=True)
 
     def messages(self, args: Args, kwargs: Options) -> Any:
-        """The messages, to be read as OpenAI has them."""
+        """Return the messages, which are read in OpenAI's form."""
         own = Binding.messages(self, args, kwargs)
         return Mirrors(own, self.adapter.read) if isinstance(own, Sequence) and not isinstance(own, str) else own
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """What the arguments say; the model's name may be its object's."""
+        """Read the arguments; the model's name may be that of its object."""
         facts = Binding.read(self, args, kwargs)
         return replace(facts, model=facts.model or self.adapter.model(args[0]))
 
     def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
-        """The same call with other messages, which are the framework's again."""
+        """Return the call with other messages, converted to the framework's own."""
         return Binding.replace(self, args, kwargs, self.adapter.write(messages), options)
 
     def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
-        """A request without callbacks and the like."""
+        """Return a summary request without callbacks and similar arguments."""
         kept = {name: value for name, value in kwargs.items() if name not in self.adapter.left_out}
         return Binding.summary_call(self, args, kept, wire, prompt, limit)
 
 
 def wrap_model(state: State, model: T, framework: str) -> T:
-    """A copy of a framework's model whose methods compact; of the same type, also after copying and pickling.
+    """Return a compacting copy of a framework's model, which keeps its type after copying and pickling.
 
-    ``framework`` names the module of `compacter.clients` with its ``ADAPTER``, or with a function ``adapter_of`` where
-    there is one for each type.
+    ``framework`` is the name of the module in `compacter.clients` with its ``ADAPTER``, or with a function
+    ``adapter_of`` for a type.
     """
     return _patched(_Shared(state, framework), copy.copy(model))
 
 
 def _patched(shared: _Shared, model: T) -> T:
-    """The model itself, with methods that compact."""
+    """Wrap the methods of the model itself, and return it."""
     state, kind = shared.state, type(model)
     module = import_module(f"compacter.clients.{shared.framework}")
     adapter: Adapter = module.adapter_of(kind) if hasattr(module, "adapter_of") else module.ADAPTER
@@ -262,7 +262,7 @@ def _place(adapter: Adapter, model: Any) -> str:
 
 
 def _answering(function: Function, adapter: Adapter) -> Function:
-    """The method, returning an answer that compacter can read."""
+    """Return the method with a readable result."""
 
     async def ask(io: IO, model: Any, *args: Any, **kwargs: Any) -> Any:
         return adapter.answer(await io.call(function, adapter.bare(model), *args, **kwargs))
@@ -271,16 +271,16 @@ def _answering(function: Function, adapter: Adapter) -> Function:
 
 
 def unwrapped(model: Any, kind: type[Any]) -> Any:
-    """A copy of a wrapped model that is of its first class, and does not compact."""
+    """Return an unwrapped copy of a wrapped model, of its original class."""
     plain = object.__new__(kind)
     plain.__dict__.update(vars(model))
     return plain
 
 
 def saved_options(state: State) -> dict[str, Any]:
-    """The options that were given, as JSON has them.
+    """Return the given options as JSON data.
 
-    Raises ``TypeError`` that names those which cannot be written down.
+    Raises ``TypeError`` that names options that cannot be converted.
     """
     given = _given(state)
     kept = {name: value for name, value in given.items() if isinstance(value, (str, int, float, bool, list, tuple))}
@@ -302,7 +302,7 @@ def _given(state: State) -> dict[str, Any]:
 
 
 class _Shared:
-    """What the copies of a wrapped model share. A pickle has the options alone: in-process memory begins anew."""
+    """State shared by the copies of a wrapped model. A pickle contains only the options, not an in-process memory."""
 
     def __init__(self, state: State, framework: str) -> None:
         self.state = state

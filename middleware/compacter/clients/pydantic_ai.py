@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 #
-# A request holds several parts, each of them a message of OpenAI's; the parts that stay go back into their request.
+# A request has several parts, each a message in OpenAI's form. Kept parts are put back into their request.
 
 
 def _read(messages: Sequence[Any]) -> list[Mirror]:
@@ -59,7 +59,7 @@ def _part(part: Any) -> dict[str, Any]:
         return {
             "role": "tool", "tool_call_id": part.tool_call_id, "name": part.tool_name, "content": part.model_response(),
         }  # fmt: skip
-    # System prompts and instructions; also parts of later versions, which nobody folds then.
+    # System prompts and instructions; also unknown parts of later versions, which are then never folded.
     return {"role": "system", "content": str(getattr(part, "content", ""))}
 
 
@@ -77,7 +77,7 @@ def _response(message: ModelResponse) -> dict[str, Any]:
 
 
 def _made(message: Mapping[str, Any]) -> ModelMessage:
-    """A message of compacter's own, or one that it has shortened."""
+    """Return a message written or shortened by compacter."""
     role, content = message["role"], unmixed(message.get("content"))
     if role == "assistant":
         calls = [
@@ -100,12 +100,12 @@ async def _request(model: Model, messages: list[ModelMessage], settings: Any, pa
 
 
 class _Events:
-    """The events of a response that is streamed, to be looked into before the response is handed out."""
+    """Iterator over the events of a streamed response, which can be read ahead."""
 
     def __init__(self, response: Any, stack: AsyncExitStack) -> None:
         self.response = response
         self._stack = stack
-        self._events = response._get_event_iterator()  # noqa: SLF001 - what a kind of responses defines
+        self._events = response._get_event_iterator()  # noqa: SLF001 - the method that subclasses define
 
     def __aiter__(self) -> Any:
         return self
@@ -122,14 +122,14 @@ async def _open(
 ) -> Any:
     own = await stack.enter_async_context(AsyncExitStack())
     response: Any = await own.enter_async_context(model.request_stream(messages, settings, parameters, context))
-    # One that is read already is a ``FallbackModel``'s, which looks into its streams as well.
+    # A stream that was read before is that of a ``FallbackModel``, which reads ahead too.
     return response if response._event_iterator is not None else _Events(response, own)  # noqa: SLF001
 
 
 async def _ask(
     model: Model, messages: list[ModelMessage], settings: Any, *_: Any, max_tokens: int | None = None, **__: Any
 ) -> Any:
-    """A request for a summary: without tools and output types, and none of its settings that concern them."""
+    """Return a summary request, without tools and output types and their settings."""
     kept = {name: value for name, value in (settings or {}).items() if name not in {"tool_choice", "stop_sequences"}}
     limited: Any = {**kept, "max_tokens": max_tokens} if max_tokens else kept
     response = await model.request(messages, limited, ModelRequestParameters())
@@ -138,11 +138,11 @@ async def _ask(
 
 
 class CompactingModel(WrapperModel):
-    """A model that compacts the messages of a request that its provider refuses as too long.
+    """Model that compacts the messages of a request that its provider refuses as too long.
 
     Args:
         wrapped: A model, or its name, such as ``openai:gpt-4o``.
-        compacter: The compacter; one for a whole program is best.
+        compacter: The ``Compacter``, preferably one for the whole program.
     """
 
     def __init__(self, wrapped: Model | str, compacter: Compacter) -> None:
@@ -155,14 +155,14 @@ class CompactingModel(WrapperModel):
             server=lambda: f"{type(self.wrapped).__qualname__} {self.wrapped.base_url}",
             adapter=Adapter(read=_read, write=_write),
         )
-        state = compacter._state  # noqa: SLF001 - of the house
+        state = compacter._state  # noqa: SLF001 - same package
         self._requested = wrap_function(state, _request, binding)
         self._opened = wrap_function(state, _open, binding)
 
     async def request(
         self, messages: list[ModelMessage], model_settings: Any, model_request_parameters: ModelRequestParameters
     ) -> ModelResponse:
-        """As the wrapped model's."""
+        """Send a request with the wrapped model."""
         response: ModelResponse = await self._requested(
             self.wrapped, messages, model_settings, model_request_parameters
         )
@@ -176,7 +176,7 @@ class CompactingModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: Any = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """As the wrapped model's; its first event is there already."""
+        """Stream a request with the wrapped model; its first event was read ahead."""
         async with AsyncExitStack() as stack:
             opened = await self._opened(
                 self.wrapped, messages, model_settings, model_request_parameters, run_context, stack
@@ -184,5 +184,5 @@ class CompactingModel(WrapperModel):
             if isinstance(opened, StreamedResponse):
                 yield opened
             else:
-                opened.response._get_event_iterator = lambda: opened  # noqa: SLF001 - what its iterator asks, once
+                opened.response._get_event_iterator = lambda: opened  # noqa: SLF001 - called once, by its iterator
                 yield opened.response

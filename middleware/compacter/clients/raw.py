@@ -1,10 +1,9 @@
 """Refusals inside HTTP 200 that are read through ``with_raw_response`` and ``with_streaming_response``.
 
-With these the SDK hands out the response unread, and frameworks use them to stream (they want the headers). A refusal
-may then be the first event of a body that nobody has looked into. So the beginning of the body is read here, up to the
-first event that a user would see, and put back: whoever reads the response afterwards, as events, lines or bytes, gets
-every byte. A response that says "too long" gets the provider's ``error`` as an attribute, where ``detect_in_reply``
-looks for it in any reply.
+With these the SDK returns the response unread, and frameworks use them for streams, to get the headers. A refusal may
+then be the first event of an unread body. So the beginning of the body is read here, up to the first event with visible
+content, and put back: later readers of events, lines or bytes get every byte. A response that says "too long" gets the
+provider's ``error`` as an attribute, where ``detect_in_reply`` finds it.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from compacter.messages.fields import field
 from compacter.overflow import TokenLimit, detect_in_reply
 
 _LONGEST_BEGINNING = 1 << 20
-"""Bytes of a body that are looked into; a refusal is never that long."""
+"""Largest part of a body that is read, in bytes; a refusal is never that long."""
 _BEGINNING = "_compacter_beginning"
 
 
 def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The SDK's method; a raw response that it returns is looked into before it is handed out."""
+    """Return the SDK's method; the raw responses that it returns are inspected first."""
 
     async def looked(io: IO, *args: Any, **kwargs: Any) -> Any:
         return await _looked(io, await io.call(function, *args, **kwargs))
@@ -36,13 +35,13 @@ def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def asks_for_raw(kwargs: Options) -> bool:
-    """Whether a call is one of ``with_raw_response`` or ``with_streaming_response``."""
+    """Return whether a call is one of ``with_raw_response`` or ``with_streaming_response``."""
     headers = kwargs.get("extra_headers")
     return isinstance(headers, Mapping) and any(str(name).lower() == RAW_RESPONSE_HEADER for name in headers)
 
 
 async def _looked(io: IO, reply: Any) -> Any:
-    """The reply; one that is a refusal says so, and can be closed when it is given up."""
+    """Return the reply; a refusal gets an attribute ``error``, and can be closed."""
     response = field(reply, "http_response")
     watch = _watch(response)
     if watch is None:
@@ -57,7 +56,7 @@ async def _looked(io: IO, reply: Any) -> Any:
                 beginning.held.append(chunk)
                 if watch.read(chunk):
                     break
-        except Exception as error:  # noqa: BLE001 - raised where the body is read
+        except Exception as error:  # noqa: BLE001 - raised when the body is read
             beginning.error = error
         response.stream.__dict__[_BEGINNING] = beginning
         with_special_methods(response.stream, _READING[io.asynchronous])
@@ -70,7 +69,7 @@ async def _looked(io: IO, reply: Any) -> Any:
 
 
 class Beginning:
-    """What was read of a body, what is left of it, and what failed in between."""
+    """The part of a body that was read, the rest of it, and an error in between."""
 
     def __init__(self, rest: Any) -> None:
         self.held: list[bytes] = []
@@ -100,11 +99,11 @@ _READING: tuple[Mapping[str, Callable[..., Any]], ...] = ({"__iter__": _iterate}
 
 
 def _watch(response: Any) -> EventWatch | DocumentWatch | None:
-    """How to look into a body of this type; ``None`` where it is not known, or packed in an unknown way."""
+    """Return the reader for a body of this type; ``None`` if the type or its encoding is unknown."""
     headers, stream = field(response, "headers"), field(response, "stream")
     if not isinstance(headers, Mapping) or not hasattr(stream, "__dict__"):
         return None
-    read = getattr(response, "is_stream_consumed", True)  # httpx has unpacked it then.
+    read = getattr(response, "is_stream_consumed", True)  # httpx has decoded it then.
     packed = "" if read else str(headers.get("content-encoding", "")).lower()
     if packed not in ("", "identity", "gzip", "deflate"):
         return None
@@ -115,19 +114,19 @@ def _watch(response: Any) -> EventWatch | DocumentWatch | None:
 
 
 class DocumentWatch:
-    """Reads a JSON body whole, and then its ``error``."""
+    """Reads a whole JSON body and its ``error``."""
 
     def __init__(self, packed: str = "") -> None:
         self.found: TokenLimit | None = None
         self.refusal: object = None
-        """The provider's ``error`` that says so."""
+        """The provider's ``error``, if it is a token limit."""
         self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed in ("gzip", "deflate") else None
         self._seen = 0
         self._settled = False
         self._text = bytearray()
 
     def read(self, chunk: bytes) -> bool:
-        """Take in a chunk; whether enough was seen."""
+        """Read a chunk, and return whether enough was read."""
         if self._unpack is not None:
             try:
                 chunk = self._unpack.decompress(chunk, _LONGEST_BEGINNING)
@@ -143,7 +142,7 @@ class DocumentWatch:
         return len(self._text) > _LONGEST_BEGINNING
 
     def end(self) -> None:
-        """No more of the body will be looked at."""
+        """End reading: there is no more of the body."""
         if not self._settled:
             self._judge(bytes(self._text))
 
@@ -155,7 +154,7 @@ class DocumentWatch:
         return self.judge(data)
 
     def judge(self, data: object) -> bool:
-        """Whether what a document or an event says is a refusal, or something that a user would see."""
+        """Return whether a document or an event is a refusal, or has visible content."""
         self.found = detect_in_reply(data)
         if self.found is None:
             return has_content(data)
@@ -164,7 +163,7 @@ class DocumentWatch:
 
 
 class EventWatch(DocumentWatch):
-    """Reads server-sent events up to the first that says something.
+    """Reads server-sent events up to the first with visible content or an error.
 
     The format: https://html.spec.whatwg.org/multipage/server-sent-events.html.
     """
@@ -191,6 +190,6 @@ class EventWatch(DocumentWatch):
         return data == b"[DONE]" or self._judge(data)
 
     def end(self) -> None:
-        """A body may end without the blank line that ends an event."""
+        """End reading; the last event may lack its final blank line."""
         if not self._settled and not self._line(bytes(self._text)) and self._data:
             self._judge(b"\n".join(self._data))

@@ -11,7 +11,7 @@ from compacter.messages.fields import field
 
 
 def _read(messages: Sequence[Any]) -> list[Mirror]:
-    """An agent's memory tells calls and results by role, without ids: a result belongs to the call before it."""
+    """Read messages. An agent's memory has calls and results by role without ids: a result follows its call."""
     found: list[Mirror] = []
     call = ""
     for number, message in enumerate(messages):
@@ -36,7 +36,7 @@ def _text(content: Any) -> str:
 
 
 def _write(messages: Iterable[Any]) -> list[Any]:
-    """Written so that smolagents can join neighbours of one role: the second one's content is a list then."""
+    """Write messages with list content, as smolagents joins neighbours of the same role."""
     found = _own(messages)
     for number in range(1, len(found)):
         content = field(found[number], "content")
@@ -83,4 +83,4 @@ ADAPTER = Adapter(
     left_out=frozenset({"tools_to_call_from"}),
     quiet=lambda delta: not (delta.content or delta.tool_calls),
 )
-"""Agents that get it compact."""
+"""Adapter of models, for agents."""

@@ -1,6 +1,6 @@
-"""What ``Compacter.wrap`` takes: functions, callable objects, and the clients there is an adapter for.
+"""Implementation of ``Compacter.wrap`` for functions, callable objects, and clients with an adapter.
 
-An adapter is found by the names of a client's classes and their modules, because asking the SDK would import it.
+Adapters are found by the names of a client's classes and modules, so that no SDK is imported.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ SUPPORTED = (
 
 
 def wrap(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
-    """The wrapped target; one that is wrapped already is returned as it is, and by another ``Compacter`` is told of.
+    """Return the wrapped target. One that is already wrapped is returned unchanged, with a warning if by another.
 
-    Raises ``TypeError`` that lists what is supported.
+    Raises ``TypeError`` that lists the supported targets.
     """
     around = _wrapped_by(target)
     if around is not None:
@@ -54,9 +54,9 @@ def wrap(state: State, target: T, *, messages_param: str | None, wire_format: st
 
 
 def _wrapped_by(target: object) -> object:
-    """The name of the ``Compacter`` that has wrapped this function or client; ``None`` where none has.
+    """Return the name of the ``Compacter`` that wrapped this function or client, or ``None``.
 
-    Looked for where ``wrap`` puts it alone: clients have attributes of any name.
+    Only the places that ``wrap`` sets are read, as clients may have attributes of any name.
     """
     inner = target.__func__ if isinstance(target, MethodType) else target
     return getattr(inner, "__dict__", {}).get(WRAPPED_BY)
@@ -64,7 +64,7 @@ def _wrapped_by(target: object) -> object:
 
 def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
     if isinstance(target, functools.partial):
-        # The arguments that are bound already reach the wrapped function like any others.
+        # Its bound arguments reach the wrapped function like any others.
         inner = wrap(state, target.func, messages_param=messages_param, wire_format=wire_format)
         bound: Any = functools.partial(inner, *target.args, **target.keywords)
         rebound: T = bound
@@ -99,7 +99,7 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
             replace(binding, positional=("self", *binding.positional)),
             asynchronous=inspect.iscoroutinefunction(own),
         )
-        # An object that cannot be copied, or whose class cannot be changed, leaves a function in its place.
+        # An object that cannot be copied, or whose class cannot be changed, is replaced by a function.
         with contextlib.suppress(Exception):
             return with_special_methods(copy.copy(target), {"__call__": calls})
     function: Any = wrap_function(state, candidate, binding)
@@ -108,7 +108,7 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
 
 
 def _adapted(state: State, target: Any) -> Any:
-    """What the adapter of the target's vendor makes of it; ``None`` where there is no adapter."""
+    """Return the target wrapped by the adapter of its vendor; ``None`` if there is no adapter."""
     if isinstance(target, ModuleType) and target.__name__ == "litellm":
         raise TypeError(
             "compacter wraps litellm's functions and not the module: "
@@ -132,7 +132,7 @@ def _adapted(state: State, target: Any) -> Any:
 
 
 def _adapted_method(state: State, target: MethodType) -> Any:
-    """As ``_adapted``, for a method of a client or of one of its resources."""
+    """Do the same as ``_adapted`` for a method of a client or one of its resources."""
     owner = target.__self__
     name = next(filter(None, map(_resource_of, type(owner).__mro__)), None)
     if name is None:
@@ -145,7 +145,7 @@ def _adapted_method(state: State, target: MethodType) -> Any:
 
 
 def _adapter(name: str) -> Any:
-    """The module of that name: loaded when it is needed, as a program has one or two of these SDKs."""
+    """Import the adapter module of that name on demand, as a program uses only one or two of them."""
     return import_module(f"compacter.clients.{name}")
 
 
@@ -162,13 +162,13 @@ _MODELS = {
     ("google.genai.client", "AsyncClient"): "google",
     ("litellm.router", "Router"): "litellm",
 }
-"""A client's class, or a framework's base class of models -> its adapter in ``compacter.clients``."""
+"""Class of a client, or base class of a framework's models -> its adapter in ``compacter.clients``."""
 
 _BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
 
 
 def _client_of(kind: type) -> str | None:
-    """The adapter for clients of this class; ``None`` where there is none."""
+    """Return the adapter for clients of this class, or ``None``."""
     module, name, package = kind.__module__, kind.__name__, kind.__module__.partition(".")[0]
     if name == "BaseClient" and module.endswith("._base_client"):
         return "anthropic" if package == "anthropic" else "openai"
@@ -180,7 +180,7 @@ def _client_of(kind: type) -> str | None:
 
 
 def _resource_of(kind: type) -> str | None:
-    """The adapter for methods of this class, which is a client or a part of one."""
+    """Return the adapter for methods of this class, which is a client or a resource."""
     module = kind.__module__
     if ".resources." in module:
         return "anthropic" if module.startswith("anthropic.") else "openai"
@@ -191,9 +191,9 @@ def _resource_of(kind: type) -> str | None:
 
 
 def _wrap_instructor(state: State, instructor: T) -> T:
-    """The same kind of ``Instructor`` around its client, wrapped; its hooks stay.
+    """Return an ``Instructor`` of the same kind with its client wrapped; it keeps its hooks.
 
-    Raises ``TypeError`` where it was made from a function: that is what to wrap.
+    Raises ``TypeError`` if it was made from a function, which should be wrapped instead.
     """
     package = import_module("instructor")
     given: Any = instructor
@@ -211,7 +211,7 @@ def _wrap_instructor(state: State, instructor: T) -> T:
 
 
 def _called_on(target: object, method: FunctionType) -> Any:
-    """The method, called on the original, so that what it keeps on itself (a counter) is seen there too."""
+    """Return the method, called on the original, so that attributes it changes (such as a counter) change there."""
 
     @functools.wraps(method)
     def call(_: object, *args: Any, **kwargs: Any) -> Any:
