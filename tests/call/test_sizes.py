@@ -97,9 +97,9 @@ class TestTheTrigger:
 
     def ahead(self, policy: Any, begin: Any, *, size: int = 8_000, overhead: int = 2_000, **settings: Any) -> Dialogue:
         """The dialogue of a call, at its first request for a summary or at its call."""
-        dialogue = begin(policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete())
-        dialogue.expect((AskSummarizer, Call))
-        return dialogue  # type: ignore[no-any-return]
+        dialogue: Dialogue = begin(policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete())
+        dialogue.expect((AskSummarizer, Call))  # type: ignore[arg-type]
+        return dialogue
 
     def fires(self, dialogue: Dialogue) -> bool:
         return dialogue.effects[-1] == "AskSummarizer"
