@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter.call.recover import Policy
-from compacter.call.request import ConversationState, Request
+from compacter.call.request import ConversationState, Request, is_large
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Call, Quote, Reply
 from compacter.events import CompactionSkipped, SilentTruncation
@@ -287,3 +287,11 @@ class TestARefusal:
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500)
         assert made.job(8_000, found).target == target
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "large"), [(200_000, 10, True), (199_990, 10, False), (4_000, 4_000, True), (3_999, 3_999, False)]
+)
+def test_a_history_is_large_by_its_characters_or_its_messages(size: int, count: int, *, large: bool) -> None:
+    messages = [{"content": "x" * (size // count)}] * count
+    assert is_large(messages) is large

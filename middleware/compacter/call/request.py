@@ -15,8 +15,8 @@ from compacter.messages.format import Message, MessageFormat
 if TYPE_CHECKING:
     from compacter.recall.archive import Archive
 
-_LARGE = 200_000
-"""Size of a history, in characters, from which computations on it run outside the event loop."""
+_LARGE, _MANY = 200_000, 4_000
+"""Size of a history, in characters and in messages, from which computations on it run outside the event loop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ def is_large(messages: object) -> bool:
     """Return whether computations on these messages should not block an event loop. A quick estimate."""
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         return False
-    return weight(list(messages), _LARGE) >= _LARGE
+    return len(messages) >= _MANY or weight(list(messages), _LARGE) >= _LARGE
 
 
 def weight(value: Any, enough: int, depth: int = 6) -> int:

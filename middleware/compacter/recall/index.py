@@ -256,11 +256,9 @@ class Index:
         with self._lock:
             count, entries, runs = len(self._runs) // 3, self.entries, self._runs
             counts = [self._table.execute(_COUNT, (phrase,)).fetchone()[0] for phrase in phrases]
-            told = list(weights or ())
-            if weights is None:
-                common = [max(1, rows) for rows in counts]
-                rare = [math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0 for rows in common]
-                told = [term.weight * rarity for term, rarity in zip(wanted, rare, strict=True)]
+            common = (max(1, rows) for rows in counts)
+            rare = (math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0 for rows in common)
+            told = list(weights or (term.weight * rarity for term, rarity in zip(wanted, rare, strict=True)))
             for place in sorted(range(len(wanted)), key=counts.__getitem__):
                 if counts[place] > left and left < _POSTINGS:
                     told[place] = 0.0
@@ -273,11 +271,7 @@ class Index:
 
 def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:
     """The best of ``count`` runs, of which ``masks`` tells the terms they hold; of two alike, the newer one first."""
-
-    @cache
-    def worth(mask: int) -> float:
-        return sum(weight for place, weight in enumerate(weights) if mask >> place & 1)
-
+    worth = cache(lambda mask: sum(weight for place, weight in enumerate(weights) if mask >> place & 1))
     best = nlargest(limit + _MORE, zip(map(worth, masks.values()), masks, strict=True))
     hits: list[Hit] = []
     for number in {near + step for _, near in best for step, _ in _AROUND}:
