@@ -60,7 +60,7 @@ _LONGEST_RULE = 400
 _SHORTEST_QUOTE = 8
 _BEARS, _MOSTLY, _HARDLY = 0.3, 0.5, 0.34
 _LAST_WORD = 160
-_LABEL = re.compile(r"(?:User|Assistant|Tool(?: [^:\n]{1,64})?): ")
+_LABEL = re.compile(r"(?:User|Assistant|Tool(?: [^:\n]{1,80})?): ")
 _SAID_LAST = " (last said: "
 _NAME_END = re.compile(r": | [-–—=(] ?|\t|, ")
 _PUNCTUATION = "\"'`*_,;:!?()[]{}<>“”„«»。、"

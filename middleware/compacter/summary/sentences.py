@@ -7,8 +7,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import groupby, repeat
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
@@ -33,6 +34,7 @@ FUNCTION_WORDS = frozenset(_COMMONEST.split())
 languages (war, son): they tell no statement apart."""
 
 Run = tuple[str, ...]
+Record = dict[str, Any] | list[Any]
 
 ELLIPSIS = "…"
 """Marks what was left out between two pieces of a line."""
@@ -61,6 +63,10 @@ _ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
 _FULL_STOPS = ("。", "！", "？")
 """Ends of sentences that no space follows."""
 _FENCE = "```"
+BARE = re.compile(r"[\W\d_]+(?:[TZ][\W\d_]*)*|[^\W\d]+(?:-[^\W\d]+)*")
+"""A value that does not say what it is: a number, a date or time, a single word; not a sentence, an id or a path."""
+_KEY, _LONGEST_LABEL = re.compile(r"[^\W\d][\w. -]{0,30}"), 76
+"""A key that a reader understands, and characters of a speaker with the keys behind it."""
 _NAME, _LONGEST_NAME = re.compile(r"[^\w. /-]+"), 60
 
 
@@ -127,6 +133,8 @@ class Sentence(NamedTuple):
     """Whether a tool gave it."""
     size: int = 0
     """Characters of the whole text it belongs to."""
+    keys: tuple[str, ...] = ()
+    """The keys of those values of a record that do not say what they are."""
 
 
 def named(parts: Iterable[Part]) -> Iterator[tuple[str, Part]]:
@@ -150,8 +158,8 @@ def read(parts: Sequence[Part], first: int = 0) -> Iterator[Sentence]:
         size = len(part.text)
         if part.kind != "text" or part.role not in ("user", "assistant"):
             speaker, output = f"Tool {name or part.kind}", part.kind == "result"
-            for text in _values(part.text):
-                yield Sentence(text, speaker, number, prose=False, output=output, size=size)
+            for text, keys in _values(part.text):
+                yield Sentence(text, speaker, number, prose=False, output=output, size=size, keys=keys)
             continue
         code = False
         for line in filter(None, map(str.strip, _ANSI.sub("\n", part.text).splitlines())):
@@ -206,80 +214,85 @@ def _clauses(text: str) -> Iterator[str]:
             yield piece
 
 
-def _values(text: str) -> Iterator[str]:
-    """Yield the lines of a tool's text; of JSON the values, those of one record together."""
+def _values(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the lines of a tool's text; of JSON the values, those of one record together, and the keys they need."""
     record = _json(text)
     if record is None:
-        for flat in filter(None, map(str.strip, _ANSI.sub("\n", text).splitlines())):
-            if len(flat) > _LONGEST:
-                yield from _clauses(flat)
-            elif sum(map(str.isalnum, flat)) > (_SHORTEST_VALUE if _LETTERS.search(flat) else _LONG_NUMBER):
-                yield flat
+        yield from ((line, ()) for line in _lines(text))
         return
     for values in _records(record):
-        run = ""
-        for value in filter(_tells, values):
+        run, keys = "", list[str]()
+        for key, value in values:
+            if len(value) <= _SHORTEST_VALUE or (value.isalpha() and value.islower()):
+                continue  # Most of these say nothing without a key: they would take the room of those that do.
             if run and len(run) + len(value) > _RECORD:
-                yield run
-                run = ""
+                yield run, tuple(keys)
+                run, keys = "", []
             run = f"{run} {ELLIPSIS} {value}" if run else value
+            if key not in keys and _KEY.fullmatch(key) and BARE.fullmatch(value):
+                keys.append(key)
         if run:
-            yield run
+            yield run, tuple(keys)
 
 
-def _tells(value: str) -> bool:
-    """Whether a value can be understood without its key."""
-    return len(value) > _SHORTEST_VALUE and not (value.isalpha() and value.islower())
+def _lines(text: str) -> Iterator[str]:
+    for line in filter(None, map(str.strip, _ANSI.sub("\n", text).splitlines())):
+        if len(line) > _LONGEST:
+            yield from _clauses(line)
+        elif sum(map(str.isalnum, line)) > (_SHORTEST_VALUE if _LETTERS.search(line) else _LONG_NUMBER):
+            yield line
 
 
-def _json(text: str) -> object:
+def _json(text: str) -> Record | None:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text)
+        record: Record = json.loads(text)
+        return record
     except (ValueError, RecursionError):
         return None
 
 
-def _records(value: object) -> Iterator[list[str]]:
-    """Yield the plain values of each object or list within ``value``."""
-    pending = [value]
+def _records(record: Record) -> Iterator[list[tuple[str, str]]]:
+    """Yield the plain values of each object or list within ``record``, each with its key, or its list's."""
+    pending: list[tuple[str, Record]] = [("", record)]
     while pending:
-        item = pending.pop()
-        inner = list(item.values()) if isinstance(item, dict) else item if isinstance(item, list) else [item]
-        plain: list[str] = []
-        nested: list[object] = []
-        for one in inner:
+        name, item = pending.pop()
+        plain: list[tuple[str, str]] = []
+        nested: list[tuple[str, Record]] = []
+        for key, one in item.items() if isinstance(item, dict) else zip(repeat(name), item):
             if isinstance(one, (dict, list)):
-                nested.append(one)
+                nested.append((key, one))
             elif isinstance(one, str):
                 decoded = _json(one)
-                if isinstance(decoded, (dict, list)):
-                    nested.append(decoded)
+                if decoded is None:
+                    plain.extend((key, line) for line in _lines(one))
                 else:
-                    plain.extend(_values(one))
+                    nested.append((key, decoded))
             elif one is not None and not isinstance(one, bool):
-                plain.append(str(one))
+                plain.append((key, str(one)))
         if plain:
             yield plain
         pending.extend(reversed(nested))
 
 
 def quote(sentences: Sequence[Sentence], chosen: Iterable[int]) -> Iterator[str]:
-    """Yield one line for each part with chosen sentences: its speaker and these, an ellipsis where one was left out."""
-    line, before = "", -1
-    for place in chosen:
-        sentence = sentences[place]
-        if before >= 0 and sentences[before].part == sentence.part:
-            if not (sentence.follows and place == before + 1):
+    """Yield one line for each part with chosen sentences: its speaker and these, an ellipsis where one was left out.
+
+    Keys of a record stand behind the speaker, each once: ``Tool search (date): AB12 … 2024-05-27 … CD34 … 2024-05-28``.
+    """
+    for _, places in groupby(chosen, lambda place: sentences[place].part):
+        line = speaker = label = ""
+        before = -1
+        for place in places:
+            sentence = sentences[place]
+            if line and not (sentence.follows and place == before + 1):
                 line += f" {ELLIPSIS} "
-            elif not line.endswith(_FULL_STOPS):
+            elif line and not line.endswith(_FULL_STOPS):
                 line += " "
             line += sentence.text
-        else:
-            if line:
-                yield line
-            line = f"{sentence.speaker}: {sentence.text}"
-        before = place
-    if line:
-        yield line
+            before, speaker = place, sentence.speaker
+            for key in sentence.keys:
+                if key not in label.split(", ") and len(speaker) + len(label) + len(key) < _LONGEST_LABEL:
+                    label += f", {key}" if label else key
+        yield f"{speaker}{label and f' ({label})'}: {line}"

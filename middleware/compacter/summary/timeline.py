@@ -19,7 +19,7 @@ from operator import add
 
 from compacter.messages.parts import Part
 from compacter.summary.rules import takes_back
-from compacter.summary.sentences import ELLIPSIS, TYPED, UNSPACED, Sentence, quote, read, reads, split
+from compacter.summary.sentences import BARE, ELLIPSIS, TYPED, UNSPACED, Sentence, quote, read, reads, split
 
 ARTIFACTS = "Artifacts:"
 """The heading of the lines of tools and of code."""
@@ -45,7 +45,7 @@ _ANSWER = 60
 _PATH = re.compile(r"[^\s'\"]{0,120}[/\\][^\s'\"]{1,60}")
 """Characters up to which an answer says little without its question, and the name of a file, which its lines need."""
 
-_LINE = re.compile(r"(User|Assistant|Tool [^:\n]{1,80}|Summary): ")
+_LINE = re.compile(r"(User|Assistant|Tool [^:\n]{1,80}?|Summary)(?: \(([^()\n]{1,80})\))?: ")
 _WORD = re.compile(r"[^\W_]+")
 _STEM = 7
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\]{}|,;=“”‘’…，。；：、！？「」]+")
@@ -109,11 +109,13 @@ def _prior(text: str) -> Iterator[Sentence]:
             continue
         said = _LINE.match(line)
         speaker, rest = (said[1], line[said.end() :]) if said else ("Summary", line)
+        keys = tuple(said[2].split(", ")) if said and said[2] else ()
         for piece in rest.split(f" {ELLIPSIS} "):
             follows = False
             for sentence in split(piece):
                 prose = not artifacts and not speaker.startswith("Tool ") and (speaker == "User" or reads(sentence))
-                yield Sentence(sentence, speaker, number, follows, prose, size=len(line))
+                needed = keys if BARE.fullmatch(sentence) else ()
+                yield Sentence(sentence, speaker, number, follows, prose, size=len(line), keys=needed)
                 follows = True
 
 
@@ -279,7 +281,9 @@ def _fill(pool: _Pool, places: Iterable[int], room: int, chosen: set[int], cover
     the heap is looked at again (Minoux 1978). A sentence brings along what it needs, or is not chosen.
     """
     sentences, needs, most, left = pool.sentences, pool.needs, pool.most.__getitem__, room
-    lines = {(sentences[place].part, pool.told[place]) for place in chosen}
+    lines: dict[tuple[int, bool], set[str]] = defaultdict(set)
+    for place in chosen:
+        lines[sentences[place].part, pool.told[place]].update(sentences[place].keys)
     heap = [
         (-most(place) - sum(map(most, needs[place] - chosen if place in needs else ())), place)
         for place in places
@@ -291,8 +295,11 @@ def _fill(pool: _Pool, places: Iterable[int], room: int, chosen: set[int], cover
         if place in chosen or len(sentences[place].text) + 3 > left:
             continue
         group = [place, *(needs[place] - chosen)] if place in needs else [place]
-        price = sum(len(sentences[one].text) + 3 for one in group)
-        price += sum(len(sentences[one].speaker) for one in group if (sentences[one].part, pool.told[one]) not in lines)
+        price = 0
+        for one in group:
+            line, keys = (sentences[one].part, pool.told[one]), sentences[one].keys
+            price += len(sentences[one].text) + 3 + (0 if line in lines else len(sentences[one].speaker))
+            price += sum(len(key) + 3 for key in keys if key not in lines.get(line, ()))
         gain = sum([pool.gain(one, covered) for one in group]) / (price + _HANDLING) if price <= left else 0.0
         if gain <= 0:
             continue
@@ -302,6 +309,6 @@ def _fill(pool: _Pool, places: Iterable[int], room: int, chosen: set[int], cover
         left -= price
         for one in group:
             chosen.add(one)
-            lines.add((sentences[one].part, pool.told[one]))
+            lines[sentences[one].part, pool.told[one]].update(sentences[one].keys)
             covered.update(pool.words[one], pool.names[one])
     return room - left
