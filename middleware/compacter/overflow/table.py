@@ -250,7 +250,8 @@ VETOES: Final[tuple[Row, ...]] = (
     Row("other thing: denied", (r"\b(?:(?:does|do|did|has|have|is|are|was|were) ?(?:not"
         r"|n't) (?:\w{1,10} )?(?:exceed\w{0,3}|too (?:long|large)|longer|larger)|approaching|but acceptable|to avoid"
         r"|(?:automatically|will be|being|was|been|is|are|successfully) (?:truncated|compacted|shortened|trimmed))\b"
-        r"|(?<!fit )\bwithin (?:the |its )?(?:limits?|context)"), "The prompt does not exceed the context window"),
+        r"|(?<!fit )\bwithin (?:the |its )?(?:limits?|context)|已(?:自动)?(?:截断|压缩)"),
+     "The prompt does not exceed the context window"),
     Row("other thing: not available", (r"\b(?:not (?:yet )?available|deprecated|does not exist|billed at"
         r"|content[_ -](?:filter\w{0,4}|policy|management)|flagged|moderat\w{2,3})\b"),
      "Prompts of more than 200000 tokens are not available, over the limit"),
