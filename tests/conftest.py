@@ -35,10 +35,10 @@ settings.load_profile("compacter")
 
 
 class _OneWorkerHoldsTheModel(LoadScopeScheduling):
-    """Any test with its cases to any worker, but the live ones to one, so that the model is started once."""
+    """Any file to any worker, so that what it starts is started once, and all live ones to one, for the model."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/live" if nodeid.startswith("tests/live/") else nodeid.partition("[")[0]
+        return "tests/live" if nodeid.startswith("tests/live/") else nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
