@@ -28,6 +28,22 @@ if TYPE_CHECKING:
 TALK = [{"role": "user", "content": f"Question {number}? ".ljust(160, "q")} for number in range(30)]
 
 
+class Incomparable:
+    """As arrays are: what it is compared with makes no difference, it has no truth."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("the truth of this is ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_a_parameter_may_have_a_default_that_cannot_be_compared() -> None:
+    def ask(messages: list[Any], seed: Any = Incomparable()) -> str:  # noqa: B008 - that is what is tested
+        return "done"
+
+    assert Compacter().wrap(ask)([{"role": "user", "content": "Hello."}]) == "done"
+
+
 def test_a_callable_whose_signature_cannot_be_read_may_take_any_keyword() -> None:
     class Unsigned:
         __call__ = max

@@ -19,9 +19,10 @@ def parts(short: str) -> tuple[str, int, str]:
     return short[: found.start()], int(found[1].replace(",", "")), short[found.end() :]
 
 
-@pytest.mark.parametrize("text", ["x" * 600, json.dumps(["word"] * 74), "a " * 300])
-def test_a_text_of_just_the_size_stays_as_it_is(text: str) -> None:
+@pytest.mark.parametrize("text", ["x" * 600, json.dumps(["word"] * 74, indent=1), "a " * 300])
+def test_a_text_that_is_no_longer_than_the_size_stays_as_it_is(text: str) -> None:
     assert shorten(text, len(text)) == text
+    assert shorten(text, len(text) + 40) == text
     assert len(shorten(text + text, len(text))) <= len(text)
 
 
