@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from compacter import Compacter, CompactionEvent, models
+from compacter import Compacter, CompactionError, CompactionEvent, models
 from compacter.call.log import Log
 from compacter.errors import ConfigurationError
 from compacter.events import Event
@@ -97,6 +97,21 @@ class TestASummarizerThatFails:
         assert "'extractive'" in warning.getMessage()
         assert len([record for record in caplog.records if "AuthenticationError" in record.getMessage()]) == 3
         assert "Harbour" not in caplog.text
+
+    @pytest.mark.parametrize(
+        ("fallback", "ending"),
+        [
+            ("truncate", "; the fallback 'truncate' takes over. What helps"),
+            (("extractive", "truncate"), "; the fallback 'extractive' or 'truncate' takes over. What helps"),
+            (None, "). What helps"),
+        ],
+    )
+    def test_tells_what_takes_over(self, fallback: Any, ending: str, caplog: pytest.LogCaptureFixture) -> None:
+        with contextlib.suppress(CompactionError):
+            Compacter(summarizer=without_key, fallback=fallback).compact(TALK)
+        (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        assert ending in warning
+        assert ("takes over" in warning) is (fallback is not None)
 
     def test_is_warned_of_again_where_it_fails_otherwise(self, caplog: pytest.LogCaptureFixture) -> None:
         failures = iter([AuthenticationError(), TimeoutError(), AuthenticationError(), ""])

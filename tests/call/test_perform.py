@@ -74,6 +74,31 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
     assert middle.totals.rounds == 1
 
 
+def chunk(text: str) -> dict[str, Any]:
+    return {"choices": [{"delta": {"content": text}}]}
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        ["They ", "talked of many things."],
+        [{"choices": [{"delta": {"role": "assistant"}}]}, chunk("They talked "), chunk("of many things."), {}],
+        [{"choices": [{"text": "They talked of "}]}, {"choices": [{"text": "many things."}]}],
+    ],
+)
+def test_a_summarizer_may_stream_its_answer(chunks: list[Any]) -> None:
+    async def streaming(messages: Any) -> Any:
+        for each in chunks:
+            yield each
+
+    made = Compacter(summarizer=lambda messages: iter(chunks)).compact(talk())
+    assert made.event is not None
+    assert made.event.summary == "They talked of many things."
+    other = asyncio.run(Compacter(summarizer=streaming).acompact(talk()))
+    assert other.event is not None
+    assert other.event.summary == "They talked of many things."
+
+
 class Halves:
     """A strategy that keeps half of each message."""
 

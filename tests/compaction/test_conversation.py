@@ -9,8 +9,10 @@ import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
+from compacter.compaction.plan import Calibration, Job, plan
 from compacter.messages.format import FILLERS, FORMATS, get_format
 from compacter.messages.parts import Kind
+from compacter.options import Options
 from compacter.summary import message as summary_message
 
 SUMMARY = "They counted the ships."
@@ -102,6 +104,20 @@ def test_a_readable_block_is_the_prior_summary_when_all_must_go(name: str) -> No
     assert made.messages[-1] is messages[-1]
     assert not any(message in old for message in made.messages)
     assert summary_message.parse(get_format(name).plain_text(made.messages[0]) or "") is not None
+
+
+@pytest.mark.parametrize(("room", "folded"), [(0, False), (-1, True)])
+def test_a_readable_block_is_folded_where_what_stays_leaves_no_room_for_a_summary(room: int, folded: bool) -> None:
+    messages = [
+        block("anthropic", "They sailed. " * 40),
+        *talk("anthropic", 6),
+        get_format("anthropic").say("user", "?"),
+    ]
+    found = Conversation.of(messages, get_format("anthropic"))
+    stays = found.sizes[0] + found.sizes[-1] + summary_message.FRAME
+    work = Job(conversation=found, trigger="token_limit", calibration=Calibration(), must=True, target=stays + room)
+
+    assert (plan(Options(), work).prior == 0) is folded
 
 
 def test_an_unreadable_block_is_never_folded() -> None:

@@ -83,6 +83,11 @@ def test_results_that_the_model_has_not_read_are_kept_back_unless_all_is_to_go(r
     assert choose_cut(Conversation.of(talk, OPENAI), ratio=ratio) == cut
 
 
+def test_results_that_are_all_there_is_to_fold_are_folded() -> None:
+    assert choose_cut(Conversation.of([say("user", 10), *look(400)], OPENAI), ratio=0.5) == 3
+    assert choose_cut(Conversation.of([say("system", 10), *look(400), say("user", 10)], OPENAI), ratio=0.5) == 3
+
+
 @pytest.mark.parametrize("ratio", [0.2, 0.4, 0.6, 0.8, 1.0])
 @pytest.mark.parametrize("turns_kept", [0, 2])
 def test_a_user_who_answers_and_speaks_in_one_message_is_not_parted_from_the_call(

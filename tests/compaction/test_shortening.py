@@ -26,6 +26,11 @@ def test_a_text_that_is_no_longer_than_the_size_stays_as_it_is(text: str) -> Non
     assert len(shorten(text + text, len(text))) <= len(text)
 
 
+def test_a_value_that_grows_where_it_is_written_anew_is_cut_as_a_text() -> None:
+    nested = '{"a":' * 50 + "1" + "}" * 50
+    assert len(shorten(nested, 200)) < len(nested)
+
+
 @pytest.mark.parametrize("size", [200, 600, 2_000])
 def test_the_receipt_counts_what_is_left_out_and_the_beginning_gets_the_larger_share(size: int) -> None:
     text = "".join(f"{number:05}" for number in range(2_000))

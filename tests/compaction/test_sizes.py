@@ -126,6 +126,9 @@ class TestTheCut:
             ({"strategy": Truncate()}, {"trigger": "manual", "must": False}, 3_000),  # where there is one.
             ({"strategy": (Truncate(), Summarize())}, {"trigger": "manual", "must": False}, 3_840),
             ({}, {"trigger": "manual", "must": False, "summary": "They talked."}, 3_000),
+            ({}, {"rules": ("r" * 193,)}, 3_000),
+            ({}, {"rules": ("r" * 1_193,)}, 3_200 + FRAME),
+            ({"max_summary_tokens": 100}, {"rules": ("r" * (194 - FRAME % 100),)}, 2_601 + FRAME // 100 * 100),
             ({"max_summary_tokens": 100}, {"rules": ("r" * 193,)}, 2_600 + FRAME),  # With "Rule: " and a line's end.
         ],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -60,6 +60,17 @@ def test_reasoning_weighs_and_is_never_shown(dialect: Dialect) -> None:
 
     assert 304 <= sum(dialect.format.outline(messages).sizes) <= 310
     assert [(entry.role, entry.kind, entry.text) for entry in entries] == [("assistant", "text", "said")]
+
+
+@pytest.mark.parametrize(
+    "beside", [{"reasoning_content": "t" * 300}, {"refusal": "t" * 300}, {"audio": {"transcript": "t" * 300}}]
+)
+def test_what_a_chat_message_has_beside_its_calls_weighs_too(beside: dict[str, Any]) -> None:
+    form, call = get_format("openai"), {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "said", "tool_calls": [call]}
+
+    assert form.size({**message, **beside}) == form.size(message) + 300
+    assert list(form.read({**message, **beside})[2]) == ["1"]
 
 
 def test_a_large_picture_weighs_as_a_picture_and_shows_as_a_placeholder(

@@ -76,6 +76,7 @@ def test_a_format_is_known_by_what_only_it_has(messages: list[Any], name: str) -
 def test_the_arguments_name_decides_where_the_messages_do_not() -> None:
     assert recognise([ASK], param="input") == "responses"
     assert recognise(["hello"], param="contents") == "gemini"
+    assert recognise([ASK], param="messages") == recognise([ASK], param="prompt") == "openai"
 
 
 @pytest.mark.parametrize(("system", "user"), [(Role.SYSTEM, Role.USER), (OldRole.SYSTEM, OldRole.USER)])

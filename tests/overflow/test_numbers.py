@@ -148,6 +148,7 @@ def test_arithmetic_says_it_all(text: str, expected: TokenLimit) -> None:
             TokenLimit(8192, 9000, "input_plus_output", 5000, 4000),
         ),
         ("requested 9000, input 9000, output 10, limit 8192", TokenLimit(8192, 9000, "input_plus_output", 9000, 10)),
+        ("limit 8192, input 9000 in the messages", TokenLimit(8192, 9000)),
         ("output 4000", TokenLimit(None, None, "input_plus_output", None, 4000)),
         ("requested 9000, input 7000", TokenLimit(None, 9000)),
     ],
