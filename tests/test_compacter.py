@@ -409,7 +409,7 @@ class TestHistories:
             lambda: history.__add__([thing]),
             lambda: History([thing]),
         ):
-            with pytest.raises(ConfigurationError, match="is no message"):
+            with pytest.raises(ConfigurationError, match="is not a message"):
                 use()
         assert list(history)[:2] == before[:2]
 
