@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from compacter.recall.passages import Passage
 
 
-_NO_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
+_NOT_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
 _CHANGES = Lock()
 """Held during each change of a history, so that messages and pins are always consistent. Shared by all histories."""
 SNAPSHOT_VERSION = 1
@@ -515,7 +515,7 @@ def _checked(messages: Iterable[Message]) -> list[Message]:
     """Return a list of the messages. Raises ``ConfigurationError`` if one certainly is not a message."""
     held = list(messages)
     for index, message in enumerate(held):
-        if message is None or isinstance(message, _NO_MESSAGES):
+        if message is None or isinstance(message, _NOT_MESSAGES):
             raise ConfigurationError(
                 f"messages[{index}] is not a message but {type(message).__name__}. A message is a dict such as "
                 '{"role": "user", "content": "..."}, or an object of a provider\'s SDK'

@@ -46,7 +46,7 @@ def _retries(value: object) -> object:
     return value
 
 
-_NO_MODELS = {
+_NOT_MODELS = {
     "truncate": "is a strategy; use strategy=Truncate(), which needs no summarizer",
     "shorten": "is a strategy; use strategy=Shorten(), which needs no summarizer",
     "summarize": "is the default strategy; leave summarizer out to have summaries written by the wrapped call",
@@ -58,8 +58,8 @@ _AS_SUMMARIZER = 'lambda messages, **options: client.chat.completions.create(mod
 def _summarizer(value: object) -> object:
     if isinstance(value, str) and value.strip():
         name = value.strip().lower()
-        if name in _NO_MODELS:
-            raise ValueError(f"{value!r} {_NO_MODELS[name]}")
+        if name in _NOT_MODELS:
+            raise ValueError(f"{value!r} {_NOT_MODELS[name]}")
         if name != "extractive" and difflib.get_close_matches(name, ["extractive"], 1, 0.8):
             raise ValueError(f"{value!r} is not a model; did you mean 'extractive'?")
         return "extractive" if name == "extractive" else value
@@ -186,11 +186,11 @@ def _logger(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFirst:
+class UserDetector:
     """``detect_token_limit``, after the user's own function; True from it is a token limit without numbers."""
 
     function: Callable[[BaseException], TokenLimit | bool | None]
-    complain: Callable[[BaseException], None] | None = None
+    on_error: Callable[[BaseException], None] | None = None
     """Called with an exception of the function, or a ``TypeError`` for its result; either counts as ``None``."""
 
     def __call__(self, error: BaseException) -> TokenLimit | None:
@@ -201,8 +201,8 @@ class AskedFirst:
                 raise TypeError(f"detect returns a TokenLimit, True, False or None, not {type(answer).__name__}")  # noqa: TRY301
         except Exception as fault:  # noqa: BLE001 - a broken detector must not hide the provider's error
             answer = None
-            if self.complain is not None:
-                self.complain(fault)
+            if self.on_error is not None:
+                self.on_error(fault)
         if isinstance(answer, TokenLimit):
             return answer
         if answer is False:
@@ -212,12 +212,12 @@ class AskedFirst:
 
 
 def _detect(value: object) -> object:
-    if value is None or value is detect_token_limit or isinstance(value, AskedFirst):
+    if value is None or value is detect_token_limit or isinstance(value, UserDetector):
         return value or detect_token_limit
     if not callable(value):
         raise ValueError("takes a function of an exception that returns a TokenLimit, True, False or None")  # noqa: TRY004 - as below
     _check_call(value, "detect(error)", "A detector takes the exception and nothing else")
-    return AskedFirst(cast("Detector", value))
+    return UserDetector(cast("Detector", value))
 
 
 def _functions(value: object) -> object:
@@ -372,10 +372,10 @@ class Options(BaseModel):
             "rules",
             "summary_request",
         )
-        known = {name: _known_as(getattr(self, name)) for name in names}
+        known = {name: _identity(getattr(self, name)) for name in names}
         by_class = callable(self.summarizer) and not hasattr(self.summarizer, "__name__")
         if by_class and not isinstance(self.summarizer, partial):
-            known["summarizer"] = _known_as(type(self.summarizer))
+            known["summarizer"] = _identity(type(self.summarizer))
         return repr(known)
 
 
@@ -392,17 +392,17 @@ def _shown(value: object) -> str:
     return getattr(value, "__qualname__", None) or repr(value)
 
 
-def _known_as(value: object) -> str:
+def _identity(value: object) -> str:
     """Return a text that identifies a setting: the content of a plain value, the name of a function."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, (tuple, list)):
-        return f"({', '.join(map(_known_as, value))})"
+        return f"({', '.join(map(_identity, value))})"
     if isinstance(value, frozenset):
-        return f"{{{', '.join(sorted(map(_known_as, value)))}}}"
+        return f"{{{', '.join(sorted(map(_identity, value)))}}}"
     if is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        members = (_known_as(getattr(value, member.name)) for member in fields(value))
-        return f"{_known_as(type(value))}({', '.join(members)})"
+        members = (_identity(getattr(value, member.name)) for member in fields(value))
+        return f"{_identity(type(value))}({', '.join(members)})"
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     found: object = sys.modules.get(module) if isinstance(module, str) and isinstance(name, str) else None
     for part in name.split(".") if found is not None and isinstance(name, str) else ():

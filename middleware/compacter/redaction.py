@@ -101,8 +101,8 @@ _PLAIN_WORDS = """
     undefined missing include omit same-origin enabled disabled input field true false null none str int bool float any
     expired invalid valid wrong correct changed reset unknown empty redacted
 """
-_NO_SECRETS = frozenset(_PLAIN_WORDS.split())
-_NO_COOKIE_VALUES = re.compile(r"(?i:path|expires|max-age|domain|samesite|priority|version|theme|lang|locale)\Z")
+_NOT_SECRETS = frozenset(_PLAIN_WORDS.split())
+_COOKIE_ATTRIBUTES = re.compile(r"(?i:path|expires|max-age|domain|samesite|priority|version|theme|lang|locale)\Z")
 
 
 def _kept(label: str) -> Callable[[re.Match[str]], str]:
@@ -129,7 +129,7 @@ def _iban(match: re.Match[str]) -> str:
 
 def _cookies(match: re.Match[str]) -> str:
     def value(pair: re.Match[str]) -> str:
-        return pair[0] if _NO_COOKIE_VALUES.match(pair["name"]) else f"{pair['name']}=[token]"
+        return pair[0] if _COOKIE_ATTRIBUTES.match(pair["name"]) else f"{pair['name']}=[token]"
 
     return match["keep"] + re.sub(r"(?P<name>[^\s=;]{1,64})=[^\s;]{8,4096}", value, match["pairs"])
 
@@ -137,7 +137,7 @@ def _cookies(match: re.Match[str]) -> str:
 def _assigned(match: re.Match[str]) -> str:
     """Return the assignment without its value if that may be a secret, and not a name, a type or a count."""
     word = (match["quoted"] or match["bare"]).rstrip(".!?:)")
-    if len(set(word)) > 1 and word.lower() not in _NO_SECRETS and _looks_secret(match, word):
+    if len(set(word)) > 1 and word.lower() not in _NOT_SECRETS and _looks_secret(match, word):
         return f"{match['keep']}[secret]"
     return match[0]
 
