@@ -72,7 +72,7 @@ class TestOptions:
         ("options", "remedy"),
         [
             ({"compact_ration": 0.5}, r"'compact_ration'; did you mean compact_ratio\?"),
-            ({"window": 5}, r"'window'; there are: adjust_max_tokens, .*, trigger_tokens"),
+            ({"window": 5}, r"'window'; the options are: adjust_max_tokens, .*, trigger_tokens"),
             ({"summarizer": "extrative"}, "did you mean 'extractive'"),
             ({"strategy": "clear_tool_results"}, r"say ClearToolResults\(\)"),
             ({"strategy": Truncate}, r"say Truncate\(\)"),

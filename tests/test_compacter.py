@@ -234,7 +234,7 @@ class TestFromEnvironment:
         [("COMPACTER_FOO", "no such option$"), ("COMPACTER_RATIO", r"did you mean COMPACTER_COMPACT_RATIO\?$")],
     )
     def test_a_variable_that_sets_nothing_is_warned_of(self, variable: str, told: str) -> None:
-        with pytest.warns(UserWarning, match=f"{variable} is ignored, .*{told}"):
+        with pytest.warns(UserWarning, match=f"{variable} is ignored: .*{told}"):
             Compacter.from_env({variable: "0.4"})
 
 
@@ -409,7 +409,7 @@ class TestHistories:
             lambda: history.__add__([thing]),
             lambda: History([thing]),
         ):
-            with pytest.raises(ConfigurationError, match="is no message"):
+            with pytest.raises(ConfigurationError, match="is not a message"):
                 use()
         assert list(history)[:2] == before[:2]
 

@@ -53,10 +53,10 @@ class TestCompact:
         result = Compacter().compact(history)
         assert (result.messages, result.changed, result.fits) == (history, False, True)
 
-    def test_nobody_to_summarise_is_told(self) -> None:
-        with pytest.raises(ConfigurationError, match="nobody can summarise"):
+    def test_a_missing_summarizer_is_named(self) -> None:
+        with pytest.raises(ConfigurationError, match="there is no summarizer"):
             Compacter().compact(talk())
-        with pytest.raises(ConfigurationError, match="nobody can summarise"):
+        with pytest.raises(ConfigurationError, match="there is no summarizer"):
             Compacter(strategy=[ClearToolResults(), Summarize()]).compact(talk())
 
     def test_a_chain_without_a_summary_needs_no_model(self) -> None:

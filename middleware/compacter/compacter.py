@@ -1,4 +1,4 @@
-"""The front door: options, wrapping, and compaction by hand."""
+"""``Compacter``: options, wrapping, and compaction by hand; and the decorator ``compacted``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EventHook = TypeVar("EventHook", bound=Callable[..., object])
 
 
 class CompacterOptions(TypedDict, total=False):
-    """The options of ``Compacter``; ``compacter.options.Options`` says what each one means, with units and defaults."""
+    """Options of ``Compacter``; described, with units and defaults, in ``compacter.options.Options``."""
 
     compact_ratio: float
     max_retries: int | Stop
@@ -65,16 +65,16 @@ class CompacterOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """The compacted list, and what left it."""
+    """The compacted messages, and those that were folded."""
 
     messages: list[Message] = field(repr=False)
-    """A new list; kept messages are the identical objects."""
+    """A new list; messages that were kept are the same objects."""
     discarded: tuple[Message, ...] = field(default=(), repr=False)
-    """The original messages that are no longer in it, in order."""
+    """Original messages that are no longer in the list, in order."""
     event: CompactionEvent | None = None
-    """``None`` when nothing was changed."""
+    """Event of the compaction; ``None`` if nothing was changed."""
     fits: bool = True
-    """Whether the messages are within ``budget``; True where none was given."""
+    """Whether the messages are within ``budget``; True without one."""
 
     @property
     def changed(self) -> bool:
@@ -83,44 +83,44 @@ class CompactionResult:
 
 
 class Compacter:
-    """Wraps completion calls so that a token limit is answered by compacting the history and calling again.
+    """Wraps completion calls: if a provider refuses a request as too long, the history is compacted and sent again.
 
-    Thread-safe, and shared between sync and async calls. One object for a whole program is best: it remembers what it
-    has compacted, and what it has learnt of each model.
+    Thread-safe, for sync and async calls. Use one object for a whole program: it stores the compactions, and the
+    calibration of each model.
 
     Args:
-        compact_ratio: Share of the size that is folded, oldest first.
+        compact_ratio: Share of the size to fold, oldest messages first.
         max_retries: Compactions per call, so at most ``1 + max_retries`` requests; or a tenacity stop.
-        summarizer: Who writes summaries: ``None`` (the wrapped call), a model's name, a function, ``"extractive"``.
+        summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function, or ``"extractive"``.
         summary_prompt: Instruction in place of the built-in one.
-        max_summary_tokens: Tokens that a summary may have.
-        strategy: What becomes of the old part: one strategy, or several tried in order.
-        fallback: What is done when no summary can be had: ``"extractive"``, ``"truncate"``, both; ``None`` raises.
-        preserve_recent_turns: Newest turns that stay verbatim as long as the result still fits.
-        pin: Function of a message: where it is true, the message survives verbatim.
-        trigger_tokens: Size at which a call compacts first: tokens, or a share of the window such as ``0.8``.
-        min_calls_between: Calls for which that trigger rests after it fired.
-        alternate_roles: Whether user and assistant must alternate; ``None``: what the format needs.
-        adjust_max_tokens: Whether a too large output limit is lowered where the input alone fits.
-        memory: Where compactions are remembered; ``None``: nowhere.
-        timeout: Seconds for the summaries of one call.
-        detect: Function of an exception that is asked first whether it is a token limit.
-        on_compaction: Function or functions of each ``CompactionEvent``.
-        on_event: The same for every event.
-        before_compaction: Function of each ``CompactionPlan``; may change or forbid it.
-        redact: Function from text to text, or ``"secrets"``, applied to all that leaves the conversation.
-        recall: Share of a known window, or tokens, that quotes of what was folded may take; ``None``: no quotes.
-        rules: Standing rules that every summary carries word for word.
-        retrieved: Where the last user message holds retrieved text that may be shortened.
-        conversation: What names the conversation in events.
+        max_summary_tokens: Largest size of a summary, in tokens.
+        strategy: One strategy, or several to try in order.
+        fallback: Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, both; ``None`` raises.
+        preserve_recent_turns: Number of newest turns to keep verbatim as long as the result fits.
+        pin: Function of a message that returns whether to keep it verbatim.
+        trigger_tokens: Size at which to compact before the call: tokens, or a share of the window such as ``0.8``.
+        min_calls_between: Number of calls to wait before that trigger compacts again.
+        alternate_roles: Whether user and assistant must alternate; ``None`` for what the format needs.
+        adjust_max_tokens: Whether to lower a too large output limit if the input alone fits.
+        memory: Store of compactions; ``None`` for none.
+        timeout: Limit for the summaries of one call, in seconds.
+        detect: Function of an exception, called first, that returns whether it is a token limit.
+        on_compaction: Function or functions to call with each ``CompactionEvent``.
+        on_event: Function or functions to call with every event.
+        before_compaction: Function of each ``CompactionPlan`` that may change or veto it.
+        redact: Function from text to text, or ``"secrets"``, applied to all text that leaves the conversation.
+        recall: Room for quotes of folded messages: a share of the window, or tokens; ``None`` for no quotes.
+        rules: Standing rules that every summary contains verbatim.
+        retrieved: Marks of retrieved text in the last user message that may be shortened, or a function.
+        conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
-        summary_request: ``"transcript"``, or ``"native"`` to ask for the summary by the messages themselves.
+        summary_request: ``"transcript"``, or ``"native"`` to continue the conversation's own messages.
         token_counter: Function that counts the tokens of messages.
 
-    ``compacter.options.Options`` says more of each, with units.
+    ``compacter.options.Options`` describes each in full, with units.
 
     Raises:
-        ConfigurationError: An option is unknown or unusable; each is named. Also a ``ValueError``.
+        ConfigurationError: An option is unknown or invalid; the message names it. Also a ``ValueError``.
     """
 
     def __init__(self, **options: Unpack[CompacterOptions]) -> None:
@@ -131,30 +131,30 @@ class Compacter:
             if doubt:
                 self._state.log.write("warning", "compacter.unknown_model", doubt, {"model": summarizer})
 
-    # -- other ways to make one ------------------------------------------------------------------------------
+    # -- other constructors ----------------------------------------------------------------------------------
 
     @classmethod
     def for_agents(cls, **options: Unpack[CompacterOptions]) -> Self:
-        """For programs that call tools in a loop; ``options`` go before what is chosen here.
+        """Return one for programs that call tools in a loop; ``options`` override the preset.
 
-        A call is compacted at 80 % of a known window, before the provider refuses it, and more is folded at once: a
-        prompt cache then holds more of what is sent.
+        A call is compacted at 80 % of a known window, before the provider refuses it. More is folded at once, so that
+        the prompt cache is used more.
         """
         return cls._made({**PRESETS["agents"], **options})
 
     @classmethod
     def for_chat(cls, **options: Unpack[CompacterOptions]) -> Self:
-        """For conversations with people; ``options`` go before what is chosen here.
+        """Return one for conversations with people; ``options`` override the preset.
 
-        More of the window may hold quotes of what was folded, so that more questions find their answer.
+        Quotes of folded messages may take more of the window, so that more questions can be answered.
         """
         return cls._made({**PRESETS["chat"], **options})
 
     @classmethod
     def frugal(cls, **options: Unpack[CompacterOptions]) -> Self:
-        """For the least money; ``options`` go before what is chosen here.
+        """Return one with the lowest costs; ``options`` override the preset.
 
-        No model writes summaries, and more is folded at once: a prompt cache then holds more of what is sent.
+        Summaries are made without a model. More is folded at once, so that the prompt cache is used more.
         """
         return cls._made({**PRESETS["frugal"], **options})
 
@@ -166,46 +166,46 @@ class Compacter:
         prefix: str = "COMPACTER_",
         **options: Unpack[CompacterOptions],
     ) -> Self:
-        """One with the options that variables such as ``COMPACTER_COMPACT_RATIO=0.5`` set. Nothing else reads them.
+        """Return one with options from environment variables such as ``COMPACTER_COMPACT_RATIO=0.5``.
 
-        ``none``, ``true`` and ``false`` are values, and an empty variable is as none at all. ``COMPACTER_MEMORY`` takes
-        ``in-process``, ``sqlite:PATH`` or ``redis://...``, ``COMPACTER_STRATEGY`` and ``COMPACTER_FALLBACK`` names with
-        commas between them, ``COMPACTER_RULES`` one rule a line or a JSON list.
+        No other function reads these variables. ``none``, ``true`` and ``false`` are values; an empty variable is
+        ignored. ``COMPACTER_MEMORY`` takes ``in-process``, ``sqlite:PATH`` or ``redis://...``, ``COMPACTER_STRATEGY``
+        and ``COMPACTER_FALLBACK`` names separated by commas, ``COMPACTER_RULES`` one rule a line or a JSON list.
 
         Args:
-            environment: The variables; ``None``: those of the process.
-            prefix: What their names begin with.
-            **options: Options that go before them.
+            environment: The variables; ``None`` for those of the process.
+            prefix: Prefix of their names.
+            **options: Options that override them.
 
         Raises:
-            ConfigurationError: A variable is unusable, or looks like an option that is misspelt. Of another one with
-                this prefix that is no option, a ``UserWarning`` tells.
+            ConfigurationError: A variable is invalid, or looks like a misspelt option. For any other unknown variable
+                with this prefix, a ``UserWarning`` is issued.
         """
         names = frozenset(Options.model_fields)
         read = from_environment(os.environ if environment is None else environment, names, prefix)
         return cls._made({**read, **options})
 
     def replace(self, **options: Unpack[CompacterOptions]) -> Self:
-        """A ``Compacter`` with other options in place of some. It shares the memory and has totals of its own.
+        """Return a ``Compacter`` with some options replaced. It shares the memory, and has its own totals.
 
         Args:
-            **options: The options that differ; hooks that were registered later stay, unless these replace them.
+            **options: Options to replace. Hooks that were registered later are kept unless they are replaced.
 
         Raises:
-            ConfigurationError: An option is unknown or unusable.
+            ConfigurationError: An option is unknown or invalid.
         """
         return self._made({**self._given(), **options})
 
     def __copy__(self) -> Self:
-        """The same as ``replace()``: the memory is shared."""
+        """Same as ``replace()``: the memory is shared."""
         return self.replace()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """The same as ``replace()``: the memory is shared, as a database or a cache is not copied."""
+        """Same as ``replace()``: the memory is shared, because a database or cache is not copied."""
         return memo.setdefault(id(self), self.replace())  # type: ignore[return-value]
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled are the options. An in-process memory begins empty; SQLite and Redis use the same file or server."""
+        """Pickle the options. An in-process memory starts empty; SQLite and Redis use the same file or server."""
         usual = validated({})
         changed = {
             name: value for name, value in self._given().items() if name == "memory" or value != getattr(usual, name)
@@ -231,14 +231,14 @@ class Compacter:
     @overload
     def wrap(self, target: F, *, messages_param: str | None = ..., wire_format: str | None = ...) -> F: ...
     def wrap(self, target: F, *, messages_param: str | None = None, wire_format: str | None = None) -> F:
-        """The same function or client, compacting. What is passed in is not changed; a client is copied.
+        """Return a wrapper of a function, or a wrapped copy of a client. ``target`` itself is not changed.
 
         Args:
             target: A completion function or method, sync or async, or a client.
-            messages_param: Name of the argument that holds the messages, where it is not ``messages``, ``input`` or
+            messages_param: Name of the argument for the messages, if it is not ``messages``, ``input`` or
                 ``contents``.
-            wire_format: ``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``, where the format cannot be
-                recognised.
+            wire_format: ``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``, if the format cannot be
+                detected.
 
         Raises:
             TypeError: ``target`` cannot be wrapped; the message says what can.
@@ -250,40 +250,42 @@ class Compacter:
         return wrap(self._state, target, messages_param=messages_param, wire_format=wire_format)
 
     def __call__(self, function: F) -> F:
-        """``wrap``, as a decorator."""
+        """Same as ``wrap``, as a decorator."""
         return self.wrap(function)
 
     def on_compaction(self, hook: EventHook) -> EventHook:
-        """Decorator: call ``hook`` with each ``CompactionEvent``, after the compaction and before the retry.
+        """Register a hook for each ``CompactionEvent``, called after the compaction and before the retry.
+
+        Also a decorator.
 
         Args:
-            hook: Function of the event, sync or async. What it raises is logged.
+            hook: Function of the event, sync or async. Its exceptions are logged.
 
         Raises:
-            ConfigurationError: ``hook`` cannot be called.
+            ConfigurationError: ``hook`` is not callable.
         """
         _check_hook(hook)
         self._state.compaction_hooks.append(hook)
         return hook
 
     def on_event(self, hook: EventHook) -> EventHook:
-        """Decorator: call ``hook`` with every event.
+        """Register a hook for every event. Also a decorator.
 
         Args:
-            hook: Function of the event, sync or async. What it raises is logged.
+            hook: Function of the event, sync or async. Its exceptions are logged.
 
         Raises:
-            ConfigurationError: ``hook`` cannot be called.
+            ConfigurationError: ``hook`` is not callable.
         """
         _check_hook(hook)
         self._state.event_hooks.append(hook)
         return hook
 
     def remove_hook(self, hook: Callable[..., object]) -> None:
-        """Call ``hook`` no more, wherever it was registered.
+        """Remove a hook, of ``on_compaction`` or ``on_event``.
 
         Args:
-            hook: The function, as it was registered.
+            hook: The function that was registered.
 
         Raises:
             ConfigurationError: It is not registered.
@@ -296,33 +298,33 @@ class Compacter:
 
     @property
     def totals(self) -> Totals:
-        """Everything added up so far: calls, rounds, summarizer tokens, cost."""
+        """Totals of all calls so far: calls, rounds, summarizer tokens, cost."""
         return self._state.totals.snapshot()
 
-    # -- what a History asks ---------------------------------------------------------------------------------
+    # -- used by a History -----------------------------------------------------------------------------------
 
     @property
     def options(self) -> Options:
-        """The options, validated."""
+        """The validated options."""
         return self._state.options
 
     def window(self, model: str | None) -> int | None:
-        """The context window of a model in tokens: learnt from an error, else from litellm's table; or ``None``.
+        """Return a model's context window in tokens: from an error, else from litellm's table; ``None`` if unknown.
 
         Args:
-            model: Its name as calls pass it; ``None`` stands for calls without a name.
+            model: Name of the model as it is passed to calls; ``None`` for calls without one.
         """
         return self._state.calibration(model).window
 
     def estimate_tokens(
         self, messages: Sequence[Message], *, model: str | None = None, wire_format: str | None = None
     ) -> int:
-        """Size of messages in tokens: what ``token_counter`` says, else an estimate calibrated by replies.
+        """Return the size of messages in tokens: by ``token_counter``, else an estimate calibrated by replies.
 
         Args:
-            messages: The messages.
-            model: The model whose characters per token are used.
-            wire_format: Their format, where it cannot be recognised.
+            messages: Messages in any of the five formats.
+            model: Name of the model whose characters per token are used.
+            wire_format: Format of the messages, if it cannot be detected.
         """
         counter = self._state.options.token_counter
         if counter is not None:
@@ -331,10 +333,10 @@ class Compacter:
         return self._state.calibration(model).tokens(sum(map(size, messages)))
 
     def tell_history_changed(self, event: CompactionEvent | None) -> None:
-        """Report to the hooks that a compaction was not installed, because its ``History`` had changed meanwhile.
+        """Send the event that a compaction was not installed because its ``History`` has changed meanwhile.
 
         Args:
-            event: The event of that compaction.
+            event: Event of that compaction.
         """
         self._state.history_changed(event)
 
@@ -348,16 +350,16 @@ class Compacter:
         wire_format: str | None = None,
         budget: int | None = None,
     ) -> CompactionPlan:
-        """What ``compact`` would fold: no model is asked, nothing is changed. A cut of 0: nothing can be folded.
+        """Return what ``compact`` would fold, without calling a model. If its cut is 0, nothing can be folded.
 
         Args:
-            messages: The messages, in any of the five formats.
-            model: The model whose window is used.
-            wire_format: Their format, where it cannot be recognised.
-            budget: Characters that the result may have, the summary included.
+            messages: Messages in any of the five formats.
+            model: Name of the model whose window is used.
+            wire_format: Format of the messages, if it cannot be detected.
+            budget: Largest size of the result, in characters, the summary included.
 
         Raises:
-            ConfigurationError: An argument is unusable, or the messages are in no known format.
+            ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
         return plan(self._state.options, self._job(messages, model, wire_format, budget))
 
@@ -371,21 +373,22 @@ class Compacter:
         summary: str | None = None,
         strict: bool = False,
     ) -> CompactionResult:
-        """Compact now. The list that is passed is not changed.
+        """Compact the messages now, and return the result. The list that is passed is not changed.
 
         Args:
-            messages: The messages, in any of the five formats.
-            model: The litellm model that writes the summary where the option ``summarizer`` is not set.
-            wire_format: Their format, where it cannot be recognised.
-            budget: Characters that the result may have, the summary included; ``fits`` of the result says whether that
-                sufficed. ``None``: the option ``compact_ratio`` decides.
+            messages: Messages in any of the five formats.
+            model: Name of the litellm model that writes the summary if the option ``summarizer`` is not set.
+            wire_format: Format of the messages, if it cannot be detected.
+            budget: Largest size of the result, in characters, the summary included; ``None`` to use the option
+                ``compact_ratio``. Messages that must stay may exceed it: see ``fits`` of the result.
             summary: A summary of your own, in place of a model's.
-            strict: Whether half a tool pair is an error. Otherwise it is passed through, never made worse.
+            strict: Whether a tool call without its result, or a result without its call, is an error. Otherwise it is
+                passed through.
 
         Raises:
-            CompactionError: No summary can be had, and ``fallback`` is ``None``.
-            InvalidHistoryError: ``strict`` is set, and a call or a result lacks its partner.
-            ConfigurationError: An argument is unusable, the format is unknown, or nobody can write a summary.
+            CompactionError: There is no summary, and ``fallback`` is ``None``.
+            InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
+            ConfigurationError: An argument is invalid, the format is unknown, or there is no summarizer.
         """
         return run(self._compact(SYNC, messages, model, wire_format, budget, summary=summary, strict=strict))
 
@@ -401,26 +404,26 @@ class Compacter:
     ) -> CompactionResult:
         """As ``compact``, without blocking the event loop.
 
-        ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and what is raised are the same.
+        ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and the exceptions are the same.
         """
         return await self._compact(ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict)
 
     def search(
         self, messages: Sequence[Message], query: str, limit: int = 5, *, wire_format: str | None = None
     ) -> list[Passage]:
-        """The passages of messages, and of what a ``History`` has folded, that bear most on a query; best first.
+        """Return the passages most relevant to a query, best first.
 
-        The option ``redact`` is applied to them.
+        Searches the messages and those that a ``History`` has folded. The option ``redact`` is applied.
 
         Args:
-            messages: The messages, in any of the five formats.
-            query: Words, as a user would ask.
-            limit: Number of passages, at most.
-            wire_format: Their format, where it cannot be recognised.
+            messages: Messages in any of the five formats.
+            query: A question or search words.
+            limit: Largest number of passages.
+            wire_format: Format of the messages, if it cannot be detected.
 
         Raises:
-            SearchUnavailableError: Python's SQLite lacks FTS5. A ``CompacterError``.
-            ConfigurationError: An argument is unusable.
+            SearchUnavailableError: Python's SQLite has no FTS5. A ``CompacterError``.
+            ConfigurationError: An argument is invalid.
         """
         from compacter.recall.index import Index
         from compacter.recall.quotes import folded, search
@@ -456,13 +459,13 @@ class Compacter:
         if summary is not None:
             if not isinstance(summary, str) or not summary.strip():
                 raise ConfigurationError(
-                    "summary takes the text of a summary; it is empty. Leave it out to have one made"
+                    "summary takes the text of a summary, but is empty; leave it out to have one made"
                 )
             job = replace(job, summary=summary)
         elif self._state.options.summarizer is None and self._needs_model(job):
             if model is None:
                 raise ConfigurationError(
-                    'nobody can summarise: pass model="..." (a litellm model), summary="...", or set '
+                    'there is no summarizer: pass model="..." (a litellm model) or summary="...", or set '
                     'Compacter(summarizer=...); summarizer="extractive" needs no model'
                 )
             models.check_installed(f"model={model!r}")
@@ -504,7 +507,7 @@ class Compacter:
 
 
 def check_pairs(job: Job) -> None:
-    """Raises ``InvalidHistoryError`` for the first half of a tool pair; calls of an open last step are no fault."""
+    """Raise ``InvalidHistoryError`` for the first call or result without its partner; the last step may be open."""
     for half in job.conversation.broken:
         raise InvalidHistoryError(
             f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
@@ -514,7 +517,7 @@ def check_pairs(job: Job) -> None:
 
 
 def _pinned_by(messages: object) -> frozenset[int]:
-    """Ids of the messages that a History has pinned; a plain list pins none."""
+    """Return the ids of the messages pinned in a ``History``; an empty set for a plain list."""
     ids: Callable[[], frozenset[int]] = getattr(messages, "pinned_ids", frozenset)
     return ids()
 
@@ -546,7 +549,7 @@ def _check_wire_format(name: str | None) -> None:
 
 
 def _signature() -> Signature:
-    """The signature of ``Compacter`` with every option and its default, for ``help()`` and notebooks."""
+    """Return the signature of ``Compacter`` with every option and its default, for ``help()`` and notebooks."""
     parameters = [Parameter("self", Parameter.POSITIONAL_ONLY)]
     for name, option in Options.model_fields.items():
         default = option.get_default(call_default_factory=True)
@@ -554,7 +557,7 @@ def _signature() -> Signature:
     return Signature(parameters)
 
 
-setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010 - no attribute that functions declare
+setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010 - functions do not declare it
 
 
 class _Decorator(Protocol):
@@ -570,16 +573,16 @@ def compacted(
 def compacted(
     function: Any = None, /, *, messages_param: str | None = None, wire_format: str | None = None, **options: Any
 ) -> Any:
-    """Decorator with a ``Compacter`` of its own: ``@compacted`` or ``@compacted(compact_ratio=0.5)``.
+    """Decorate a function with a ``Compacter`` of its own: ``@compacted`` or ``@compacted(compact_ratio=0.5)``.
 
     Args:
-        function: The function, where the decorator stands without parentheses.
-        messages_param: As for ``Compacter.wrap``: the parameter that takes the messages.
-        wire_format: As for ``Compacter.wrap``: their format, where it cannot be recognised.
+        function: The function, if the decorator is used without parentheses.
+        messages_param: Name of the argument for the messages, as for ``Compacter.wrap``.
+        wire_format: Format of the messages, as for ``Compacter.wrap``.
         **options: The options of ``Compacter``, all keyword-only.
 
     Raises:
-        ConfigurationError: An option is unknown or unusable.
+        ConfigurationError: An option is unknown or invalid.
     """
     decorate = partial(Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format)
     return decorate if function is None else decorate(function)

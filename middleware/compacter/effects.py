@@ -1,6 +1,6 @@
-"""What the pure parts of a call ask for. Data only; ``call/perform.py`` carries it out.
+"""Effects: the actions that pure code requests, as data. ``call/perform.py`` performs them.
 
-A flow is a generator: ``reply = yield from Call(...)`` asks for an effect and goes on with its outcome.
+A flow is a generator of effects: ``reply = yield from Call(...)`` requests one and continues with its outcome.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Effect(Generic[T]):
-    """One thing that is asked for; ``outcome = yield from effect``."""
+    """Base of the effects; ``outcome = yield from effect``."""
 
     __slots__ = ()
 
@@ -34,43 +34,43 @@ Flow = Generator[Effect[Any], Any, T]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a wrapped function or a summarizer answered, as far as it was read."""
+    """Reply of the wrapped function or a summarizer."""
 
     text: str = ""
-    """Read of summarizers' replies only, like the tokens."""
+    """Text of a summarizer's reply; like the tokens, empty for the wrapped function."""
     input_tokens: int = 0
-    """Tokens the model read, as the reply's usage states them, cached ones included; 0 where it states none."""
+    """Input tokens in the reply's usage, cached ones included; 0 if it has none."""
     output_tokens: int = 0
     finish: str | None = None
-    """The finish reason in lower case, such as ``stop`` or ``length``."""
+    """Finish reason in lower case, such as ``stop`` or ``length``."""
     refused: bool = False
     called_tool: bool = False
     cost: float | None = None
-    """USD; ``None`` where no price is known."""
+    """Cost in USD; ``None`` if the price is unknown."""
     token_limit: TokenLimit | None = None
-    """Set when the answer is that the request is too long."""
+    """Token limit, if the request was refused as too long."""
     error: Exception | None = None
-    """The exception that said so; ``None`` where a reply did, with HTTP 200. Without ``token_limit``: to be raised as
-    it is, because a Compacter inside the wrapped function has given up already."""
+    """Exception with the token limit; ``None`` if it was in a reply with HTTP 200. Without ``token_limit``, the
+    exception with which a Compacter inside the wrapped function has given up: to be raised as it is."""
     raw: object = None
     """The reply as the function returned it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Effect[Reply]):
-    """Call the wrapped function with these messages. Raises what it raises."""
+    """Call the wrapped function with these messages. Raises its exceptions."""
 
     messages: Sequence[Message]
     options: Mapping[str, object]
-    """Options that differ from the caller's (such as a lowered ``max_tokens``)."""
+    """Options that replace the caller's (such as a lowered ``max_tokens``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskSummarizer(Effect[Reply]):
-    """Send a ready prompt to the summarizer. Raises what it raises, and ``TimeoutError`` at the end of ``timeout``."""
+    """Send a prompt to the summarizer. Raises its exceptions, and ``TimeoutError`` after the option ``timeout``."""
 
     messages: Sequence[Mapping[str, str]]
-    """OpenAI-style ``role`` and ``content``."""
+    """Prompt as OpenAI-style messages with ``role`` and ``content``."""
     max_tokens: int
     prefix: Sequence[Message] | None = None
     """With ``summary_request="native"``: the conversation's own messages, to which the instruction is appended."""
@@ -78,9 +78,9 @@ class AskSummarizer(Effect[Reply]):
 
 @dataclass(frozen=True, slots=True)
 class Tell(Effect[T]):
-    """Tell totals, log and hooks of an event; the outcome is the event, its ``duration`` filled in.
+    """Send an event to totals, log and hooks; the outcome is the event with its ``duration``.
 
-    A ``CompactionPlan`` goes to ``before_compaction``; the outcome is the plan to carry out, or ``None`` for a veto.
+    A ``CompactionPlan`` is passed to ``before_compaction``; the outcome is the plan to carry out, ``None`` for a veto.
     """
 
     what: T
@@ -88,10 +88,10 @@ class Tell(Effect[T]):
 
 @dataclass(frozen=True, slots=True)
 class Remembered(Effect["Sequence[Message] | None"]):
-    """The remembered, compacted view of these messages, or ``None``.
+    """Read the compacted view of these messages from memory; the outcome is ``None`` if there is none.
 
-    With a ``head`` that this call is about to fold: another call that folds the same one is waited for first. Where
-    there is none, this call is from now on the one that others wait for.
+    With a ``head`` that this call is about to fold, first wait for another call that is folding the same head. If there
+    is no such call, later ones wait for this one.
     """
 
     messages: Sequence[Message]
@@ -100,7 +100,7 @@ class Remembered(Effect["Sequence[Message] | None"]):
 
 @dataclass(frozen=True, slots=True)
 class Remember(Effect[None]):
-    """Keep ``after`` as the view of ``before`` (the caller's own messages)."""
+    """Store ``after`` in memory as the view of ``before`` (the caller's own messages)."""
 
     before: Sequence[Message]
     after: Sequence[Message]
@@ -108,15 +108,15 @@ class Remember(Effect[None]):
 
 @dataclass(frozen=True, slots=True)
 class Quote(Effect[str]):
-    """The quotes of what was folded that the newest user message of a request brings; empty where it brings none."""
+    """Find quotes of folded messages for the newest user message; the outcome is empty if there are none."""
 
     original: Sequence[Message]
     """The caller's own messages."""
     conversation: Conversation
-    """What is sent."""
+    """Messages to be sent."""
     room: int
-    """Characters that the quotes may take."""
+    """Largest size of the quotes, in characters."""
     archive: Archive | None
-    """What was folded of a ``History`` before."""
+    """Archive of the folded messages of a ``History``."""
     digest: str
-    """What names the conversation in events."""
+    """Digest of the conversation in events."""

@@ -1,9 +1,9 @@
-"""What compacter itself raises.
+"""Exceptions of compacter.
 
 CompacterError
- |-- ConfigurationError        an option or argument is not usable (also a ValueError)
- |-- CompactionError           no summary could be had, and ``fallback=None`` forbids to go on without one
- `-- InvalidHistoryError       ``strict=True`` found half a tool pair (also a ValueError)
+ |-- ConfigurationError        an option or argument is invalid (also a ValueError)
+ |-- CompactionError           there is no summary, and no fallback (``fallback=None``)
+ `-- InvalidHistoryError       a tool call or result lacks its partner (also a ValueError)
 
 When a call is given up, the provider's own last exception is raised, never one of these.
 """
@@ -12,24 +12,24 @@ from __future__ import annotations
 
 
 class CompacterError(Exception):
-    """Base of every exception that compacter makes."""
+    """Base class of compacter's exceptions."""
 
 
 class ConfigurationError(CompacterError, ValueError):
-    """An option or argument is not usable; the message names it and the remedy."""
+    """An option or argument is invalid; the message names it and the remedy."""
 
 
 class CompactionError(CompacterError):
-    """No summary could be had; ``__cause__`` is the reason."""
+    """There is no summary, and no fallback; ``__cause__`` is the reason."""
 
 
 class InvalidHistoryError(CompacterError, ValueError):
     """A history has a tool call without its result or a result without its call, or a snapshot cannot be read.
 
     Args:
-        message: What is wrong.
+        message: Description of the fault.
         call_id: Id of the call or result that lacks its partner.
-        index: Position of its message in the list; -1 where that has no meaning.
+        index: Position of its message in the list; -1 if there is none.
     """
 
     def __init__(self, message: str, *, call_id: str = "", index: int = -1) -> None:

@@ -1,4 +1,4 @@
-"""What hooks receive, and the totals of all calls."""
+"""Events, which are passed to hooks, and the totals of all calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Trigger = Literal["token_limit", "threshold", "manual"]
 _SHOWN = 80
-"""Characters of a text that a ``repr`` shows."""
+"""Longest text in a ``repr``, in characters."""
 
 
 class Event(BaseModel):
@@ -20,32 +20,32 @@ class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     model: str | None = None
-    """The model that was called, where the call names one."""
+    """Name of the model that was called, if known."""
     attempt: int = 0
-    """The round inside this call, from 1; 0 outside a round."""
+    """Number of the round in this call, from 1; 0 outside a round."""
     conversation: str = ""
-    """The conversation's name: the option ``conversation``, a ``History``'s own one, or a digest of the first three
+    """Name of the conversation: the option ``conversation``, that of a ``History``, or a digest of the first three
     messages, which is the same for every call of one conversation."""
 
     @property
     def sentence(self) -> str:
-        """What happened, in one line of words and numbers, without a message's text."""
+        """One line that describes the event, without the text of messages."""
         return ""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {self.sentence}"
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """What is not as it usually is; long texts are cut."""
+        """Yield the fields that differ from their defaults; long texts are cut."""
         for name, value in super().__repr_args__():
             field = type(self).model_fields.get(str(name))
             if field is None or value != field.default:
                 yield name, f"{value[:_SHOWN]}..." if isinstance(value, str) and len(value) > _SHOWN else value
 
     def model_dump_json(self, **options: Any) -> str:
-        """The event as JSON text; ``options`` are those of pydantic's method.
+        """Return the event as JSON; ``options`` are those of pydantic's method.
 
-        Half a surrogate pair, as a reply that was cut may end with, has no UTF-8 form: it becomes ``U+FFFD``.
+        A lone surrogate, with which a reply that was cut off may end, cannot be encoded and becomes ``U+FFFD``.
         """
         try:
             return super().model_dump_json(**options)
@@ -54,12 +54,12 @@ class Event(BaseModel):
 
 
 def _listed(*parts: str | None) -> str:
-    """The parts that there are, as one list of words."""
+    """Join the parts that are not empty, with commas."""
     return ", ".join(part for part in parts if part)
 
 
 def _stated(limit: int | None, requested: int | None) -> str:
-    """What the provider said of its limit."""
+    """Return a description of the provider's limit."""
     allowed = f"{limit:,} tokens allowed" if limit else ""
     return _listed(allowed, f"{requested:,} requested" if requested else "")
 
@@ -73,26 +73,27 @@ def _encodable(value: Any) -> Any:  # noqa: ANN401 - of any field
 
 
 class CompactionEvent(Event):
-    """A compaction took place. Sizes are data sizes in characters."""
+    """Sent after a compaction. Sizes are data sizes in characters."""
 
     original_data_size: int
-    """Characters of the messages before."""
+    """Size of the messages before, in characters."""
     compacted_data_size: int
-    """Characters of the messages after, the summary included."""
+    """Size of the messages after, in characters, the summary included."""
     input_tokens: int = 0
-    """Tokens the summarizer read, as its replies state them."""
+    """Input tokens of the summarizer, by the usage of its replies."""
     output_tokens: int = 0
-    """Tokens the summarizer wrote, as its replies state them."""
+    """Output tokens of the summarizer, by the usage of its replies."""
     summary: str = ""
-    """Text that replaces the head: a model's words, or the lines quoted from it; empty where a strategy makes none."""
+    """Text that replaces the head: a model's summary, or lines quoted from the head; empty if the strategy makes
+    none."""
     ledger: str = ""
-    """What the summary message says besides: rules of the user, notes and quoted lines."""
+    """Rest of the summary message: rules of the user, notes and quoted lines."""
     trigger: Trigger
     """``token_limit`` (the provider refused), ``threshold`` (``trigger_tokens``) or ``manual``."""
     strategy: str
-    """Name of the strategy whose result is used; names joined by ``+`` where several took part."""
+    """Name of the strategy whose result is used; several are joined by ``+``."""
     fallback: bool = False
-    """Whether the result is the fallback's, because no summary could be had."""
+    """Whether the result is the fallback's, as there was no summary."""
     ratio: float
     """Share of the compactable size that was folded."""
     messages_before: int
@@ -100,23 +101,23 @@ class CompactionEvent(Event):
     messages_after: int
     """Number of messages after, the summary message included."""
     original_tokens: int
-    """Tokens before: an estimate, calibrated by what the provider said of earlier requests."""
+    """Estimated tokens before, calibrated by the provider's numbers for earlier requests."""
     compacted_tokens: int
-    """Tokens after: an estimate of the same kind."""
+    """Estimated tokens after."""
     limit: int | None = None
-    """The provider's limit in tokens, as its error stated it."""
+    """Limit in tokens, as the provider's error stated it."""
     requested: int | None = None
-    """The size of the refused request in tokens, as its error stated it."""
+    """Size of the refused request in tokens, as the provider's error stated it."""
     summarizer_calls: int = 0
     """Requests for a summary, refused ones included."""
     cost: float | None = None
-    """USD for the summarizer's calls, or None where the price is not known."""
+    """Cost of the summarizer's calls in USD; ``None`` if the price is unknown."""
     duration: float = 0.0
     """Seconds from the decision to compact until the compacted list was ready."""
     unverified: tuple[str, ...] = ()
-    """Lines of the summarizer's answer that were taken out, as the conversation does not bear them out."""
+    """Lines that were removed from the summarizer's reply because the conversation does not contain their facts."""
     discarded: tuple[Any, ...] = Field(default=(), exclude=True, repr=False)
-    """The original messages that left the request, in order."""
+    """Original messages that were removed from the request, in order; not serialised."""
 
     @property
     def sentence(self) -> str:
@@ -135,18 +136,18 @@ class CompactionEvent(Event):
 
 
 class CompactionStarted(Event):
-    """A compaction is about to begin."""
+    """Sent before a compaction."""
 
     trigger: Trigger
     """``token_limit``, ``threshold`` or ``manual``."""
     original_data_size: int
-    """Characters of all messages."""
+    """Size of all messages, in characters."""
     head_size: int
-    """Characters of the messages that are to be folded."""
+    """Size of the messages to be folded, in characters."""
     limit: int | None = None
-    """The provider's limit in tokens, as its error stated it."""
+    """Limit in tokens, as the provider's error stated it."""
     requested: int | None = None
-    """The size of the refused request in tokens, as its error stated it."""
+    """Size of the refused request in tokens, as the provider's error stated it."""
 
     @property
     def sentence(self) -> str:
@@ -156,20 +157,20 @@ class CompactionStarted(Event):
 
 
 class CompactionFailed(Event):
-    """A summary was refused or could not be had, or a strategy failed."""
+    """Sent when a summary was refused or the summarizer failed, or a strategy failed."""
 
     trigger: Trigger
     """``token_limit``, ``threshold`` or ``manual``."""
     reason: str
-    """Why, in words; never a piece of a message."""
+    """Reason as a phrase, without text of messages."""
     error: str = ""
     """Type name of the exception, if one was raised."""
     input_tokens: int = 0
-    """Tokens that the summarizer has read so far."""
+    """Input tokens of the summarizer so far."""
     output_tokens: int = 0
-    """Tokens that the summarizer has written so far."""
+    """Output tokens of the summarizer so far."""
     cost: float | None = None
-    """USD for that, or ``None`` where the price is not known."""
+    """Their cost in USD; ``None`` if the price is unknown."""
     cause: Exception | None = Field(default=None, exclude=True, repr=False)
     """The exception itself, which may quote messages; not serialised."""
 
@@ -186,7 +187,7 @@ class CompactionFailed(Event):
 
 
 class CompactionSkipped(Event):
-    """A compaction was due and did not take place."""
+    """Sent when a compaction was due and did not take place."""
 
     trigger: Trigger
     """``token_limit``, ``threshold`` or ``manual``."""
@@ -198,8 +199,8 @@ class CompactionSkipped(Event):
         "unknown_window",
         "history_changed",
     ]
-    """Nothing that may be folded; forbidden by ``before_compaction``; too soon after the last one; the last one did not
-    help; a share of the window was asked for and no window is known; the ``History`` was changed meanwhile."""
+    """In this order: no message may be folded; vetoed by ``before_compaction``; too soon after the last compaction; the
+    last one did not help; ``trigger_tokens`` is a share of an unknown window; the ``History`` was changed meanwhile."""
 
     @property
     def sentence(self) -> str:
@@ -208,7 +209,7 @@ class CompactionSkipped(Event):
 
 
 class CompactionReused(Event):
-    """Another call had just made the same compaction; it is used, and nothing is summarised."""
+    """Sent when another call has just made the same compaction, which is used without another summary."""
 
     messages_before: int
     """Number of messages before."""
@@ -223,16 +224,16 @@ class CompactionReused(Event):
 
 
 class PassagesRecalled(Event):
-    """A request carries quotes of what was folded."""
+    """Sent with a request that contains quotes of folded messages."""
 
     passages: int
     """Number of passages."""
     characters: int
-    """Characters of the quotes, their frame included."""
+    """Size of the quotes, in characters with their frame."""
     tokens: int
-    """Estimate of what the quotes take, calibrated by what the provider said of earlier requests."""
+    """Estimated tokens of the quotes, calibrated by the provider's numbers for earlier requests."""
     duration: float = 0.0
-    """Seconds that it took to find them; hardly any where an earlier step of the turn has brought the same."""
+    """Seconds taken to find them; almost none if an earlier step of the turn had the same quotes."""
 
     @property
     def sentence(self) -> str:
@@ -242,14 +243,14 @@ class PassagesRecalled(Event):
 
 
 class MaxTokensAdjusted(Event):
-    """The output limit was lowered instead of touching the history."""
+    """Sent when the output limit was lowered, in place of a compaction."""
 
     before: int
-    """Output tokens that the caller asked for."""
+    """The caller's output limit, in tokens."""
     after: int
-    """Output tokens that are asked for now."""
+    """The lowered output limit, in tokens."""
     limit: int | None = None
-    """The provider's limit in tokens, as its error stated it."""
+    """Limit in tokens, as the provider's error stated it."""
 
     @property
     def sentence(self) -> str:
@@ -258,14 +259,14 @@ class MaxTokensAdjusted(Event):
 
 
 class MessageShortened(Event):
-    """Retrieved text in the last user message was shortened, as the option ``retrieved`` allows."""
+    """Sent when retrieved text in the last user message was shortened, as the option ``retrieved`` allows."""
 
     before: int
-    """Characters of the message."""
+    """Size of the message, in characters."""
     after: int
-    """Characters of it that are sent."""
+    """Size of the shortened message, in characters."""
     limit: int | None = None
-    """The provider's limit in tokens, as its error stated it."""
+    """Limit in tokens, as the provider's error stated it."""
 
     @property
     def sentence(self) -> str:
@@ -274,12 +275,12 @@ class MessageShortened(Event):
 
 
 class SilentTruncation(Event):
-    """The reply's usage shows fewer prompt tokens than the request can have had: the server cut the prompt."""
+    """Sent when the usage of a reply has too few prompt tokens for its request: the server has truncated the prompt."""
 
     expected_tokens: int
-    """Estimate of the tokens that were sent."""
+    """Estimated tokens of the request."""
     prompt_tokens: int
-    """Tokens that the server has read, as its usage states them."""
+    """Prompt tokens in the usage of the reply."""
 
     @property
     def sentence(self) -> str:
@@ -289,16 +290,16 @@ class SilentTruncation(Event):
 
 
 class RetriesExhausted(Event):
-    """The call is given up; the provider's own exception follows."""
+    """Sent when a call is given up, before the provider's own exception is raised."""
 
     rounds: int
-    """Rounds that were made."""
+    """Number of rounds in this call."""
     reason: str
-    """Why no further one is made, in words."""
+    """Reason why there is not another round, as a phrase."""
     limit: int | None = None
-    """The provider's limit in tokens, as its last error stated it."""
+    """Limit in tokens, as the provider's last error stated it."""
     requested: int | None = None
-    """The size of the last refused request in tokens, as the error stated it."""
+    """Size of the last refused request in tokens, as the provider's error stated it."""
 
     @property
     def sentence(self) -> str:
@@ -309,29 +310,29 @@ class RetriesExhausted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts since the ``Compacter`` was made, as of one moment; tokens and cost are the summarizer's alone."""
+    """Totals of a ``Compacter`` since it was made; tokens and cost are those of the summarizer."""
 
     calls: int = 0
-    """Wrapped calls that were made."""
+    """Number of wrapped calls."""
     rounds: int = 0
-    """Compactions that took place."""
+    """Number of compactions."""
     reused: int = 0
-    """Calls that went on with an earlier compaction after a token limit."""
+    """Number of times that another call's compaction was used."""
     recalled: int = 0
-    """Requests that carried quotes of what was folded."""
+    """Number of requests with quotes of folded messages."""
     failures: int = 0
-    """Summaries that were refused or could not be had."""
+    """Number of summaries that were refused or failed."""
     given_up: int = 0
-    """Calls that ended with the provider's own exception after a token limit."""
+    """Number of calls that raised the provider's own exception after a token limit."""
     adjusted: int = 0
-    """Calls whose output limit was lowered."""
+    """Number of times that an output limit was lowered."""
     summarizer_calls: int = 0
-    """Requests for a summary."""
+    """Number of requests for a summary."""
     input_tokens: int = 0
-    """Tokens the summarizer read."""
+    """Input tokens of the summarizer."""
     output_tokens: int = 0
-    """Tokens the summarizer wrote."""
+    """Output tokens of the summarizer."""
     cost: float | None = 0.0
-    """USD; ``None`` once a summary was made whose price is not known."""
+    """Cost in USD; ``None`` after a summary with an unknown price."""
     characters_saved: int = 0
-    """Characters before less characters after, of all compactions."""
+    """Sum of the characters that compactions have saved."""

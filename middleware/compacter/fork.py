@@ -1,7 +1,7 @@
 """Locks and state that survive ``os.fork`` (gunicorn, celery and multiprocessing on Linux).
 
-A child gets a copy of every lock as it was: one that another thread of the parent was holding would stay locked for
-ever. See https://docs.python.org/3/library/os.html#os.register_at_fork.
+A child gets a copy of every lock in its present state: one that another thread of the parent held would stay locked
+for ever. See https://docs.python.org/3/library/os.html#os.register_at_fork.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 PATIENCE = 1.0
-"""Seconds that a fork waits for a lock. Most are held for microseconds; a child is not worth a deadlock."""
+"""Longest wait for a lock before a fork, in seconds, to avoid a deadlock. Most are held for microseconds."""
 
 T = TypeVar("T")
 
 _registered: dict[int, weakref.ref[ForkAware]] = {}
 _locks: dict[int, weakref.ref[threading.RLock]] = {}
 _held: dict[int, list[threading.RLock]] = {}
-"""The locks that a fork under way holds, by its thread."""
+"""Locks acquired for a fork in progress, by its thread."""
 
 
 class ForkAware:
-    """What has to know of a fork. Objects are not kept alive for it."""
+    """Base of classes with methods to call before and after a fork. Keeps no objects alive."""
 
     def __init__(self) -> None:
         name = id(self)
@@ -35,16 +35,16 @@ class ForkAware:
         """Called in the thread that is about to fork."""
 
     def after_fork_in_parent(self) -> None:
-        """Called when that is done."""
+        """Called in the same thread after the fork."""
 
     def after_fork_in_child(self) -> None:
-        """Called in the child, which has one thread: make locks and connections anew."""
+        """Called in the child, which has one thread, to replace locks and connections."""
 
 
-def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``, which it makes
-    """A ``threading.RLock`` for short critical sections.
+def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``
+    """Return a ``threading.RLock`` for short critical sections.
 
-    Nobody is inside at the moment of a fork, so that a child finds what the lock protects whole, and the lock free.
+    It is acquired for each fork, so that in the child it is free and the data it protects is consistent.
     """
     lock = threading.RLock()
     name = id(lock)
@@ -53,13 +53,13 @@ def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``, which it 
 
 
 def _forget_unfinished_imports() -> None:
-    """Let this child import anew what another thread of the parent was importing.
+    """Remove the modules that another thread of the parent was importing, so that this child can import them.
 
-    The import system makes its own lock anew in a child, but not those of single modules: whoever imports such a module
-    would wait for a thread that does not exist. What is imported late (structlog, litellm, redis) imports many
-    others, so this is for modules of any name.
+    The import system replaces its own lock in a child, but not those of single modules; importing such a module would
+    wait for a thread that does not exist. Modules that are imported lazily (structlog, litellm, redis) import many
+    others, so this applies to modules of any name.
     """
-    # Not public; a Python that has no such table needs none of this.
+    # Private to Python; a version without this table is not affected.
     locks: dict[str, Callable[[], Any]] = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
     for name in list(locks):
         lock = locks[name]()
@@ -90,7 +90,7 @@ def _after_in_child() -> None:
     _held.clear()
     _forget_unfinished_imports()
     for lock in _all(_locks):
-        # What ``threading`` and ``logging`` do with theirs.
+        # As ``threading`` and ``logging`` do with their locks.
         lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
     for item in _all(_registered):
         item.after_fork_in_child()

@@ -1,4 +1,4 @@
-"""``History``: a list of messages that knows its pins and can compact itself."""
+"""``History``: a list of messages with pins, which can be compacted, searched and stored."""
 
 from __future__ import annotations
 
@@ -27,41 +27,40 @@ if TYPE_CHECKING:
     from compacter.recall.passages import Passage
 
 
-_NO_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
+_NOT_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
 _CHANGES = Lock()
-"""Held for the few instructions of a change: a history and its pins are never seen half-way. One for all."""
+"""Held during each change of a history, so that messages and pins are always consistent. Shared by all histories."""
 SNAPSHOT_VERSION = 1
 _BYTES = "compacter:bytes"
 _TARGET_SHARE = 0.9
-"""Share of its threshold that a history is compacted to, so that the next message does not need it again."""
+"""Target of a compaction as a share of the threshold, so that the next message does not need another one."""
 _GROWN = 1.25
-"""Times its size to which a history that stayed above its threshold must have grown to be compacted again."""
+"""Growth after which a history that stayed above its threshold is compacted again, as a multiple of its size."""
 _WINDOW_SHARE = 0.8
-"""Share of a known window at which a history needs compaction, where neither it nor its Compacter says."""
+"""Default threshold, as a share of a known window."""
 
 
 class History(MutableSequence[Message]):
     """A mutable sequence of messages, accepted wherever a message list is.
 
-    A pinned message survives every compaction verbatim, in its order, with its tool partners. A wrapped call
-    that gets a History keeps it up to date: what the call's compactions made of it is installed when the
-    call has succeeded, and a call that fails, or a stream that is not read to its end, leaves it as it was.
+    A pinned message is kept verbatim by every compaction, in its order, with its tool call or results. If a wrapped
+    call is passed a ``History`` and has to compact it, the compacted messages replace those of the history when the
+    call has succeeded. A call that fails, or a stream that is not read to its end, leaves it unchanged.
 
     Args:
-        messages: What it begins with; the pins of another ``History`` are taken over.
-        compacter: The ``Compacter`` that ``compact`` and ``compact_if_needed`` use; one with defaults otherwise.
-        model: A litellm model: its window is used, and it writes summaries where ``compacter`` has no ``summarizer``.
-        wire_format: The messages' format, where it cannot be recognised.
-        max_tokens: Tokens from which on it needs compaction. ``None``: the option ``trigger_tokens`` of ``compacter``,
+        messages: The first messages; the pins of another ``History`` are copied.
+        compacter: Used by ``compact`` and ``compact_if_needed``; ``None`` for one with default options.
+        model: Name of a litellm model, for its window and for summaries if ``compacter`` has no ``summarizer``.
+        wire_format: Format of the messages, if it cannot be detected.
+        max_tokens: Threshold for compaction, in tokens; ``None`` for the option ``trigger_tokens`` of ``compacter``,
             else 80 % of a known window.
-        reserve_tokens: Tokens below that size that are to stay free.
-        archive: Whether to keep what is folded, up to some megabytes, so that calls can quote from it and ``search``
-            finds it.
-        conversation: What names it in events; ``None`` for a digest of its first three messages. It stays when they are
+        reserve_tokens: Number of tokens to keep free below the threshold.
+        archive: Whether to keep folded messages, up to some megabytes, for quotes and ``search``.
+        conversation: Name in events; ``None`` for a digest of the first three messages. It stays the same when they are
             folded, copied or stored.
 
     Raises:
-        ConfigurationError: An argument is unusable.
+        ConfigurationError: An argument is invalid.
     """
 
     def __init__(
@@ -108,17 +107,17 @@ class History(MutableSequence[Message]):
         self._max_tokens = max_tokens
         self._reserve_tokens = reserve_tokens
 
-    # -- a list ----------------------------------------------------------------------------------------------
+    # -- the list --------------------------------------------------------------------------------------------
 
     @property
     def messages(self) -> list[Message]:
-        """The messages as a new plain list, for ``json.dumps`` and the like."""
+        """The messages as a new list, for ``json.dumps`` for instance."""
         return list(self._messages)
 
     @property
     def conversation(self) -> str:
-        """What names it in events; empty as long as it has too few messages to tell it from others."""
-        if not self._conversation and len(self._messages) > 3:  # One may be of the system.
+        """Name in events; empty while there are too few messages for a digest."""
+        if not self._conversation and len(self._messages) > 3:  # One may be a system message.
             self._conversation = self._digest()
         return self._conversation
 
@@ -130,7 +129,7 @@ class History(MutableSequence[Message]):
         return conversation_digest(form, self._messages)
 
     def __add__(self, other: Iterable[Message]) -> History:
-        """A new ``History`` with the messages of another one, or of a list, behind these."""
+        """Return a new ``History`` with these messages, then those of another one or of a list."""
         if not isinstance(other, (History, list, tuple)):
             return NotImplemented
         longer = self.copy()
@@ -140,7 +139,7 @@ class History(MutableSequence[Message]):
         return longer
 
     def __radd__(self, other: list[Message]) -> History:
-        """A new ``History`` with the messages of a list before these."""
+        """Return a new ``History`` with the messages of a list, then these."""
         if not isinstance(other, (list, tuple)):
             return NotImplemented
         longer = self.copy()
@@ -173,13 +172,13 @@ class History(MutableSequence[Message]):
     copy = __copy__
 
     def __deepcopy__(self, memo: dict[int, Any]) -> History:
-        """Messages of its own; the Compacter, with what it has learnt, is shared."""
+        """Copy the messages too; the Compacter is shared."""
         clone = memo[id(self)] = self.__copy__()
-        clone._messages = deepcopy(clone._messages, memo)  # noqa: SLF001 - its own kind
+        clone._messages = deepcopy(clone._messages, memo)  # noqa: SLF001 - of the same class
         return clone
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: everything, the Compacter by its options, and of the archive what it holds."""
+        """Return the state to pickle; of the Compacter its options, of the archive its contents."""
         with _CHANGES:
             archive = self._archive.snapshot() if self._archive is not None else None
             return {**self.__dict__, "_archive": archive}
@@ -200,7 +199,7 @@ class History(MutableSequence[Message]):
     @overload
     def __setitem__(self, index: slice, value: Iterable[Message]) -> None: ...
     def __setitem__(self, index: int | slice, value: Any) -> None:
-        """Replace; what takes the place of a pinned message is pinned, what comes by a slice is not."""
+        """Replace messages. A single replacement keeps the pin; those of a slice are not pinned."""
         value = _checked(value) if isinstance(index, slice) else _checked([value])[0]
         with _CHANGES:
             messages, pins = list(self._messages), list(self._pins)
@@ -216,17 +215,17 @@ class History(MutableSequence[Message]):
             self._set(messages, pins)
 
     def reverse(self) -> None:
-        """Reverse in place; each pin goes with its message."""
+        """Reverse in place; pins stay with their messages."""
         with _CHANGES:
             self._set(self._messages[::-1], self._pins[::-1])
 
     def insert(self, index: int, value: Message, *, pinned: bool = False) -> None:
-        """Insert before ``index``.
+        """Insert a message before ``index``.
 
         Args:
-            index: Position of the message that comes next, as of ``list.insert``.
+            index: Position, as for ``list.insert``.
             value: The message.
-            pinned: Whether it survives every compaction verbatim.
+            pinned: Whether every compaction keeps it verbatim.
         """
         _checked([value])
         with _CHANGES:
@@ -235,12 +234,12 @@ class History(MutableSequence[Message]):
             self._version += 1
 
     def append(self, value: Message, *, pinned: bool = False, rule: bool = False) -> None:
-        """Append at the end.
+        """Append a message.
 
         Args:
             value: The message.
-            pinned: Whether it survives every compaction verbatim.
-            rule: Whether its text stands as a rule in every summary from then on.
+            pinned: Whether every compaction keeps it verbatim.
+            rule: Whether every later summary contains its text as a rule.
 
         Raises:
             ConfigurationError: ``rule`` is set, and the message has no text.
@@ -249,19 +248,19 @@ class History(MutableSequence[Message]):
         if rule:
             text = get_format(self._wire_format or recognise([value])).plain_text(value)
             if not (text and text.strip()):
-                raise ConfigurationError("rule=True takes a message of text")
+                raise ConfigurationError("rule=True takes a message with text")
             self._rules = (*self._rules, text)
         self.insert(len(self), value, pinned=pinned)
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The texts that were appended as rules, oldest first."""
+        """Texts of the messages that were appended as rules, oldest first."""
         return self._rules
 
     # -- pins ------------------------------------------------------------------------------------------------
 
     def pin(self, index: int) -> None:
-        """Let the message at ``index`` survive every compaction verbatim. Raises ``IndexError``."""
+        """Pin the message at ``index``: every compaction keeps it verbatim. Raises ``IndexError``."""
         with _CHANGES:
             self._pins[index] = True
             self._version += 1
@@ -274,22 +273,22 @@ class History(MutableSequence[Message]):
 
     @property
     def pins(self) -> tuple[bool, ...]:
-        """Which messages are pinned, one element a message."""
+        """For each message, whether it is pinned."""
         return tuple(self._pins)
 
     def pinned_ids(self) -> frozenset[int]:
-        """``id`` of each pinned message object, by which a compaction recognises them."""
+        """Return the ``id`` of each pinned message object."""
         with _CHANGES:
             return frozenset(id(message) for message, pinned in zip(self._messages, self._pins, strict=True) if pinned)
 
     # -- compaction ------------------------------------------------------------------------------------------
 
     def tokens(self) -> int:
-        """Size in tokens: what the Compacter's ``token_counter`` says, else an estimate calibrated by replies."""
+        """Return the size in tokens: by the Compacter's ``token_counter``, else an estimate calibrated by replies."""
         return self._own().estimate_tokens(self._messages, model=self._model, wire_format=self._wire_format)
 
     def needs_compaction(self) -> bool:
-        """Whether it has reached its threshold; False where none is known.
+        """Return whether the threshold is reached; False if it is unknown.
 
         The threshold is ``max_tokens``, else the Compacter's ``trigger_tokens``, else 80 % of the model's
         window; less ``reserve_tokens``.
@@ -298,10 +297,10 @@ class History(MutableSequence[Message]):
         return threshold is not None and bool(self._messages) and self.tokens() >= threshold
 
     def compact_if_needed(self) -> CompactionResult:
-        """Compact to below the threshold when it has been reached; the result says so (``changed``, ``fits``).
+        """Compact to below the threshold if it is reached, and return the result (see ``changed`` and ``fits``).
 
-        What must stay is kept, even where it is too much; such a history is tried again when it has grown by a quarter.
-        Raises ``CompactionError`` where no summary can be had and the option ``fallback`` is ``None``.
+        Messages that must stay are kept, even if they are too large; the history is then compacted again when it has
+        grown by a quarter. Raises ``CompactionError`` if there is no summary and the option ``fallback`` is ``None``.
         """
         return run(self._compact_if_needed(SYNC))
 
@@ -310,16 +309,16 @@ class History(MutableSequence[Message]):
         return await self._compact_if_needed(ASYNC)
 
     def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
-        """Compact now, even where it is not needed (see ``Compacter.compact``).
+        """Compact now, whether or not the threshold is reached (see ``Compacter.compact``), and return the result.
 
         Args:
-            budget: Characters that the history may have afterwards, the summary included.
+            budget: Largest size afterwards, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
 
         Raises:
-            CompactionError: Nothing can be folded, or no summary can be had and ``fallback`` is ``None``. Nothing is
-                changed then.
-            ConfigurationError: An argument is unusable, or nobody can write a summary.
+            CompactionError: Nothing can be folded, or there is no summary and ``fallback`` is ``None``. The history is
+                then unchanged.
+            ConfigurationError: An argument is invalid, or there is no summarizer.
         """
         return run(self._compact(SYNC, budget, summary, forced=True))
 
@@ -329,33 +328,33 @@ class History(MutableSequence[Message]):
 
     @property
     def version(self) -> int:
-        """Counts changes; what was made of an older version is never installed."""
+        """Number of changes so far; a compaction of an older version is never installed."""
         return self._version
 
     @property
     def archive(self) -> Archive | None:
-        """What was folded so far; ``None`` with ``archive=False``."""
+        """Archive of the folded messages; ``None`` with ``archive=False``."""
         return self._archive
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
-        """The passages of all that was ever said here, folded or not, that bear most on a query; best first.
+        """Return the passages of all messages, folded ones included, that are most relevant to a query, best first.
 
         Args:
-            query: Words, as a user would ask.
-            limit: Number of passages, at most.
+            query: A question or search words.
+            limit: Largest number of passages.
 
         Raises:
-            SearchUnavailableError: Python's SQLite lacks FTS5.
+            SearchUnavailableError: Python's SQLite has no FTS5.
         """
         return self._own().search(self, query, limit, wire_format=self._wire_format)
 
     def install(self, version: int, messages: Sequence[Message], redact: Redact | None = None) -> bool:
-        """Take over a compacted list, unless the history has changed since; returns whether it was taken over.
+        """Replace the messages by compacted ones, unless the history has changed since. Return whether they were.
 
         Args:
-            version: ``version`` at the time when the list was made.
-            messages: The compacted list.
-            redact: Applied to what goes into the archive.
+            version: ``version`` when the compaction began.
+            messages: The compacted messages.
+            redact: Applied to the texts for the archive.
         """
         with _CHANGES:
             if version != self._version:
@@ -372,7 +371,7 @@ class History(MutableSequence[Message]):
     async def _compact(
         self, io: IO, budget: int | None, summary: str | None = None, *, forced: bool = False
     ) -> CompactionResult:
-        """Compact, and take over what comes of it; ``forced``: it is an error where nothing does."""
+        """Compact, install the messages, and return the result; with ``forced``, raise if nothing could be folded."""
         own, version = self._own(), self._version
         result: CompactionResult = await io.call(
             own.acompact if io.asynchronous else own.compact,
@@ -384,7 +383,7 @@ class History(MutableSequence[Message]):
         )
         if not result.changed:
             if forced and (budget is None or not result.fits):
-                raise CompactionError("the history is too short to compact: nothing in it could be folded")
+                raise CompactionError("the history is too short to compact: none of its messages can be folded")
             return result
         if not self.install(version, result.messages, own.options.redaction):
             own.tell_history_changed(result.event)
@@ -404,7 +403,7 @@ class History(MutableSequence[Message]):
         return sum(map(form.size, self._messages))
 
     def _budget(self) -> int | None:
-        """Characters to compact to, if that is needed and was not tried in vain before."""
+        """Return the size to compact to, in characters; ``None`` if that is not needed, or did not help before."""
         threshold, size = self._threshold(), self._size()
         if threshold is None or not size or size <= self._stuck * _GROWN:
             return None
@@ -433,7 +432,7 @@ class History(MutableSequence[Message]):
     # -- persistence -----------------------------------------------------------------------------------------
 
     def snapshot(self) -> str:
-        """The messages, the pins and the fold state as versioned JSON text; SDK objects become dicts."""
+        """Return messages, pins, rules and archive as versioned JSON; SDK objects become dicts."""
         with _CHANGES:
             messages, pins = list(self._messages), list(self._pins)
         form = get_format(self._wire_format or recognise(messages))
@@ -452,20 +451,20 @@ class History(MutableSequence[Message]):
         )
 
     def restore(self, snapshot: str | bytes) -> None:
-        """Replace the messages, pins and rules by those of a snapshot.
+        """Replace messages, pins, rules and archive by those of a snapshot.
 
         Args:
-            snapshot: Text that ``snapshot()`` has returned.
+            snapshot: Result of ``snapshot()``.
 
         Raises:
-            InvalidHistoryError: It is no snapshot, a damaged one, or one of another version. Nothing is changed then.
+            InvalidHistoryError: It is not a snapshot, damaged, or of another version. The history is then unchanged.
         """
         try:
             data = json.loads(snapshot, object_hook=_restored)
         except (ValueError, TypeError, RecursionError) as error:
-            raise InvalidHistoryError(f"this is no snapshot of a History: {error}") from None
+            raise InvalidHistoryError(f"not a History snapshot: {error}") from None
         if not isinstance(data, dict) or "version" not in data:
-            raise InvalidHistoryError("this is no snapshot of a History: it has no version")
+            raise InvalidHistoryError('not a History snapshot: "version" is missing')
         if type(data["version"]) is not int or data["version"] != SNAPSHOT_VERSION:
             raise InvalidHistoryError(
                 f"the snapshot has version {data['version']!r}; this compacter reads {SNAPSHOT_VERSION}"
@@ -476,20 +475,20 @@ class History(MutableSequence[Message]):
             or not isinstance(pins, list)
             or not all(isinstance(pin, bool) for pin in pins)
         ):
-            raise InvalidHistoryError("the snapshot is mangled: messages and pins must be lists")
+            raise InvalidHistoryError("the snapshot is damaged: messages and pins must be lists")
         if len(messages) != len(pins):
-            raise InvalidHistoryError(f"the snapshot is mangled: {len(messages)} messages but {len(pins)} pins")
+            raise InvalidHistoryError(f"the snapshot is damaged: {len(messages)} messages but {len(pins)} pins")
         rules = data.get("rules", [])
         if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
-            raise InvalidHistoryError("the snapshot is mangled: rules must be texts")
+            raise InvalidHistoryError("the snapshot is damaged: rules must be a list of texts")
         if not all(isinstance(message, (dict, str)) for message in messages):
-            raise InvalidHistoryError("the snapshot is mangled: a message is neither an object nor text")
+            raise InvalidHistoryError("the snapshot is damaged: a message is neither an object nor text")
         self._check_fold(data, messages)
         if self._archive is not None:
             try:
                 self._archive = Archive.restored(data.get("archive"))
             except (ValueError, TypeError, LookupError):
-                raise InvalidHistoryError("the snapshot is mangled: its archive cannot be read") from None
+                raise InvalidHistoryError("the snapshot is damaged: its archive cannot be read") from None
         self._wire_format = data.get("wire_format") or self._wire_format
         self._rules = tuple(rules)
         self._conversation = str(data.get("conversation") or self._conversation)
@@ -498,13 +497,13 @@ class History(MutableSequence[Message]):
     def _check_fold(self, data: dict[str, Any], messages: list[Message]) -> None:
         named = data.get("wire_format")
         if named is not None and not isinstance(named, str):
-            raise InvalidHistoryError("the snapshot is mangled: wire_format is no name")
+            raise InvalidHistoryError("the snapshot is damaged: wire_format must be text")
         try:
             form = get_format(named or self._wire_format or recognise(messages))
         except ValueError as error:
-            raise InvalidHistoryError(f"the snapshot is mangled: {error}") from None
+            raise InvalidHistoryError(f"the snapshot is damaged: {error}") from None
         if data.get("summary") != Conversation.of(messages, form).prior:
-            raise InvalidHistoryError("the snapshot is mangled: its summary message is not where it was, or was edited")
+            raise InvalidHistoryError("the snapshot is damaged: its summary message was moved or edited")
 
     def _set(self, messages: list[Message], pins: list[bool]) -> None:
         with _CHANGES:
@@ -513,22 +512,22 @@ class History(MutableSequence[Message]):
 
 
 def _checked(messages: Iterable[Message]) -> list[Message]:
-    """A list of the messages. Raises ``ConfigurationError`` for the first that certainly is none."""
+    """Return a list of the messages. Raises ``ConfigurationError`` if one certainly is not a message."""
     held = list(messages)
     for index, message in enumerate(held):
-        if message is None or isinstance(message, _NO_MESSAGES):
+        if message is None or isinstance(message, _NOT_MESSAGES):
             raise ConfigurationError(
-                f"messages[{index}] is no message: it is {type(message).__name__}. A message is a dict such as "
+                f"messages[{index}] is not a message but {type(message).__name__}. A message is a dict such as "
                 '{"role": "user", "content": "..."}, or an object of a provider\'s SDK'
             )
     return held
 
 
 def _stored(value: object) -> dict[str, str]:
-    """Bytes, which some SDKs put into messages, as JSON."""
+    """Return bytes, which some SDKs put into messages, in a form for JSON. Raises ``TypeError`` for other types."""
     if isinstance(value, (bytes, bytearray)):
         return {_BYTES: base64.b64encode(value).decode("ascii")}
-    raise TypeError(f"a message holds a {type(value).__name__}, which a snapshot cannot keep")
+    raise TypeError(f"a message contains a {type(value).__name__}, which a snapshot cannot store")
 
 
 def _restored(value: dict[str, object]) -> object:

@@ -1,4 +1,4 @@
-"""The one place that imports litellm, and only when it is asked to: models by name, their windows and prices."""
+"""Models by name, through litellm: calls, windows and prices. The only module that imports litellm, and lazily."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from compacter.errors import ConfigurationError
 
 
 def completion(**options: Any) -> object:
-    """``litellm.completion``."""
+    """Call ``litellm.completion``."""
     return _imported().completion(**options)
 
 
 async def acompletion(**options: Any) -> object:
-    """``litellm.acompletion``."""
+    """Call ``litellm.acompletion``."""
     reply: object = await _imported().acompletion(**options)
     return reply
 
 
 def check_installed(asked: str) -> None:
-    """Raises ``ConfigurationError`` where litellm is not installed; ``asked`` says what needs it."""
+    """Raise ``ConfigurationError`` if litellm is not installed; ``asked`` is the argument that needs it."""
     try:
         found = find_spec("litellm") is not None
     except (ImportError, ValueError):
@@ -40,23 +40,23 @@ def check_installed(asked: str) -> None:
 
 
 def prepare(model: str) -> str:
-    """Begin to import litellm in a thread, so that the first call which needs ``model`` does not wait seconds for it.
+    """Begin to import litellm in a thread, so that the first call with ``model`` does not wait seconds for it.
 
-    What is doubtful about the model's name, in words; empty where nothing is. Raises ``ConfigurationError`` where
-    litellm is not installed.
+    Returns a warning about the model's name, or an empty string. Raises ``ConfigurationError`` if litellm is not
+    installed.
     """
     check_installed(f"summarizer={model!r}")
     if "litellm" not in sys.modules:
         Thread(target=_import_quietly, daemon=True, name="compacter-litellm").start()
     if "/" in model or ":" in model or _facts(model):
-        return ""  # A provider is named, or the model is known; a proxy or a server may have any name.
+        return ""  # With a provider, or known; a proxy's models may have any name.
     similar = get_close_matches(model, _shipped(), 1)
     hint = f"did you mean {similar[0]!r}" if similar else 'name the provider too, as in "openai/my-model"'
-    return f"summarizer={model!r} is no model that litellm knows; {hint}?"
+    return f"summarizer={model!r} is unknown to litellm; {hint}?"
 
 
 def without_banner() -> None:
-    """Have litellm, which a program wraps, print no banner to standard output on each refusal.
+    """Stop an imported litellm from printing a banner to standard output at each error.
 
     Its own Router sets the same switch: https://github.com/BerriAI/litellm/issues/5942.
     """
@@ -66,12 +66,12 @@ def without_banner() -> None:
 
 
 def _import_quietly() -> None:
-    with suppress(Exception):  # Whoever needs it will see.
+    with suppress(Exception):  # The first call that needs it raises the error.
         _imported()
 
 
 def _imported() -> Any:
-    """The package litellm. Where compacter is the first to import it, it prints no banner on each refusal."""
+    """Import and return litellm. If this is the first import, its error banner is turned off."""
     ours = "litellm" not in sys.modules
     import litellm
 
@@ -81,14 +81,14 @@ def _imported() -> Any:
 
 
 def window(model: str | None) -> int | None:
-    """The model's context window in tokens by litellm's table, or ``None`` for a model it does not know."""
+    """Return a model's context window in tokens by litellm's table; ``None`` if it is unknown."""
     known = _facts(model)
     found = known.get("max_input_tokens") or (known.get("max_tokens") if "max_output_tokens" not in known else None)
     return found if isinstance(found, int) else None
 
 
 def cost(model: str | None, input_tokens: int, output_tokens: int, reply: object = None) -> float | None:
-    """USD of a reply: as litellm states it on the reply, else by its price table; ``None`` where no price is known."""
+    """Return the cost of a reply in USD: as litellm states it, else by its price table; ``None`` if unknown."""
     hidden = getattr(reply, "_hidden_params", None)
     stated = hidden.get("response_cost") if isinstance(hidden, dict) else None
     if isinstance(stated, (int, float)):
@@ -101,15 +101,15 @@ def cost(model: str | None, input_tokens: int, output_tokens: int, reply: object
 
 
 def known() -> int:
-    """How many models litellm's table has a window for; 0 where there is no table."""
+    """Return the number of models with a window in litellm's table; 0 if there is no table."""
     table = getattr(sys.modules.get("litellm"), "model_cost", None) or _shipped()
     return sum(1 for name in table if window(name))
 
 
 def prices(model: str | None) -> tuple[float, float | None, float] | None:
-    """USD for a token that is read, read from the prompt cache (``None``: not stated), and written; by litellm's table.
+    """Return the prices of an input token, a cached one (``None`` if not stated) and an output token, in USD.
 
-    ``None`` for a model whose prices it does not know.
+    By litellm's table; ``None`` for a model without prices in it.
     """
     known = _facts(model)
     read, cached, written = (
@@ -124,7 +124,7 @@ def _facts(model: str | None) -> dict[str, Any]:
     if not model:
         return {}
     loaded = sys.modules.get("litellm")
-    # A program that uses litellm may have registered models of its own; for the others importing it would cost seconds.
+    # A program that uses litellm may have registered its own models; importing it for other programs takes seconds.
     table = getattr(loaded, "model_cost", None) or _shipped()
     for name in (model, model.split("/", 1)[-1], model.rsplit("/", 1)[-1]):
         known = table.get(name)
@@ -135,7 +135,7 @@ def _facts(model: str | None) -> dict[str, Any]:
 
 @cache
 def _shipped() -> dict[str, Any]:
-    """The price table that lies in the litellm package, read without importing the package."""
+    """Return the price table in the litellm package, read without importing the package."""
     try:
         spec = find_spec("litellm")
     except (ImportError, ValueError):

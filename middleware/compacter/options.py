@@ -1,4 +1,4 @@
-"""The options of ``Compacter``: validated once, and passed as they are to everything that decides by them."""
+"""Options of ``Compacter``, validated once by pydantic."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def _retries(value: object) -> object:
     return value
 
 
-_NO_MODELS = {
-    "truncate": "names a strategy; say strategy=Truncate(), which needs no summarizer",
-    "shorten": "names a strategy; say strategy=Shorten(), which needs no summarizer",
-    "summarize": "names the usual strategy; leave summarizer out, and the wrapped call is asked for summaries",
-    "none": "is a text; leave summarizer out, and the wrapped call is asked for summaries",
+_NOT_MODELS = {
+    "truncate": "is a strategy; use strategy=Truncate(), which needs no summarizer",
+    "shorten": "is a strategy; use strategy=Shorten(), which needs no summarizer",
+    "summarize": "is the default strategy; leave summarizer out to have summaries written by the wrapped call",
+    "none": "is a text; leave summarizer out to have summaries written by the wrapped call",
 }
 _AS_SUMMARIZER = 'lambda messages, **options: client.chat.completions.create(model="...", messages=messages)'
 
@@ -58,10 +58,10 @@ _AS_SUMMARIZER = 'lambda messages, **options: client.chat.completions.create(mod
 def _summarizer(value: object) -> object:
     if isinstance(value, str) and value.strip():
         name = value.strip().lower()
-        if name in _NO_MODELS:
-            raise ValueError(f"{value!r} {_NO_MODELS[name]}")
+        if name in _NOT_MODELS:
+            raise ValueError(f"{value!r} {_NOT_MODELS[name]}")
         if name != "extractive" and difflib.get_close_matches(name, ["extractive"], 1, 0.8):
-            raise ValueError(f"{value!r} is no model; did you mean 'extractive'?")
+            raise ValueError(f"{value!r} is not a model; did you mean 'extractive'?")
         return "extractive" if name == "extractive" else value
     if value is None or (callable(value) and not isinstance(value, type)):
         if value is not None:
@@ -74,11 +74,11 @@ def _summarizer(value: object) -> object:
 
 
 ASKED = ("max_tokens", "model")
-"""Options that a summarizer is given, where it has parameters of these names or takes any."""
+"""Options that are passed to a summarizer that has parameters of these names or takes any keyword."""
 
 
 def taken(function: Callable[..., object], names: Iterable[str]) -> list[str]:
-    """Those of the names that a function has parameters of; all, where it takes any or nobody can tell."""
+    """Return the names that a function has parameters of; all if it takes any keyword or has no known signature."""
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):
@@ -88,7 +88,7 @@ def taken(function: Callable[..., object], names: Iterable[str]) -> list[str]:
 
 
 def _check_call(function: Callable[..., object], shown: str, remedy: str, options: Iterable[str] = ()) -> None:
-    """Raises ``ValueError`` if a function's signature does not allow one positional argument and these options."""
+    """Raise ``ValueError`` if a function cannot be called with one positional argument and these options."""
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
@@ -102,7 +102,7 @@ def _check_call(function: Callable[..., object], shown: str, remedy: str, option
 
 def _ratio(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("takes a share such as 0.7, not a truth value")  # noqa: TRY004 - pydantic reads it
+        raise ValueError("takes a share such as 0.7, not a bool")  # noqa: TRY004 - pydantic reads it
     return value
 
 
@@ -140,7 +140,7 @@ def _trigger(value: object) -> object:
     if isinstance(value, float) and value > 1:
         if value.is_integer():
             return int(value)
-        raise ValueError("as a float is a share of the window, so between 0 and 1; pass an int for a number of tokens")
+        raise ValueError("is a share of the window if a float, so between 0 and 1; pass an int for a number of tokens")
     return value
 
 
@@ -168,7 +168,7 @@ def _rules(value: object) -> object:
         rules = tuple(value)
         if all(isinstance(rule, str) and rule.strip() for rule in rules):
             return rules
-    raise ValueError('takes a list of rules, each a text that is not blank, such as ["Answer in French."]')
+    raise ValueError('takes a list of rules, each a text that is not empty, such as ["Answer in French."]')
 
 
 def _memory(value: object) -> object:
@@ -186,23 +186,23 @@ def _logger(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFirst:
-    """``detect_token_limit`` with the user's own function asked first; True means "yes, without numbers"."""
+class UserDetector:
+    """``detect_token_limit``, after the user's own function; True from it is a token limit without numbers."""
 
     function: Callable[[BaseException], TokenLimit | bool | None]
-    complain: Callable[[BaseException], None] | None = None
-    """Gets what the function raised; such an answer, and one that is no answer, counts as no opinion."""
+    on_error: Callable[[BaseException], None] | None = None
+    """Called with an exception of the function, or a ``TypeError`` for its result; either counts as ``None``."""
 
     def __call__(self, error: BaseException) -> TokenLimit | None:
-        """What ``error`` says of the limit; ``None`` where it is another error."""
+        """Return the token limit in ``error``; ``None`` if it is another error."""
         try:
             answer = self.function(error)
             if not isinstance(answer, (TokenLimit, bool, NoneType)):
                 raise TypeError(f"detect returns a TokenLimit, True, False or None, not {type(answer).__name__}")  # noqa: TRY301
         except Exception as fault:  # noqa: BLE001 - a broken detector must not hide the provider's error
             answer = None
-            if self.complain is not None:
-                self.complain(fault)
+            if self.on_error is not None:
+                self.on_error(fault)
         if isinstance(answer, TokenLimit):
             return answer
         if answer is False:
@@ -212,12 +212,12 @@ class AskedFirst:
 
 
 def _detect(value: object) -> object:
-    if value is None or value is detect_token_limit or isinstance(value, AskedFirst):
+    if value is None or value is detect_token_limit or isinstance(value, UserDetector):
         return value or detect_token_limit
     if not callable(value):
         raise ValueError("takes a function of an exception that returns a TokenLimit, True, False or None")  # noqa: TRY004 - as below
     _check_call(value, "detect(error)", "A detector takes the exception and nothing else")
-    return AskedFirst(cast("Detector", value))
+    return UserDetector(cast("Detector", value))
 
 
 def _functions(value: object) -> object:
@@ -232,9 +232,9 @@ def _functions(value: object) -> object:
 
 
 class Options(BaseModel):
-    """Every option of ``Compacter``. Sizes in characters, limits in tokens, times in seconds.
+    """All options of ``Compacter``. Sizes in characters, limits in tokens, times in seconds.
 
-    What can be given in several forms is held in one: sequences as tuples, a single hook as a tuple of one.
+    Values are normalised: sequences to tuples, a single hook to a tuple of one.
     """
 
     model_config = ConfigDict(
@@ -245,79 +245,79 @@ class Options(BaseModel):
     )
 
     compact_ratio: Annotated[float, BeforeValidator(_ratio)] = Field(default=0.7, gt=0, le=1)
-    """Share of the size of what may be folded, oldest first: more than 0, at most 1. More is taken where the provider
-    stated its numbers and that is needed to fit in one round."""
+    """Share of the size of all messages that may be folded, oldest first: more than 0, at most 1. More is folded if the
+    provider stated its numbers and that is needed to fit in one round."""
     max_retries: Annotated[int | Stop, PlainValidator(_retries)] = 3
-    """Compactions per call, so at most ``1 + max_retries`` requests; 0 only reports. A tenacity stop, such as
-    ``stop_after_delay(30)`` (seconds), does as well."""
+    """Compactions per call, so at most ``1 + max_retries`` requests; 0 to send events only. Or a tenacity stop such as
+    ``stop_after_delay(30)`` (seconds)."""
     summarizer: Annotated[Summarizer, PlainValidator(_summarizer)] = None
-    """Who writes summaries: ``None`` for the wrapped call itself, a litellm model's name, a function ``(messages,
+    """Writer of summaries: ``None`` for the wrapped call itself, the name of a litellm model, a function ``(messages,
     **options)`` that returns text or a completion (sync or async), or ``"extractive"`` for no model."""
     summary_prompt: str | None = None
-    """Instruction in place of the built-in one; ``{history}`` or ``%s`` marks where the transcript goes, else it goes
-    last."""
+    """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the transcript, which is
+    otherwise appended."""
     max_summary_tokens: int = Field(default=4096, ge=16)
-    """Tokens that a summary may have, at least 16; capped to a quarter of a known window (half of it without a model)
-    and to what it replaces."""
+    """Largest size of a summary in tokens, at least 16; capped to a quarter of a known window (half of it without a
+    model) and to the size of the messages that it replaces."""
     strategy: Annotated[tuple[CompactionStrategy, ...], PlainValidator(_strategy)] = Field(
         default_factory=lambda: (Summarize(),)
     )
-    """What becomes of the old part: one strategy, or several that are tried in order until the request fits."""
+    """One strategy, or several that are tried in order until the request fits."""
     fallback: Annotated[tuple[Fallback, ...], PlainValidator(_fallback)] = ("extractive", "truncate")
-    """What is done when no summary can be had: ``"extractive"``, ``"truncate"``, or both in order; ``None`` raises
+    """Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, or both in order; ``None`` to raise
     ``CompactionError``."""
     preserve_recent_turns: int = Field(default=0, ge=0)
-    """Newest turns that stay verbatim as long as the result still fits."""
+    """Number of newest turns to keep verbatim as long as the result fits."""
     pin: Callable[[Message], object] | None = None
-    """Predicate on a message: where it is true, the message survives verbatim, in its order, with its tool
-    partner."""
+    """Predicate that returns whether to keep a message verbatim, in its order, with its tool call or results."""
     trigger_tokens: Annotated[int | float | None, PlainValidator(_trigger)] = None
-    """Size at which a call compacts first: an int for tokens, or a share of the model's window such as ``0.8``."""
+    """Size at which to compact before the call: an int for tokens, or a share of the model's window such as ``0.8``."""
     min_calls_between: int = Field(default=3, ge=0)
-    """Calls of one conversation for which the trigger rests after it fired or tried to. A token limit does not
-    wait."""
+    """Number of calls of a conversation to wait before that trigger compacts, or tries to, again. A token limit is
+    handled at once."""
     alternate_roles: bool | None = None
     """Whether user and assistant must alternate strictly; ``None`` for what the message format needs."""
     adjust_max_tokens: bool = True
-    """Whether a too large output limit is lowered, in place of folding, where the input alone fits."""
+    """Whether to lower a too large output limit, in place of folding, if the input alone fits."""
     memory: Annotated[Memory | None, PlainValidator(_memory)] = Field(default_factory=InProcessMemory)
-    """Where compactions are remembered; ``None`` turns it off."""
+    """Store of compactions, for later calls; ``None`` to turn it off."""
     timeout: float | None = Field(default=None, gt=0)
-    """Seconds for making the summaries of one call; then ``fallback`` takes over. ``None``: no limit."""
+    """Limit for the summaries of one call, in seconds; after it, ``fallback`` is used. ``None`` for no limit."""
     detect: Annotated[Callable[[BaseException], TokenLimit | None], PlainValidator(_detect)] = Field(
         default=None, validate_default=True
     )
-    """Detector that is asked first: ``exception -> TokenLimit``, True, False, or ``None`` for no opinion."""
+    """Detector that is called before the built-in one: ``exception -> TokenLimit``, True, False, or ``None`` to leave
+    the decision to that one."""
     on_compaction: Annotated[tuple[Hook, ...], PlainValidator(_functions)] = ()
     """Function or functions, sync or async, called with each ``CompactionEvent``."""
     on_event: Annotated[tuple[Hook, ...], PlainValidator(_functions)] = ()
-    """The same, called with every event."""
+    """Function or functions, sync or async, called with every event."""
     before_compaction: PlanHook | None = None
-    """Called with each ``CompactionPlan``: returns a changed one, False to forbid the compaction, or anything else to
+    """Called with each ``CompactionPlan``: returns a changed plan, False to veto the compaction, or anything else to
     allow it."""
     redact: Annotated[Callable[[str], str] | None, PlainValidator(_redact)] = None
-    """Text to text, applied to all that goes to a summarizer, into events, memory and quotes; ``"secrets"`` for the
+    """Function from text to text, applied to all text for summarizers, events, memory and quotes; ``"secrets"`` for the
     built-in patterns."""
     recall: Annotated[Quotes | None, PlainValidator(_recall)] = Quotes()
-    """Share of a known window (default: 0.15, up to 4,000 tokens), or whole tokens, that quotes of what was folded may
-    take; ``Quotes(...)`` for more settings; ``None`` or 0: off."""
+    """Room for quotes of folded messages: a share of a known window (default: 0.15, up to 4,000 tokens), or an int for
+    tokens; ``Quotes(...)`` for more settings; ``None`` or 0 for no quotes."""
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
-    """Standing rules that every summary carries verbatim; a compaction that has no room for them is refused."""
+    """Standing rules that every summary contains verbatim; a compaction without room for them is refused."""
     retrieved: Annotated[Retrieved | None, PlainValidator(_retrieved)] = None
-    """Retrieved text in the last user message that may be shortened where that message is too long: what stands between
-    two marks such as ``("<context>", "</context>")``, or a function ``(text, characters) -> text``. A receipt says how
-    much was left out. ``None``: that message is never changed."""
+    """Retrieved text in the last user message that may be shortened if that message is too long: the text between two
+    marks such as ``("<context>", "</context>")``, or a function ``(text, characters) -> text``. A receipt states how
+    much was left out. ``None`` never to change that message."""
     conversation: str | None = Field(default=None, min_length=1)
-    """What names the conversation in events, for one call or for a copy: ``compacter_options={"conversation": "..."}``,
-    ``replace(conversation="...")``. ``None``: a ``History``'s own name, else a digest of the first three messages."""
-    logger: Annotated[Any, PlainValidator(_logger)] = None  # Whatever class the program has structlog make.
-    """Logger of the standard library or of structlog; sizes and counts only, never a message's text. ``None``:
-    structlog where the program has configured it, else the standard library's logger ``compacter``."""
+    """Name of the conversation in events, for one call or for a copy: ``compacter_options={"conversation": "..."}``,
+    ``replace(conversation="...")``. ``None`` for that of the ``History``, else a digest of the first three messages."""
+    logger: Annotated[Any, PlainValidator(_logger)] = None  # Of any class: structlog's is configured by the program.
+    """Logger of the standard library or of structlog; gets sizes and counts, never a message's text. ``None`` for
+    structlog if the program has configured it, else the standard library's logger ``compacter``."""
     summary_request: Literal["transcript", "native"] = "transcript"
-    """``"transcript"``: the summarizer reads a fenced transcript. ``"native"``: it gets the messages themselves, so
-    that the provider's prompt cache pays for most of them; only with ``summarizer=None`` and without ``redact``."""
+    """``"transcript"`` to send the messages as a fenced transcript. ``"native"`` to send the messages themselves, most
+    of which the provider then reads from its prompt cache; only with ``summarizer=None`` and without ``redact``."""
     token_counter: Callable[[Sequence[Message]], int] | None = None
-    """Your own count for the trigger and for ``History``: ``messages -> tokens``. ``None``: usage of replies, and
+    """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the usage of replies, and
     estimates."""
 
     def __repr__(self) -> str:
@@ -325,7 +325,7 @@ class Options(BaseModel):
 
     @property
     def changed(self) -> str:
-        """The options that are not as they usually are, as they would be written in a call."""
+        """Options that differ from their defaults, written as arguments of a call."""
         usual = type(self).model_construct()
         shown = []
         for name, value in self:
@@ -336,12 +336,12 @@ class Options(BaseModel):
         return ", ".join(shown)
 
     def replaced(self, options: Mapping[str, object]) -> Options:
-        """These options with others in place of some. Raises ``ConfigurationError`` as ``validated`` does."""
+        """Return a copy with some options replaced. Raises ``ConfigurationError`` as ``validated`` does."""
         return validated({**dict(self), **options})
 
     @property
     def redaction(self) -> Callable[[str], str] | None:
-        """``redact`` as it is applied to what is kept for recall: after escapes are decoded."""
+        """``redact`` for the texts that recall stores: applied after escapes are decoded."""
         redact = self.redact
         if redact is None:
             return None
@@ -353,9 +353,9 @@ class Options(BaseModel):
     def memory_scope(self) -> str:
         """Text that is equal for two ``Options`` only if each may use the summaries of the other.
 
-        The same after a restart, but for what has no name to know it by: a closure, a bound method, a partial, a lambda
-        and an object with a state of its own stand for that very object, in this process. A summarizer that is an
-        object stands for its class: whichever of them made a summary, it is one of the same conversation.
+        It is the same after a restart, except for values without an importable name: a closure, a bound method, a
+        partial, a lambda and an object with state are each equal only to themselves, in this process. A summarizer
+        object is identified by its class, whichever object wrote the summary.
         """
         names = (
             "compact_ratio",
@@ -372,10 +372,10 @@ class Options(BaseModel):
             "rules",
             "summary_request",
         )
-        known = {name: _known_as(getattr(self, name)) for name in names}
+        known = {name: _identity(getattr(self, name)) for name in names}
         by_class = callable(self.summarizer) and not hasattr(self.summarizer, "__name__")
         if by_class and not isinstance(self.summarizer, partial):
-            known["summarizer"] = _known_as(type(self.summarizer))
+            known["summarizer"] = _identity(type(self.summarizer))
         return repr(known)
 
 
@@ -392,17 +392,17 @@ def _shown(value: object) -> str:
     return getattr(value, "__qualname__", None) or repr(value)
 
 
-def _known_as(value: object) -> str:
-    """A text by which a setting is known again: of plain values their content, of functions their name."""
+def _identity(value: object) -> str:
+    """Return a text that identifies a setting: the content of a plain value, the name of a function."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, (tuple, list)):
-        return f"({', '.join(map(_known_as, value))})"
+        return f"({', '.join(map(_identity, value))})"
     if isinstance(value, frozenset):
-        return f"{{{', '.join(sorted(map(_known_as, value)))}}}"
+        return f"{{{', '.join(sorted(map(_identity, value)))}}}"
     if is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        members = (_known_as(getattr(value, member.name)) for member in fields(value))
-        return f"{_known_as(type(value))}({', '.join(members)})"
+        members = (_identity(getattr(value, member.name)) for member in fields(value))
+        return f"{_identity(type(value))}({', '.join(members)})"
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     found: object = sys.modules.get(module) if isinstance(module, str) and isinstance(name, str) else None
     for part in name.split(".") if found is not None and isinstance(name, str) else ():
@@ -411,14 +411,14 @@ def _known_as(value: object) -> str:
 
 
 def _token(value: object) -> str:
-    """A text for this very object, in this process; never given to another one."""
+    """Return a text that identifies this object in this process; it is never used for another object."""
     with _LOCK:
         known = _TOKENS.get(id(value))
         if known is not None and known[0]() is value:
             return known[1]
-        # A child of fork goes on counting where its parent stood: the process id keeps their tokens apart.
+        # With the process id, because a forked child continues its parent's counter.
         token = f"object {_PROCESS}-{os.getpid()}-{next(_COUNTER)}"
-        with contextlib.suppress(TypeError):  # What takes no weak reference gets another text each time.
+        with contextlib.suppress(TypeError):  # Without a weak reference, another text each time.
             _TOKENS[id(value)] = weakref.ref(value, partial(_forget, id(value))), token
         return token
 
@@ -428,7 +428,7 @@ def _forget(key: int, _: object) -> None:
 
 
 def validated(options: dict[str, object]) -> Options:
-    """Options from keyword arguments. Raises ``ConfigurationError`` that names each bad one and what it takes."""
+    """Return options from keyword arguments. Raises ``ConfigurationError`` that names each invalid one."""
     try:
         return Options(**options)  # type: ignore[arg-type]
     except ValidationError as error:
@@ -440,7 +440,7 @@ def validated(options: dict[str, object]) -> Options:
                 known = (
                     f"did you mean {similar[0]}?"
                     if similar
-                    else f"there are: {', '.join(sorted(Options.model_fields))}"
+                    else f"the options are: {', '.join(sorted(Options.model_fields))}"
                 )
                 lines.append(f"unknown option {name!r}; {known}")
             else:

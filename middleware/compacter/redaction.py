@@ -1,11 +1,11 @@
-"""Ready-made patterns for what should not reach a summarizer: keys, tokens, passwords, cards, addresses.
+"""Built-in patterns of secrets: keys, tokens, passwords, payment cards, e-mail addresses.
 
-A secret is known by its shape (a prefix that its issuer documents), by the label before it, or by a check digit. The
-replacement names what was taken out. Word boundaries are those of ASCII: Chinese or Japanese writes no space before a
-key. Every pattern begins with a literal or is guarded against starting twice within one word, and every repetition is
-bounded, so the time is linear in the text.
+A secret is recognised by its form (a prefix that its issuer documents), by the label before it, or by a check digit.
+It is replaced by its kind. Word boundaries are those of ASCII, as Chinese and Japanese have no space before a key.
+Every pattern begins with a literal or cannot start twice within one word, and every repetition is bounded, so the time
+is linear in the text.
 
-The issuers' prefixes were compared with the rules that gitleaks and detect-secrets publish:
+The issuers' prefixes were compared with the rules of gitleaks and detect-secrets:
 https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml
 https://github.com/Yelp/detect-secrets/tree/master/detect_secrets/plugins
 """
@@ -21,9 +21,9 @@ _ESCAPE = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F
 
 
 def decode_escapes(text: str) -> str:
-    r"""Return ``text`` with JSON's ``\uXXXX`` escapes decoded, but for quotes, backslashes and control characters.
+    r"""Return ``text`` with JSON's ``\uXXXX`` escapes decoded, except quotes, backslashes and control characters.
 
-    JSON stays valid. To be applied before ``redact_secrets``: an escaped label or key matches no pattern.
+    JSON stays valid. Apply it before ``redact_secrets``: an escaped label or key does not match any pattern.
     """
     return _ESCAPE.sub(_decoded, text) if "\\u" in text else text
 
@@ -34,7 +34,7 @@ def _decoded(match: re.Match[str]) -> str:
     return match[0] if code < 0x20 or code in (0x22, 0x5C) or 0xD800 <= code < 0xE000 else chr(code)
 
 
-# Shapes: what stands before the secret part, and the secret part.
+# Forms of secrets: a fixed prefix, then the secret part.
 _SHAPES = (
     r"sk-(?:ant|proj|or|svcacct|admin|None)-[\w-]{16,}|[sp]k-lf-[a-f0-9-]{32,}|sk-(?=[A-Za-z]{0,200}\d)[A-Za-z0-9]{16,}",
     r"ABSK[A-Za-z0-9+/=]{40,}|(?:sk|rk|pk)_(?:live|test|prod)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9]{16,}",
@@ -58,9 +58,9 @@ _SHAPES = (
 _ISSUERS = re.compile(
     r"4\d{15}(?:\d{3})?|5[0-8]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|35\d{14}|6\d{15,18}"
 )
-"""Beginnings and lengths that card networks use (ISO/IEC 7812): most numbers with a right check digit are no cards."""
+"""Prefixes and lengths of the card networks (ISO/IEC 7812), as a valid check digit alone is no proof of a card."""
 
-# Labels: what a value is called.
+# Labels before a value.
 _PASSWORDS = (
     r"pass(?:word|wd|phrase|code)|(?<![a-z])pass|pwd|(?<![a-z])pw|identified by|hasło|contraseña|"
     r"mots? de passe|passwort|kennwort|wachtwoord|senha|code secret|clave secreta|"
@@ -84,9 +84,9 @@ _PARTS = """
     パスワード 暗証 비밀번호 credential webhook key token seed clé schlüssel chave 密钥 密鑰 シークレット
 """
 _LABEL_PARTS = frozenset(_PARTS.split())
-"""One of these is in every label above, in lower case: most texts have none and need no search for labels."""
+"""Parts of the labels above, in lower case, one in each; a text without any of them is not searched for labels."""
 _LABEL_LETTERS = "[abcefghiklmprstvwп密口パ暗비シ]"
-"""Letters that a label begins with. Regular expressions try them much faster than the labels themselves."""
+"""First letters of the labels, which a regular expression tests much faster than the labels themselves."""
 _STRENGTH = re.compile(r"[\d\W_]")
 _REFERENCE = re.compile(
     r"[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){0,20}[\[(].*"  # a call, an index
@@ -95,14 +95,14 @@ _REFERENCE = re.compile(
     r"|(?i:your)[-_ ].*|\*{3,}.*|x{4,}.*",  # a placeholder
     re.DOTALL,
 )
-"""Where a secret comes from, or will be put: no secret itself."""
+"""A reference or placeholder, which is not a secret itself."""
 _PLAIN_WORDS = """
     string number integer boolean object bytes varchar optional required password passwd secret token hidden text
     undefined missing include omit same-origin enabled disabled input field true false null none str int bool float any
     expired invalid valid wrong correct changed reset unknown empty redacted
 """
-_NO_SECRETS = frozenset(_PLAIN_WORDS.split())
-_NO_COOKIE_VALUES = re.compile(r"(?i:path|expires|max-age|domain|samesite|priority|version|theme|lang|locale)\Z")
+_NOT_SECRETS = frozenset(_PLAIN_WORDS.split())
+_COOKIE_ATTRIBUTES = re.compile(r"(?i:path|expires|max-age|domain|samesite|priority|version|theme|lang|locale)\Z")
 
 
 def _kept(label: str) -> Callable[[re.Match[str]], str]:
@@ -115,13 +115,13 @@ def _card(match: re.Match[str]) -> str:
 
 
 def _luhn(digits: list[int]) -> bool:
-    """Whether the check digit of a payment card is right (ISO/IEC 7812-1)."""
+    """Return whether the check digit of a payment card is valid (ISO/IEC 7812-1)."""
     doubled = [digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4) for place, digit in enumerate(reversed(digits))]
     return sum(doubled) % 10 == 0 and len(set(digits)) > 1
 
 
 def _iban(match: re.Match[str]) -> str:
-    """Replace an account number whose check digits are right (ISO 13616)."""
+    """Replace an account number with valid check digits (ISO 13616)."""
     plain = match[0].replace(" ", "")
     number = "".join(str(int(character, 36)) for character in plain[4:] + plain[:4])
     return "[IBAN]" if len(plain) >= 15 and int(number) % 97 == 1 else match[0]
@@ -129,15 +129,15 @@ def _iban(match: re.Match[str]) -> str:
 
 def _cookies(match: re.Match[str]) -> str:
     def value(pair: re.Match[str]) -> str:
-        return pair[0] if _NO_COOKIE_VALUES.match(pair["name"]) else f"{pair['name']}=[token]"
+        return pair[0] if _COOKIE_ATTRIBUTES.match(pair["name"]) else f"{pair['name']}=[token]"
 
     return match["keep"] + re.sub(r"(?P<name>[^\s=;]{1,64})=[^\s;]{8,4096}", value, match["pairs"])
 
 
 def _assigned(match: re.Match[str]) -> str:
-    """The assignment without its value, where that may be a secret: a name, a type or a count is none."""
+    """Return the assignment without its value if that may be a secret, and not a name, a type or a count."""
     word = (match["quoted"] or match["bare"]).rstrip(".!?:)")
-    if len(set(word)) > 1 and word.lower() not in _NO_SECRETS and _looks_secret(match, word):
+    if len(set(word)) > 1 and word.lower() not in _NOT_SECRETS and _looks_secret(match, word):
         return f"{match['keep']}[secret]"
     return match[0]
 
@@ -159,7 +159,7 @@ def _looks_secret(match: re.Match[str], word: str) -> bool:
 
 
 def _random(word: str) -> bool:
-    """Whether letters change their case as no name in camelCase does."""
+    """Return whether letters change their case more often than in a camelCase name."""
     return word.isalpha() and len(word) >= 8 and len(word) < 2.5 * len(re.findall(r"[A-Z]+[a-z]*|[a-z]+", word))
 
 
@@ -173,13 +173,13 @@ def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
 
 
 _USER = r"(?P<keep>://[^\s:/@'\"<>]{0,128}:)[^\s/'\"<>$\[][^\s/'\"<>]{0,255}(?P<after>@)"
-"""The user and password of a connection string: ``scheme://user:password@host``."""
+"""User and password of a connection string: ``scheme://user:password@host``."""
 _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     (
         re.compile(
             r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?)-----"
             r"(?:(?:(?!-----BEGIN )[\s\S]){1,16384}?-----END (?P=kind)-----"
-            r"|(?:(?:\s|\\[rn]){1,8}[A-Za-z0-9+/=]{8,}){0,800})"  # Cut off by whoever printed it.
+            r"|(?:(?:\s|\\[rn]){1,8}[A-Za-z0-9+/=]{8,}){0,800})"  # Without its end.
         ),
         "[private key]",
     ),
@@ -194,7 +194,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
         _kept("token"),
     ),
     (_pattern(r"(?P<keep>\b(?i:bearer|ssws)\s{1,4})(?=[\w.~+/=-]{0,200}\d)[\w.~+/=-]{16,4096}"), _kept("token")),
-    # AWS access key ids; the secret beside them has no shape of its own and goes with its name below.
+    # AWS access key ids; the secret that belongs to one has no prefix and is found by its label below.
     (_pattern(r"\b(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]{16}\b"), "[AWS key]"),
     (_pattern(r"(?<![A-Za-z0-9])(?!--|\.\.)(?=[\w.:~+/=-]{20})(?:" + "|".join(_SHAPES) + ")"), "[API key]"),
     (
@@ -279,12 +279,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
 
 
 def redact_secrets(text: str) -> str:
-    """Return ``text`` with secrets and personal addresses replaced by what they were, in brackets.
+    """Return ``text`` with secrets and personal addresses replaced by their kind, in brackets.
 
     Covers private keys, passwords in connection strings, command lines, markup and assignments, one-time codes and PINs
-    by their label, cookies, JWT and bearer tokens, signatures in addresses, API keys of well-known shapes, AWS key ids,
-    payment cards and IBANs (by check digit) and e-mail addresses. Phone numbers, names and the like have no fixed
-    shape: a function of your own may call this one first. Applying it twice changes nothing more.
+    by their label, cookies, JWT and bearer tokens, signatures in URLs, API keys of well-known forms, AWS key ids,
+    payment cards and IBANs (by check digit) and e-mail addresses. Phone numbers and names have no fixed form; your own
+    function may redact them after calling this one. Applying it twice has no further effect.
     """
     folded = text.casefold()
     labelled = any(part in folded for part in _LABEL_PARTS)

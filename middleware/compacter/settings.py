@@ -1,4 +1,4 @@
-"""Settings that are ready made: presets, and what ``COMPACTER_*`` variables of the environment say."""
+"""Presets of options, and options from ``COMPACTER_*`` environment variables."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from compacter.memory.address import memory_at
 from compacter.options import validated
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    # No refused requests, and a sixth fewer tokens that no prompt cache holds. Clearing tool results first lost more of
-    # what later steps needed.
+    # No refused requests, and a sixth fewer uncached tokens. Clearing tool results first lost more of what later steps
+    # needed.
     "agents": {"compact_ratio": 0.85, "trigger_tokens": 0.8},
-    # Of 360 questions about long chats, in a window of a tenth of the chat, .84 found their answer; .75 as usual.
+    # In a window of a tenth of the chat, .84 of 360 questions about it could be answered; .75 with the defaults.
     "chat": {"recall": 0.35},
-    # No model reads or writes summaries; folding more at once keeps prompt caches warm for longer.
+    # Summaries without a model; folding more at once keeps the prompt cache valid for longer.
     "frugal": {"summarizer": "extractive", "compact_ratio": 0.85},
 }
-"""What is chosen, by preset. ``benchmarks/presets.py`` measures them."""
+"""Options of each preset, as measured by ``benchmarks/presets.py``."""
 
 _FUNCTIONS = frozenset(
     {"pin", "detect", "retrieved", "on_compaction", "on_event", "before_compaction", "logger", "token_counter"}
 )
-"""Options that no text can say."""
+"""Options that cannot be given as text."""
 _STRATEGIES = {
     "summarize": Summarize, "truncate": Truncate, "clear_tool_results": ClearToolResults, "shorten": Shorten,
 }  # fmt: skip
@@ -37,14 +37,14 @@ _WORDS: Mapping[str, bool | None] = {
     "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None,
 }  # fmt: skip
 _MISSPELT = 0.8
-"""How alike a variable's name and an option's are for the one to be taken for the other misspelt."""
+"""Least similarity to an option's name, from 0 to 1, of a variable that counts as misspelt."""
 
 
 def from_environment(environment: Mapping[str, str], names: frozenset[str], prefix: str) -> dict[str, Any]:
-    """The options that variables set, by the options' names.
+    """Return the options that are set by environment variables.
 
-    An empty variable is as one that is not set. Raises ``ConfigurationError`` for a variable that cannot be read, sets
-    a function, or looks like a misspelt option; of another one with the prefix it warns.
+    Empty variables are ignored. Raises ``ConfigurationError`` for a variable with an invalid value, for an option that
+    takes a function, and for a misspelt option; warns of other unknown variables with the prefix.
     """
     found: dict[str, Any] = {}
     for variable, text in environment.items():
@@ -60,13 +60,13 @@ def from_environment(environment: Mapping[str, str], names: frozenset[str], pref
         meant = misspelt or [option for option in sorted(names) if name in option]
         question = f"; did you mean {prefix}{meant[0].upper()}?" if meant else ""
         if misspelt:
-            raise ConfigurationError(f"{variable} is no option{question}")
-        warnings.warn(f"{variable} is ignored, as there is no such option{question}", stacklevel=3)
+            raise ConfigurationError(f"{variable} is not an option{question}")
+        warnings.warn(f"{variable} is ignored: there is no such option{question}", stacklevel=3)
     return found
 
 
 def _checked(variable: str, name: str, text: str) -> object:
-    """The value for one option; what is wrong with it is told by the variable's name."""
+    """Return the value of one option. Raises ``ConfigurationError`` that names the variable."""
     value = _read(variable, name, text)
     try:
         validated({name: value})
@@ -77,7 +77,7 @@ def _checked(variable: str, name: str, text: str) -> object:
 
 
 def memory_of(text: str) -> Memory | None:
-    """The memory that a text names: ``in-process``, ``none``, or an address such as ``sqlite:PATH``.
+    """Return the memory for a text: ``in-process``, ``none``, or an address such as ``sqlite:PATH``.
 
     Raises ``ConfigurationError`` for any other text.
     """
@@ -98,7 +98,7 @@ def _read(variable: str, name: str, text: str) -> object:
         words = [word.strip().lower() for word in text.split(",")]
         unknown = [word for word in words if name == "strategy" and word not in _STRATEGIES]
         if unknown:
-            raise ConfigurationError(f"{variable} takes names out of {', '.join(_STRATEGIES)}, not {unknown[0]!r}")
+            raise ConfigurationError(f"{variable} takes names from {', '.join(_STRATEGIES)}, not {unknown[0]!r}")
         return [_STRATEGIES[word]() for word in words] if name == "strategy" else words
     if name == "rules":
         return _rules(variable, text)

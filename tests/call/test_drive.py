@@ -100,7 +100,7 @@ def test_an_error_the_flow_does_not_take_comes_out() -> None:
 
 def test_what_is_no_effect_is_an_error_of_the_flow_that_yields_it() -> None:
     closed: list[str] = []
-    with pytest.raises(TypeError, match="is no effect"):
+    with pytest.raises(TypeError, match="is not an effect"):
         run(Performer(state=State(Options()), io=SYNC).run(sum_of_two(closed)))
     assert len(closed) == 1
 

@@ -51,7 +51,7 @@ class SyncIO:
         """
         if seconds is None:
             return _joined(resolved(action))
-        return _begun(lambda: _joined(resolved(action))).result(seconds)
+        return _in_thread(lambda: _joined(resolved(action))).result(seconds)
 
     async def thread(self, action: Callable[[], T]) -> T:
         """Return the result of an action that may take long."""
@@ -102,7 +102,7 @@ class AsyncIO:
 
         Not in the event loop's executor, which would wait for abandoned actions when the loop is closed.
         """
-        future = _begun(action)
+        future = _in_thread(action)
         while not future.done():
             await self.wait(future, 3600)
         return future.result()
@@ -133,7 +133,7 @@ class AsyncIO:
     def beside(self, action: Callable[[], object]) -> None:
         """Start a short action that does not raise, without waiting for it; a coroutine function as a task."""
         if not inspect.iscoroutinefunction(action) or not self.awaits:
-            _begun(lambda: resolved(action))
+            _in_thread(lambda: resolved(action))
             return
         import asyncio
 
@@ -223,10 +223,10 @@ def resolved(function: Callable[..., Any], *args: Any) -> Any:
     # The public function raises if there is no loop, and its error would become the context of the action's errors.
     if asyncio._get_running_loop() is None:  # noqa: SLF001
         return asyncio.run(_awaited(outcome))
-    return _begun(lambda: asyncio.run(_awaited(outcome))).result()
+    return _in_thread(lambda: asyncio.run(_awaited(outcome))).result()
 
 
-def _begun(action: Callable[[], T]) -> Future[T]:
+def _in_thread(action: Callable[[], T]) -> Future[T]:
     """Run an action in a new daemon thread, with the current context."""
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()

@@ -126,7 +126,7 @@ class Log:
         if event.reason.startswith("rules: "):
             helps = "declare fewer rules, or shorter ones"
         if event.reason.startswith("strategy "):
-            helps = "mend that strategy; docs/strategies.md says what it may return"
+            helps = "fix that strategy; docs/strategies.md says what it may return"
         instead = " or ".join(map(repr, self._options.fallback))
         cause = f"{event.sentence}{_circumstances(event.cause)}"
         return f"{cause}; the fallback {instead} takes over" if instead else cause, helps
@@ -144,7 +144,7 @@ def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
         return _KEY
     found = next((text for names, text in _REMEDIES if re.search(names, error)), "")
     if not found:
-        return "mend the function that you passed as summarizer" if error else _BAD_ANSWER
+        return "fix the function that you passed as summarizer" if error else _BAD_ANSWER
     return found.format(model=f" {model!r}" if model else "")
 
 

@@ -165,7 +165,7 @@ class Performer:
 
 
 async def _unknown(_: Performer, effect: object) -> Any:
-    raise TypeError(f"{effect!r} is no effect; strategies yield those of compacter.effects")
+    raise TypeError(f"{effect!r} is not an effect; strategies yield those of compacter.effects")
 
 
 def _step(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
@@ -307,7 +307,7 @@ class WrappedCall(Performer):
         try:
             key = prefix_digest(self.policy.request.format, head, self.scope)
         except Unencodable:
-            return  # Nobody can tell which other call would need the same summary.
+            return  # The head has no key, so other calls cannot be found.
         flight = state.flights.join(key, blocks=not io.asynchronous)
         if flight is None:
             return

@@ -75,13 +75,13 @@ class Recall(ForkAware):
         source = record, asked.archive.index().version if asked.archive else None
         asking = tuple(conversation.format.parts(conversation.messages[at], at))
         original, message = asked.original, conversation.messages[at]
-        stands = next((place for place in reversed(range(len(original))) if original[place] is message), None)
-        said = "\n".join(part.text for part in asking).encode("utf-8", "surrogatepass")
+        position = next((place for place in reversed(range(len(original))) if original[place] is message), None)
+        text = "\n".join(part.text for part in asking).encode("utf-8", "surrogatepass")
         key = None
         # Without a record it is unknown which messages were folded, unless these are the caller's own.
-        if stands is not None and (record or _same(conversation.messages, original)):
+        if position is not None and (record or _same(conversation.messages, original)):
             # The position of its user message, and a digest of its text, identify a turn.
-            key = source, stands, blake2b(said, digest_size=16).digest()
+            key = source, position, blake2b(text, digest_size=16).digest()
         with self._lock:
             if key in self._turns:
                 granted = self._turns[key]

@@ -32,7 +32,7 @@ from compacter.memory.match import Matcher
 from compacter.memory.single_flight import SingleFlight
 from compacter.messages.format import Message
 from compacter.models import window
-from compacter.options import ASKED, AskedFirst, Options, taken
+from compacter.options import ASKED, Options, UserDetector, taken
 
 if TYPE_CHECKING:
     from compacter.call.recall import Recall
@@ -52,10 +52,10 @@ class State:
         self.options = options
         self.log = Log(options)
         self.detect = options.detect
-        if isinstance(self.detect, AskedFirst):
-            self.detect = replace(self.detect, complain=partial(self.log.failed, "detect"))
+        if isinstance(self.detect, UserDetector):
+            self.detect = replace(self.detect, on_error=partial(self.log.failed, "detect"))
         self.summarizer_takes = taken(options.summarizer, ASKED) if callable(options.summarizer) else ()
-        """Which of the options that a summarizer is asked with the user's own function takes."""
+        """Names of the options that the summarizer takes, if it is a function."""
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
         memory = options.memory

@@ -34,7 +34,7 @@ Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
 """Name of the argument with options for one call; it is not passed to the wrapped function."""
 WRAPPED_BY = "__compacter__"
-"""Name of the attribute of a wrapped function or client with the name of its Compacter's state."""
+"""Attribute of a wrapped function or client: the name of its Compacter's state."""
 
 
 class WrappedFunction:
@@ -203,7 +203,7 @@ class WrappedFunction:
             raw = await call.run(call.policy.complete() if refused is None else call.policy.recover(refused))
         except CompactionError:
             raise
-        except Exception as error:  # noqa: BLE001 - sorted out below, where no exception is being handled
+        except Exception as error:  # noqa: BLE001 - handled below, outside of this block
             failure = error
         else:
             shape = None if io.asynchronous else streams.shape(type(raw))
