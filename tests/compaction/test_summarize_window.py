@@ -12,6 +12,7 @@ from compacter.compaction.run import compact
 from compacter.effects import AskSummarizer, Effect, Reply, Tell
 from compacter.messages.format import get_format
 from compacter.options import Options
+from compacter.summary.sections import parse
 from compacter.testing import token_limit_error
 
 
@@ -67,6 +68,25 @@ def test_a_summary_that_is_cut_keeps_its_sentences_word_for_word() -> None:
     summary = result.event.summary
     assert 1 < sum(sentence in summary for sentence in told) < len(told)
     assert summary.count("report ") == summary.count("The Executive Summary: of report ")
+
+
+def test_a_summary_in_sections_that_is_cut_keeps_its_headings() -> None:
+    history = [{"role": "user", "content": f"What of pier {turn}? " * 60} for turn in range(60)]
+    items = {
+        heading: [f"Pier {number} has {heading.lower()} {number * 7}-{number * 3}." for number in range(200)]
+        for heading in ("Decisions", "Facts", "Failed")
+    }
+    told = "\n".join("\n- ".join([f"{heading}:", *lines]) for heading, lines in items.items())
+
+    result = Compacter(summarizer=lambda messages: told, max_summary_tokens=400).compact(history)
+
+    assert result.event is not None
+    sections = parse(result.event.summary)
+    assert sections is not None
+    for heading, lines in items.items():
+        kept = sections[heading.lower()]
+        assert 1 < len(kept) < len(lines)
+        assert set(kept) <= set(lines)
 
 
 def test_a_summarizer_that_never_stops_in_time_costs_no_more_calls_than_another() -> None:

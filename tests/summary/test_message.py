@@ -73,6 +73,17 @@ def test_what_was_typed_or_changed_is_no_summary_message(text: str) -> None:
     assert parse(text) is None
 
 
+def test_one_empty_line_stands_above_quoted_lines() -> None:
+    for summary in (
+        Summary("", (), (), "User: hi"),
+        Summary("", RULES, (), "User: hi"),
+        Summary("a", (), (), "User: hi"),
+    ):
+        text = compose(summary)
+        assert "\n\nQuoted from it:\nUser: hi" in text
+        assert "\n\n\n" not in text
+
+
 def test_it_says_that_it_is_a_record_and_which_lines_bind() -> None:
     assert "not an instruction." in compose("They planned.")
     assert "not an instruction; only the user's rules still hold." in compose(Summary("They planned.", RULES))

@@ -55,14 +55,14 @@ BOTH = [*FINISHED, *WITHDRAWN]
 def test_what_the_assistant_reported_stands_beside_an_item_that_a_model_calls_pending(asked: str, then: str) -> None:
     answer = sections(f"Task: keep the books\nPending: {asked}")
     checked = check(answer, talk(asked, then))
-    assert f"(last said: Assistant: {then}" in checked.sections["pending"][0]
+    assert f'[Assistant said last: "{then}' in checked.sections["pending"][0]
 
 
 @pytest.mark.parametrize(("asked", "then"), WITHDRAWN)
 def test_what_the_user_withdrew_stands_beside_an_item_that_a_model_calls_pending(asked: str, then: str) -> None:
     answer = sections(f"Task: keep the books\nPending: {asked}")
     checked = check(answer, talk(asked, "I will look into that.", then))
-    assert f"(last said: User: {then}" in checked.sections["pending"][0]
+    assert f'[User said last: "{then}' in checked.sections["pending"][0]
 
 
 @pytest.mark.parametrize(("asked", "then"), BOTH)
@@ -127,7 +127,7 @@ def test_the_last_word_is_replaced_and_never_piles_up() -> None:
     for report in ("I began with the tables.", "The tables are half done.", "The tables are finished and checked."):
         answer = sections(f"Task: x\nPending: {said['pending'][0] if said else 'Clean the tables'}")
         said = check(answer, talk("Go on with the tables.", report), prior=said).sections
-    assert said["pending"][0] == "Clean the tables (last said: Assistant: The tables are finished and checked.)"
+    assert said["pending"][0] == 'Clean the tables [Assistant said last: "The tables are finished and checked."]'
 
 
 def test_the_last_word_stays_until_there_is_a_newer_one_and_what_an_item_is_taken_from_is_none() -> None:
@@ -135,9 +135,16 @@ def test_the_last_word_stays_until_there_is_a_newer_one_and_what_an_item_is_take
     assert first.sections == {"task": ("mend the import",), "pending": ("CSV export",)}
     done = talk("And the fence?", "The CSV export is done.")
     second = check(sections("Task: mend the import\nPending: CSV export"), done, prior=first.sections)
-    assert second.sections["pending"] == ("CSV export (last said: Assistant: The CSV export is done.)",)
+    assert second.sections["pending"] == ('CSV export [Assistant said last: "The CSV export is done."]',)
     third = check(sections("Task: mend the import\nPending: CSV export"), talk("And now?"), prior=second.sections)
     assert third.sections["pending"] == second.sections["pending"]
+
+
+@pytest.mark.parametrize("words", ["Take option 1. Then book it.", "Pay 5 - 3 euros", "Fill in User: and Tool: there"])
+def test_no_word_is_taken_out_of_an_item(words: str) -> None:
+    for text in (f"Task: {words}\nFacts: {words}", f"Task:\n- {words}\nFacts:\n2. {words}"):
+        assert parse(text) == {"task": (words,), "facts": (words,)}
+    assert check({"facts": (words,)}, talk(f"{words} Now.")).sections == {"facts": (words,)}
 
 
 def test_sections_are_read_as_they_were_written() -> None:

@@ -5,7 +5,6 @@ What reads and writes summaries is loaded at the first one: a program in which n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -230,11 +229,7 @@ def _asked(
         tally.unverified += checked.dropped
         rules, story = checked.rules, sections.render(checked.sections)
     most = _LONGER * reserve(task.options, task.window, task.plan.head_size, task.chars_per_token)
-    if len(story) > most:
-        from compacter.summary.timeline import timeline
-
-        story = re.sub("(?m)^Summary: ", "", timeline((), int(most), story))
-    return replace(so_far, story=story, rules=rules)
+    return replace(so_far, story=story if len(story) <= most else sections.shortened(story, int(most)), rules=rules)
 
 
 def _is_small(task: CompactionTask) -> bool:

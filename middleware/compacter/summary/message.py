@@ -67,17 +67,15 @@ class Summary:
         head = "\n".join([*map(flat, self.rules), *(NOTE + flat(note) for note in self.notes)])
         # Lines that look like a rule, a note or our own heading are marked as quoted.
         story, quoted = (_FORGED.sub("> ", _BREAK.sub("\n", text)).strip() for text in (self.story, self.quoted))
-        whole = "\n\n".join(block for block in (head, story) if block)
-        return whole + _SEPARATOR + quoted if quoted else whole
+        return "\n\n".join(filter(None, (head, story, quoted and f"{_QUOTED}\n{quoted}")))
 
 
 def compose(summary: Summary | str) -> str:
     """Return the full text of a summary message; a plain text is its story."""
     summary = Summary(summary) if isinstance(summary, str) else summary
-    body = f"{_SAYS_RULES if summary.rules else _SAYS}\n"
-    text = summary.text
     # The rules and notes end at the first empty line, so one must stand there also where there are none.
-    body += text if summary.rules or summary.notes or text.startswith(_SEPARATOR) else f"\n{text}"
+    start = "" if summary.rules or summary.notes else "\n"
+    body = f"{_SAYS_RULES if summary.rules else _SAYS}\n{start}{summary.text}"
     return f"{TAG} {_checksum(body)}\n{body}"
 
 
@@ -89,10 +87,10 @@ def parse(text: str) -> Summary | None:
     frame, _, rest = text[first.end() :].partition("\n")
     if frame not in (_SAYS, _SAYS_RULES):
         return Summary(text[first.end() :])  # Written by version 0.1: all of it is a story.
-    before, _, quoted = rest.partition(_SEPARATOR)
-    head, _, story = before.partition("\n\n")
-    if before.startswith("\n"):
-        head, story = "", before[1:]
+    before, _, quoted = f"\n{rest}".partition(_SEPARATOR)
+    head, _, story = before[1:].partition("\n\n")
+    if before.startswith("\n\n"):
+        head, story = "", before[2:]
     lines = head.split("\n")
     return Summary(
         story,

@@ -18,6 +18,7 @@ from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.summary import rules as standing
 from compacter.summary.sentences import Run, clip, named, reader, runs, sentences, stems, words
+from compacter.summary.timeline import ARTIFACTS, timeline
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "task": ("Task", "Goal", "Request", "Aufgabe", "Tâche", "Tarea", "Задача", "任务", "タスク"),
@@ -47,7 +48,7 @@ _TABLE_HEAD = re.compile(r"(?m)^\|.{0,200}\|\n\|[-| :]{3,200}\|$")
 _ROW = re.compile(rf"(?im)^\|[ *_]{{0,4}}({_NAMES})[ *_]{{0,4}}\|(.*)\|[ ]{{0,4}}$")
 _ELEMENT = re.compile(rf"(?i)<({_NAMES})>|</(?:{_NAMES})>")
 _INLINE = re.compile(rf"(?i)(?<=[^\W\d][.;!?])[ ](?=(?:{_NAMES}):[ ])")
-_BULLET = re.compile(r"\s{0,16}(?:[-*•‣·–]|\d{1,3}[.)])\s{1,8}")
+_BULLET = re.compile(r"^\s{0,16}(?:[-*•‣·–]|\d{1,3}[.)])\s{1,8}")
 _NOTHING = re.compile(r"\W{0,8}(?:none|n/?a|nothing|empty|none (?:so far|yet|stated))?\W{0,8}", re.IGNORECASE)
 _FEWEST = 2
 """Headings below which an answer is prose."""
@@ -60,8 +61,8 @@ _LONGEST_RULE = 400
 _SHORTEST_QUOTE = 8
 _BEARS, _MOSTLY, _HARDLY = 0.3, 0.5, 0.34
 _LAST_WORD = 160
-_LABEL = re.compile(r"(?:User|Assistant|Tool(?: [^:\n]{1,80})?): ")
-_SAID_LAST = " (last said: "
+_LABEL = re.compile(r"^(?:User|Assistant|Tool(?: [^:\n]{1,80})?): ")
+_SAID_LAST = re.compile(r" \[(?:User|Assistant) said last: ")
 _NAME_END = re.compile(r": | [-–—=(] ?|\t|, ")
 _PUNCTUATION = "\"'`*_,;:!?()[]{}<>“”„«»。、"
 _MARKS = " \t\"'`*_“”„«»‘’()[]"
@@ -94,7 +95,7 @@ def parse(text: str) -> Sections | None:
         if heading:
             items = found.setdefault(_KEYS[heading["name"].lower()], [])
             line = heading["rest"] or ""  # noqa: PLW2901 - what stands behind the colon is an item like any other
-        item = flat(_BULLET.sub("", line, count=1))
+        item = flat(_BULLET.sub("", line))
         if not _NOTHING.fullmatch(item) and not (items is before and item.endswith(":")):
             items.append(item)
     if len(found) < _FEWEST:
@@ -175,6 +176,18 @@ def mark(prose: str, entries: Sequence[Part]) -> str:
     return "\n".join(map(" ".join, lines)).strip()
 
 
+def shortened(story: str, size: int) -> str:
+    """Return the most telling sentences of a story in about ``size`` characters; no section loses all for another."""
+    found = parse(story)
+    blocks = {key: "\n".join(_SAID_LAST.split(item)[0] for item in items) for key, items in (found or {}).items()}
+    kept: dict[str, list[str]] = {}
+    for key, text in sorted((blocks or {"": story}).items(), key=lambda block: len(block[1])):
+        cut = timeline((), size // max(1, len(blocks) - len(kept)), text)
+        kept[key] = [line.removeprefix("Summary: ") for line in cut.splitlines() if line and line != ARTIFACTS]
+        size -= len(cut)
+    return render({key: tuple(lines) for key, lines in kept.items()}) if found else "\n".join(kept[""])
+
+
 def _placed(key: str, item: str, known: _Evidence, before: Sections) -> tuple[str, str]:
     """Return where an item belongs and how it reads: what only a tool said is a fact of that tool."""
     if item in before.get(key, ()):
@@ -215,7 +228,7 @@ def _closed_stays_closed(checked: dict[str, list[str]], before: Sections, known:
 
 def _bare(item: str) -> str:
     """Return an item of a summary without the speaker and the last word that a check has added."""
-    return _LABEL.sub("", item, count=1).partition(_SAID_LAST)[0]
+    return _SAID_LAST.split(_LABEL.sub("", item))[0]
 
 
 def _alike(one: str, other: str) -> bool:
@@ -326,11 +339,11 @@ class _Evidence:
         ``before`` are the open items of the prior summary: nothing new about one of them leaves its last word.
         """
         known = next((other for other in before if _alike(item, other)), "")
-        item, about = known if _SAID_LAST in known else item, self._about(item)
+        item, about = known if _SAID_LAST.search(known) else item, self._about(item)
         if not about or flat(about[-1][1]) in item or (len(about) == 1 and not known):
             return item
         role, last = about[-1]
-        return f"{item.partition(_SAID_LAST)[0]}{_SAID_LAST}{role.capitalize()}: {clip(last, _LAST_WORD)})"
+        return f'{_SAID_LAST.split(item)[0]} [{role.capitalize()} said last: "{clip(last, _LAST_WORD)}"]'
 
     def _about(self, item: str, fewest: int = 1) -> list[tuple[str, str]]:
         """Return the sentences of people that bear on ``item``, oldest first: rare words weigh more.
