@@ -149,6 +149,14 @@ def test_of_a_record_the_values_that_tell_something_are_told() -> None:
     assert text == "Artifacts:\nTool lookup: ann_lee_4411 … Q7-1182 … Q7-1190"
 
 
+def test_the_numbers_of_empty_lines_of_a_pasted_file_are_not_told_but_a_number_that_was_typed_is() -> None:
+    file = [f"{number}: queue_{number} = open_queue({number})\n{number + 1}:" for number in range(10, 70, 2)]
+    text = timeline([user("\n".join(file)), assistant("How many queues?"), user("42")], 2_000)
+    assert "User: 42" in text
+    assert "open_queue(10)" in text
+    assert not any(f"{number}: …" in text or f"{number}:\n" in text for number in range(11, 71, 2))
+
+
 FLIGHTS = {
     "user": "ann_lee_4411",
     "status": "Confirmed",

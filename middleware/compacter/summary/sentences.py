@@ -168,6 +168,8 @@ def read(parts: Sequence[Part], first: int = 0) -> Iterator[Sentence]:
                 continue
             follows = False
             for text in split(line):
+                if size > TYPED and not _LETTERS.search(text) and sum(map(str.isalnum, text)) <= _LONG_NUMBER:
+                    continue  # The number of an empty line, a bracket: only typed ones tell something.
                 prose = not code and (_plain(text, _CODE_SHARE // 2) if size <= TYPED else reads(text))
                 yield Sentence(text, part.role.capitalize(), number, follows, prose, size=size)
                 follows = True
