@@ -95,11 +95,11 @@ class TestTheRoomForQuotes:
 class TestTheTrigger:
     """The threshold is 1,000 tokens; a request of 8,000 characters and 2,000 beside them has 2,500."""
 
-    def ahead(self, policy: Any, begin: Any, *, size: int = 8_000, overhead: int = 2_000, **settings: Any) -> Dialogue:
+    def ahead(self, policy: Any, begin: Any, *, size: int = 8_000, overhead: int = 2_000, **settings: Any) -> Any:
         """The dialogue of a call, at its first request for a summary or at its call."""
         dialogue = begin(policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete())
         dialogue.expect((AskSummarizer, Call))
-        return dialogue  # type: ignore[no-any-return]
+        return dialogue
 
     def fires(self, dialogue: Dialogue) -> bool:
         return dialogue.effects[-1] == "AskSummarizer"
