@@ -45,8 +45,9 @@ TESTS = [
 """Tests that every mutant is tried against, those of its own room first."""
 UNSEEN = re.compile(r"BitOr|RemoveDecorator|UnaryOperator_Delete")
 """Operators that mostly change annotations (``int | None``) or the typing of decorators, which no test can see."""
-DECLARES = re.compile(r"\s*(?:@dataclass|(?:async )?def |\*,$)")
-"""Lines on which a mutant changes ``slots=True`` or the ``*`` of a signature: no fault of what the code does."""
+DECLARES = re.compile(r"\s*(?:@dataclass|(?:async )?def |\*,$|if TYPE_CHECKING:)")
+"""Lines on which a mutant changes ``slots=True``, the ``*`` of a signature or an import for types: no fault of what the
+code does."""
 IMPORTED_ONCE = (
     *("pytest", "hypothesis", "coverage", "pydantic", "structlog", "tenacity", "redis", "starlette", "uvicorn"),
     *("openai.types.responses", "anthropic.types.beta", "google.genai", "litellm"),

@@ -83,6 +83,15 @@ def test_results_that_the_model_has_not_read_are_kept_back_unless_all_is_to_go(r
     assert choose_cut(Conversation.of(talk, OPENAI), ratio=ratio) == cut
 
 
+@pytest.mark.parametrize(("pins", "cut"), [((), 2), ((1,), 3), ((1, 2), 4), ((1, 2, 3, 4), 0)])
+def test_a_head_that_is_a_prior_summary_alone_takes_the_next_step_that_may_go(pins: tuple[int, ...], cut: int) -> None:
+    prior = {"role": "user", "content": summary_message.compose("p" * 500)}
+    talk = Conversation.of([prior, *turns(100, 100, 100, 100, 100)], OPENAI, pinned=pins)
+
+    assert choose_cut(talk, ratio=0.7, keep_turns=3, must=True) == cut
+    assert choose_cut(talk, ratio=0.7, keep_turns=3) == 0
+
+
 def test_results_that_are_all_there_is_to_fold_are_folded() -> None:
     assert choose_cut(Conversation.of([say("user", 10), *look(400)], OPENAI), ratio=0.5) == 3
     assert choose_cut(Conversation.of([say("system", 10), *look(400), say("user", 10)], OPENAI), ratio=0.5) == 3

@@ -109,6 +109,25 @@ class TestTheRoomOfASummary:
         exact, _ = self.of(job(target=FRAME + 100, trigger="manual", must=False), compact_ratio=1.0)
         assert exact == 0
 
+    @pytest.mark.parametrize(("longer", "asked_again"), [(0, False), (1, True)])
+    def test_is_kept_or_the_summary_is_asked_for_again(self, longer: int, asked_again: bool) -> None:
+        words = "".join(f"Part {number} tells of {number * 7} ships. " for number in range(90))[
+            : 2_000 - FRAME - 1 + longer
+        ]
+        options = Options(compact_ratio=0.5, max_summary_tokens=4_000)
+        asked, made = carried_out(options, job(), words[:-1] + ".", "They talked of many things.")
+        assert len(asked) == 1 + asked_again
+        assert (made.event.summary == "They talked of many things.") is asked_again
+        assert not made.event.fallback
+
+    @pytest.mark.parametrize("budget", range(700, 1_100, 9))
+    def test_holds_the_declared_rules_and_all_else(self, budget: int) -> None:
+        talk = [{"role": "user", "content": f"Ship {number} lies in harbour {number}. " * 3} for number in range(30)]
+        rules = ["Answer in French.", "Never name a ship.", "Be brief."]
+        made = Compacter(summarizer="extractive", rules=rules).compact(talk, budget=budget)
+        assert made.fits
+        assert all(f"Rule: {rule}" in made.messages[0]["content"] for rule in rules)
+
 
 class TestTheCut:
     """With a target of 2,100 characters, 100 of them taken: 2,000 of 4,000 must go, and what the summary takes."""
