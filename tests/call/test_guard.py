@@ -87,6 +87,22 @@ class TestStrangeMessages:
             assert reply == "ok"
 
 
+def test_of_messages_of_no_known_format_the_refusal_says_which(caplog: pytest.LogCaptureFixture) -> None:
+    class HumanMessage:
+        def __init__(self, text: str) -> None:
+            self.type, self.content = "human", text
+
+    def refusing(messages: list[Any]) -> str:
+        raise ProviderError("context_length_exceeded: the prompt is too long")
+
+    with pytest.raises(ProviderError) as refused:
+        Compacter().wrap(refusing)([HumanMessage("Hello.")] * 9)
+    (note,) = refused.value.__notes__
+    assert note.startswith("compacter did nothing: messages[0] is a ")
+    assert "HumanMessage, which is not a message of any provider's API" in note
+    assert not caplog.records
+
+
 class TestFaultsOfCompactersOwn:
     @pytest.fixture
     def broken(self) -> Compacter:

@@ -282,6 +282,11 @@ class TestHowMuchIsKept:
         for text, size in zip(found.groups(), sizes, strict=True):
             assert size * 0.8 <= len(text) <= size
 
+    def test_is_a_part_of_each_of_two_texts_that_stand_side_by_side(self) -> None:
+        asked = f"<retrieved>{PAGES[:4_000]}#<retrieved>{PAGES[4_000:8_000]}#Which?"
+        short = shortened(OPENAI, {"role": "user", "content": asked}, ("<retrieved>", "#"), 4_000)["content"]
+        assert [len(text) < 2_100 for text in short.removesuffix("Which?").split("#")] == [True, True, True]
+
 
 class TestTheAdvice:
     """Of a request with 900 characters in the assistant's message and 200 in the user's."""

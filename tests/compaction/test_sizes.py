@@ -19,6 +19,7 @@ from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.overflow import TokenLimit
 from compacter.summary.message import FRAME
+from compacter.testing import token_limit_error
 
 OPENAI = get_format("openai")
 TALK = [{"role": "user", "content": f"Part {number} ".ljust(100, "x")} for number in range(41)]
@@ -31,13 +32,14 @@ def job(**facts: Any) -> Job:
     return Job(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
 
 
-def carried_out(options: Options, work: Job, *answers: str | Reply) -> tuple[list[AskSummarizer], Any]:
+def carried_out(options: Options, work: Job, *answers: str | Reply | Exception) -> tuple[list[AskSummarizer], Any]:
     """What a summarizer was asked, and the compaction; the last answer is given again."""
     asked: list[AskSummarizer] = []
-    flow, outcome = compact(options, work), None
+    flow = compact(options, work)
+    outcome: Any = None
     try:
         while True:
-            effect = flow.send(outcome)
+            effect = flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
             outcome = effect.what if isinstance(effect, Tell) else None
             if isinstance(effect, AskSummarizer):
                 asked.append(effect)
@@ -74,6 +76,28 @@ class TestTheTokensOfASummary:
         ]
         assert words == [500 * 3 // 5 // share, 500 * 3 // 5 // share // 2]
         assert [one.max_tokens for one in asked] == [500, 500]
+
+
+class TestAHeadThatIsTooLongForOnePrompt:
+    def parts(self, request: AskSummarizer) -> list[int]:
+        return [int(found) for found in re.findall(r"Part (\d+) x", request.messages[0]["content"])]
+
+    def test_is_read_to_its_end_in_order_and_once(self) -> None:
+        work = job(calibration=Calibration(window=1_000))
+        asked, made = carried_out(Options(compact_ratio=1.0), work, "They talked of many things.")
+        assert len(asked) > 1
+        assert [part for one in asked for part in self.parts(one)] == list(range(40))
+        assert made.event.summarizer_calls == len(asked)
+
+    def test_is_halved_where_the_summarizer_says_so_and_nothing_is_left_out(self) -> None:
+        refusal = token_limit_error(limit=500, input_tokens=1_200)
+        asked, made = carried_out(Options(compact_ratio=1.0), job(), refusal, refusal, "They talked of many things.")
+        read = list(map(self.parts, asked))
+        assert read[0] == list(range(40))
+        assert 18 <= len(read[1]) <= 20
+        assert 8 <= len(read[2]) <= 10
+        assert [part for one in read[2:] for part in one] == list(range(40))
+        assert not made.event.fallback
 
 
 class TestTheRoomOfASummary:
