@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -269,3 +270,29 @@ async def test_the_usage_of_an_answer_is_what_the_trigger_goes_by() -> None:
         sent = await call.first(kwargs)
         assert (len(sent["messages"]) < len(kwargs["messages"])) is folded
         await call.answered({"usage": {"prompt_tokens": tokens}})
+
+
+async def test_where_compacter_itself_fails_the_providers_error_is_raised(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kwargs = {"model": "m", "messages": talk()}
+    call = SteppedCall(state(Writer()), BINDING)
+    await call.first(kwargs)
+
+    monkeypatch.setattr(call.state, "calibration", lambda model: SimpleNamespace(window=None))
+    error = refusal()
+    with pytest.raises(TokenLimitError) as raised:
+        await call.again(kwargs, error, TOO_LONG)
+    assert raised.value is error
+    assert "compaction failed (AttributeError)" in caplog.text
+    assert error.__notes__ == ["compacter could not compact: it raised AttributeError"]
+
+
+async def test_what_the_provider_says_in_the_end_is_no_fault_of_compacters(caplog: pytest.LogCaptureFixture) -> None:
+    kwargs = {"model": "m", "messages": [{"role": "user", "content": "wall " * 500}]}
+    call = SteppedCall(state(Writer()), BINDING)
+    await call.first(kwargs)
+    error = refusal()
+    with pytest.raises(TokenLimitError):
+        await call.again(kwargs, error, TOO_LONG)
+    assert "failed" not in caplog.text

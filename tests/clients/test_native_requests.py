@@ -13,6 +13,7 @@ import pytest
 from google import genai
 from google.genai import types
 from pydantic import BaseModel
+from tests.conversations import talk
 
 from compacter import Compacter, CompactionEvent
 from compacter.testing import ScriptedModel
@@ -299,3 +300,25 @@ def test_with_a_redaction_or_a_summarizer_of_its_own_it_is_the_transcript(option
         assert not any(secret in request for request in requests)
     assert requests
     assert not any(ASKED in request for request in requests)
+
+
+def test_by_hand_the_model_reads_the_messages_themselves_and_then_the_instruction(
+    monkeypatch: pytest.MonkeyPatch, native: Compacter
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def completion(**options: Any) -> Any:
+        asked.append(options)
+        return {"choices": [{"message": {"content": "They talked of many things."}, "finish_reason": "stop"}]}
+
+    monkeypatch.setattr("compacter.models.completion", completion)
+    messages = talk()
+    made = native.compact(messages, model="m")
+    (request,) = asked
+    prefix = [message for message in request["messages"] if message in messages]
+    assert prefix == messages[: len(prefix)]
+    assert prefix == request["messages"][:-1]
+    assert made.event is not None
+    assert set(map(repr, made.discarded)) <= set(map(repr, prefix))
+    assert ASKED in request["messages"][-1]["content"]
+    assert request["model"] == "m"

@@ -96,9 +96,9 @@ class SteppedCall(WrappedFunction):
                 self._given_up = error
                 raise error
             self._flow = call.policy.recover(Reply(token_limit=found, error=error))
-            sent = await self._sent(kwargs, None)
+            sent = await self._sent(kwargs, None, error)
         else:
-            sent = await self._sent(kwargs, Reply(token_limit=found, error=error))
+            sent = await self._sent(kwargs, Reply(token_limit=found, error=error), error)
         if self._effect is None:
             given_up: Exception | None = self._given_up
             self._given_up = given_up or error
@@ -157,9 +157,11 @@ class SteppedCall(WrappedFunction):
         self._call = call
         return call
 
-    async def _sent(self, kwargs: dict[str, Any], outcome: Reply | None) -> dict[str, Any]:
+    async def _sent(
+        self, kwargs: dict[str, Any], outcome: Reply | None, refused: Exception | None = None
+    ) -> dict[str, Any]:
         """Carry the flow on to its next call, and say what that sends; ``kwargs`` where it came to none."""
-        self._effect = effect = await self._advanced(outcome)
+        self._effect = effect = await self._advanced(outcome, refused)
         if effect is None or self._call is None:
             return kwargs
         request = self._call.policy.request
@@ -169,11 +171,13 @@ class SteppedCall(WrappedFunction):
             self.sent_size = sum(map(size, effect.messages))
         return self._replaced(kwargs, effect)
 
-    async def _advanced(self, outcome: Reply | None) -> Call | None:
-        """Carry out what the flow asks for, up to its next call; ``None`` where it has come to its end."""
+    async def _advanced(self, outcome: Reply | None, refused: Exception | None = None) -> Call | None:
+        """Carry out what the flow asks for, up to its next call; ``None`` where it has come to its end.
+
+        ``refused`` is what the provider said last: to end with it is no fault.
+        """
         flow, call = self._flow, self._call
         assert flow is not None and call is not None  # noqa: S101, PT018 - made together
-        refused = outcome.error if outcome is not None else None
         try:
             found = await call.run(flow, outcome, until=Call)
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
