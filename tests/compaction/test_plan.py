@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, To
 from compacter.compaction.check import assemble
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, choose_cut, plan, target_characters
+from compacter.compaction.task import CompactionTask
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -90,6 +92,29 @@ def test_a_head_that_is_a_prior_summary_alone_takes_the_next_step_that_may_go(pi
 
     assert choose_cut(talk, ratio=0.7, keep_turns=3, must=True) == cut
     assert choose_cut(talk, ratio=0.7, keep_turns=3) == 0
+
+
+def test_results_that_the_model_has_not_read_go_where_the_rest_is_not_enough() -> None:
+    talk = Conversation.of([say("user", 10), *look(400), *look(400), *look(400)], OPENAI)
+
+    assert choose_cut(talk, ratio=0.9, need=talk.heads[5]) == 5
+    assert choose_cut(talk, ratio=0.9, need=talk.heads[5] + 1) == 7
+
+
+def test_a_cut_that_a_hook_has_chosen_holds_for_what_a_strategy_has_left() -> None:
+    talk, tasks = turns(*[100] * 21), list[CompactionTask]()
+
+    def dropping(task: CompactionTask) -> list[Any]:
+        return [message for at, message in enumerate(task.messages) if at not in (1, 2, 10)]
+
+    def watching(task: CompactionTask) -> Any:
+        tasks.append(task)
+        return task.messages
+
+    hook: Any = lambda plan: replace(plan, cut=10)  # noqa: E731
+    Compacter(strategy=[dropping, watching], before_compaction=hook).compact(talk, budget=500)
+    (task,) = tasks
+    assert task.messages[task.plan.cut] is talk[11]
 
 
 def test_results_that_are_all_there_is_to_fold_are_folded() -> None:
@@ -191,6 +216,15 @@ def test_room_for_quotes_is_given_up_before_results_that_the_model_has_not_read(
     assert plan(wide, job(talk, target=10_400, must=True, reserved=1_000)).cut == newest
     asked = [*talk, say("user", 20)]  # Here they were read.
     assert plan(Options(), job(asked, target=5_300, must=True, reserved=2_000)).cut > newest
+
+
+def test_shortening_takes_no_more_than_the_goal_wants() -> None:
+    talk = [*(say(role, 3_000) for role in ("user", "assistant", "user")), say("user", 777)]
+
+    made = Compacter(strategy=Shorten()).compact(talk, budget=4_000)
+
+    assert 3_900 <= Conversation.of(made.messages, OPENAI).size <= 4_000
+    assert made.messages[-1] is talk[-1]
 
 
 def test_alone_and_without_a_goal_shortening_goes_for_half() -> None:
