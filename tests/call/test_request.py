@@ -400,6 +400,7 @@ class TestTheUsageOfAReply:
     def test_counts_what_was_written(self) -> None:
         assert usage_of({"usage": {"input_tokens": 9, "output_tokens": 4}}) == (9, 4)
         assert usage_of({"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4}}) == (9, 4)
+        assert usage_of({"usage": {"prompt_tokens": 1, "completion_tokens": 1}}) == (1, 1)
         assert usage_of({"usage": {"prompt_tokens": 0, "input_tokens": 9, "completion_tokens": 0}}) == (9, 0)
 
 

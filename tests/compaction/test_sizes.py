@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, CompactionEvent, Summarize, Truncate
+from compacter import Compacter, CompactionError, CompactionEvent, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, plan
 from compacter.compaction.run import compact
@@ -143,6 +143,13 @@ class TestTheRoomOfASummary:
         assert len(asked) == 1 + asked_again
         assert (made.event.summary == "They talked of many things.") is asked_again
         assert not made.event.fallback
+
+    def test_that_declared_rules_exceed_with_the_window_is_an_error(self) -> None:
+        rules = ("r" * 3_993,)  # A line of 4,000 characters, 1,000 tokens.
+        with pytest.raises(CompactionError, match="rules takes about 1000 tokens, and the window has 1000"):
+            carried_out(Options(), job(rules=rules, calibration=Calibration(window=1_000)), "They talked.")
+        asked, made = carried_out(Options(), job(rules=rules, calibration=Calibration(window=1_001)), "They talked.")
+        assert (asked, made) == ([], None)
 
     @pytest.mark.parametrize("budget", range(700, 1_100, 9))
     def test_holds_the_declared_rules_and_all_else(self, budget: int) -> None:
