@@ -88,7 +88,8 @@ class TestTheRoomForQuotes:
 
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
-        effect: Any = dialogue.expect((Quote, Call))  # type: ignore[arg-type]
+        either: Any = (Quote, Call)
+        effect: Any = dialogue.expect(either)
         return effect.room if isinstance(effect, Quote) else None
 
 
@@ -97,9 +98,10 @@ class TestTheTrigger:
 
     def ahead(self, policy: Any, begin: Any, *, size: int = 8_000, overhead: int = 2_000, **settings: Any) -> Dialogue:
         """The dialogue of a call, at its first request for a summary or at its call."""
-        dialogue = begin(policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete())
-        dialogue.expect((AskSummarizer, Call))
-        return dialogue  # type: ignore[no-any-return]
+        either: Any = (AskSummarizer, Call)
+        dialogue: Dialogue = begin(policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete())
+        dialogue.expect(either)
+        return dialogue
 
     def fires(self, dialogue: Dialogue) -> bool:
         return dialogue.effects[-1] == "AskSummarizer"
