@@ -256,12 +256,13 @@ class TestNestedCompacters:
 
     @pytest.mark.parametrize("behind", ["__cause__", "__context__"])
     def test_an_error_behind_another_one_counts(self, behind: str) -> None:
-        before, inner = GiveUps.count, ValueError("too long")
+        before = GiveUps.count
+        inner: Exception = ValueError("too long")
         mark_given_up(inner)
         for _ in range(3):
             outer = RuntimeError("it failed")
             setattr(outer, behind, inner)
-            inner = outer  # type: ignore[assignment]
+            inner = outer
         assert gave_up_since(before, inner)
 
 
