@@ -75,23 +75,6 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
     assert middle.totals.rounds == 1
 
 
-def test_a_summarizer_may_make_the_very_call_that_it_works_for() -> None:
-    model, nested = ScriptedModel(window=900), list[Any]()
-
-    def summarizer(messages: Any) -> str:
-        if not nested:
-            nested.append("begun")
-            nested.append(completion("m", history))
-        return "They talked of many things."
-
-    middle, history = Compacter(summarizer=summarizer), talk()
-    completion = middle.wrap(model.completion)
-
-    assert completion("m", history)["choices"] == nested[1]["choices"]
-    assert model.rejected == 2  # The inner call and the outer one, once each.
-    assert "They talked of many things." in str(model.requests[-1].messages)
-
-
 CHUNKS: dict[str, list[Any]] = {
     "texts": ["They asked ", "of walls."],
     "deltas": [{"choices": [{"delta": {"content": text}}]} for text in ("They asked ", None, "of walls.")],
