@@ -15,8 +15,11 @@ from compacter.call import perform
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from compacter import CompactionEvent
     from compacter.compaction.task import CompactionTask
+    from compacter.memory.record import Record
 
 
 class HeldElsewhere(InProcessMemory):
@@ -73,6 +76,31 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
     middle.wrap(ScriptedModel(window=900).completion)("m", talk())
 
     assert middle.totals.rounds == 1
+
+
+def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    class Slow(InProcessMemory):
+        def empty(self) -> bool:
+            return False
+
+        def find(self, keys: Sequence[str]) -> Sequence[Record]:
+            clock[0] += 100.0
+            return super().find(keys)
+
+    async def summarizer(messages: list[Chat]) -> str:
+        await asyncio.sleep(0)
+        return "They talked of many things."
+
+    events: list[CompactionEvent] = []
+    middle = Compacter(summarizer=summarizer, memory=Slow(), timeout=50, on_compaction=events.append)
+
+    asyncio.run(middle.wrap(ScriptedModel(window=900).acompletion)("m", talk()))
+
+    assert clock[0] >= 100
+    assert [event.fallback for event in events] == [False]
 
 
 CHUNKS: dict[str, list[Any]] = {

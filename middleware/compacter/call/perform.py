@@ -82,13 +82,10 @@ class Performer:
                 if ended or isinstance(found, until):
                     return found
                 perform: Performs = self.performs.get(type(found), _unknown)
-                began = time.monotonic()
                 try:
                     outcome, advance = await perform(self, found), flow.send
                 except Exception as error:  # noqa: BLE001 - handled by the flow
                     outcome, advance = error, flow.throw
-                if isinstance(found, (AskSummarizer, Remembered)):
-                    self._spent += time.monotonic() - began
         except BaseException:
             with contextlib.suppress(ValueError):  # A thread abandoned by a cancellation still runs it.
                 flow.close()
@@ -104,7 +101,11 @@ class Performer:
             ask = partial(summarizer, [dict(message) for message in effect.messages], **taken)
             blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
         totals.add(summarizer_calls=1)
-        raw = await self.io.ask(ask, None if timeout is None else max(0.0, timeout - self._spent), blocks=blocks)
+        began = time.monotonic()
+        try:
+            raw = await self.io.ask(ask, None if timeout is None else max(0.0, timeout - self._spent), blocks=blocks)
+        finally:
+            self._spent += time.monotonic() - began
         reply = Reply("".join(map(streams.text_of, raw))) if isinstance(raw, list) else read_reply(raw)
         model = summarizer
         if not isinstance(summarizer, str):
@@ -253,7 +254,9 @@ class WrappedCall(Performer):
     async def _remembered(self, effect: Remembered) -> View | None:
         memory, matcher, policy = self.state.memory, self.state.matcher, self.policy
         if effect.head:
+            began = time.monotonic()
             await self._lead(effect.head)
+            self._spent += time.monotonic() - began
         if memory is None or matcher is None:
             return None
         # The wrapped function may have changed the messages since they were seen.
