@@ -1,4 +1,4 @@
-"""A memory by its address: what variables of the environment, ``compacter serve`` and ``compacter doctor`` take."""
+"""Addresses of memories, for environment variables, ``compacter serve`` and ``compacter doctor``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from compacter.memory.base import Memory
 
 _REDIS = ("redis://", "rediss://", "unix://")
 _FILE = re.compile(r"(?![a-z]+://)(?:[./~].*|[A-Za-z]:[\\/].*|.*\.(?:db|sqlite3?)|:memory:)", re.DOTALL)
-"""What can only be the name of a file."""
+"""Text that can only be a file name."""
 
 
 def memory_at(address: str) -> Memory:
-    """A memory at ``sqlite:PATH``, ``sqlite:///PATH``, the bare name of a file, or a Redis URL.
+    """Return the memory at ``sqlite:PATH``, ``sqlite:///PATH``, a file name, or a Redis URL.
 
     Raises ``ConfigurationError`` for any other text.
     """
@@ -24,7 +24,7 @@ def memory_at(address: str) -> Memory:
         return RedisMemory(address)
     path = sqlite_path(address)
     if path is None:
-        # The address itself is not repeated: it may hold a password.
+        # The message does not repeat the address, which may contain a password.
         raise ConfigurationError("memory takes sqlite:PATH, redis://HOST:PORT/DB, rediss://... or unix:///SOCKET")
     from compacter.memory.sqlite import SQLiteMemory
 
@@ -32,9 +32,9 @@ def memory_at(address: str) -> Memory:
 
 
 def sqlite_path(address: str) -> str | None:
-    """The file that an address names; ``None`` where it names none."""
+    """Return the file name in an address; ``None`` if it is not the address of a file."""
     if address.startswith("sqlite:"):
         path = address.removeprefix("sqlite:").removeprefix("//")
     else:
         path = address if _FILE.fullmatch(address) else ""
-    return os.path.expanduser(path) or None  # noqa: PTH111 - ":memory:" is no path
+    return os.path.expanduser(path) or None  # noqa: PTH111 - ":memory:" is not a path

@@ -1,4 +1,4 @@
-"""What a memory has to do (``Memory``), what the memories here have in common, and the one in this process."""
+"""The ``Memory`` protocol, the base class of the memories here, and the memory of this process."""
 
 from __future__ import annotations
 
@@ -23,129 +23,129 @@ from compacter.memory.single_flight import SingleFlight
 T = TypeVar("T")
 
 DEADLINE = 1.0
-"""Seconds that one operation of a memory may take, unless the user says otherwise."""
+"""Default time limit of one operation of a memory, in seconds."""
 LEASE = 1.5
-"""Seconds for which a claim is granted at a time. While its owner lives it is renewed, so that a process which dies
-holds others up no longer than this."""
+"""Seconds for which a claim is granted at a time. It is renewed while its owner lives, so that a process which dies
+delays others no longer than this."""
 WEEK = 7 * 86_400.0
-"""Seconds for which a memory that outlives the process keeps what nobody uses, unless the user says otherwise."""
+"""Default time in seconds for which a memory that outlives the process keeps an unused record."""
 PER_KEY = 32
-"""Records that it keeps under one key: the newest of one conversation count, its older ones only for forks."""
+"""Most records that it keeps under one key: older ones of a conversation matter only to its forks."""
 _RENEWAL = LEASE / 4
 _PAUSE = 5.0
-"""Seconds for which a memory that failed is left alone."""
+"""Seconds for which a memory is not used after it failed."""
 _LONG_PAUSE = 60.0
-"""The same, while an operation that was given up is still waiting."""
+"""The same, while an operation that timed out is still running."""
 _MEGABYTE = 1 << 20
 
 
 class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
-    """A memory did not answer within its deadline, or failed a moment ago and is left alone for some seconds."""
+    """A memory did not answer within its deadline, or failed a moment ago and is not used for some seconds."""
 
 
 class Claim(Protocol):
-    """The right to make one summary, as long as it is neither given back nor run out."""
+    """The right to make one summary, until it is released or expires."""
 
     def release(self) -> None:
-        """Give the claim back.
+        """Release the claim.
 
-        * Without effect when it has run out, even if another one holds a claim on the same key by now.
-        * Without effect a second time, and in a forked child of the process that got it.
-        * Whatever it raises is logged and ignored: the claim runs out by itself.
+        * Does nothing if it has expired, even if another caller has claimed the same key by now.
+        * Does nothing a second time, or in a forked child of the process that claimed it.
+        * Its exceptions are logged and ignored: the claim expires by itself.
         """
         ...
 
 
 @runtime_checkable
 class Memory(Protocol):
-    """What ``Compacter(memory=...)`` takes: any object with these three methods.
+    """Protocol of ``Compacter(memory=...)``: any object with these three methods.
 
-    All of them may be called from several threads at once, and from a forked child. Whatever they raise is logged
-    (``compacter.memory_failed``) and skipped: the call goes on without the memory. A call waits for them, so they
-    should give up by themselves after about a second. Async calls use them from a thread.
+    They may be called from several threads at once, and from a forked child. Their exceptions are logged
+    (``compacter.memory_failed``), and the call continues without the memory. A call waits for them, so they should
+    time out after about a second. Async calls run them in a thread.
 
-    ``compacter.testing.memory_conformance`` is the suite that the memories here pass.
+    ``compacter.testing.memory_conformance`` tests a memory; the memories here pass it.
     """
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records that were saved with ``record.key`` among ``keys``, in any order.
+        """Return all records that were saved with ``record.key`` among ``keys``, in any order.
 
-        * ``keys`` are texts of hexadecimal digits, at most eight; none of them may be known.
-        * Returns an empty sequence, not ``None``, when nothing is found.
-        * A stored record that cannot be read (``Record.from_json`` gives ``None``) is left out and hides no other one.
-        * What is returned may be shared between callers: a record never changes.
-        * Asked on every call, so it should be one round trip.
+        * ``keys`` are at most eight strings of hexadecimal digits; there may be no records for any of them.
+        * Returns an empty sequence, not ``None``, if there are no records.
+        * A stored record that cannot be read (``Record.from_json`` returns ``None``) is left out; the others are not.
+        * The records may be shared between callers, as a record never changes.
+        * Used by every call, so it should be one round trip.
         """
         ...
 
     def save(self, record: Record) -> None:
-        """Keep ``record``.
+        """Save ``record``.
 
-        * One with the same ``record.id`` is replaced.
-        * Found by the next ``find`` of this process; by other processes when they can see it.
-        * May drop older records, the least recently used first. Losing one costs a summary, nothing else.
-        * May decline what is too large, without an error.
-        * Raises ``compacter.messages.fields.Unencodable`` (through ``record.to_json()``) for what has no faithful text
-          form; nothing is kept then.
+        * A record with the same ``record.id`` is replaced.
+        * The next ``find`` of this process returns it; those of other processes as soon as they can see it.
+        * Older records may be dropped, the least recently used first. Losing one only costs another summary.
+        * A record that is too large may be ignored, without an error.
+        * Raises ``compacter.messages.fields.Unencodable`` (through ``record.to_json()``) if the record cannot be
+          stored as text without loss; nothing is saved then.
         """
         ...
 
     def claim(self, key: str, seconds: float) -> Claim | None:
-        """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
+        """Return the right to make the summary identified by ``key``, or ``None`` while another caller has it.
 
-        * Never waits for the other one; the caller asks again.
-        * Granted for ``seconds`` at most. It should end earlier where the owner's process has died.
-        * Not re-entrant: a second claim of the same process gets ``None`` too.
-        * A memory that is used by one process alone may always grant it: within a process calls wait for each other
-          anyway.
-        * What it raises counts as granted: two summaries are better than none.
+        * Never waits for the other caller; the caller tries again.
+        * Valid for ``seconds`` at most. It should end earlier if the owner's process has died.
+        * Not re-entrant: a second claim of the same process returns ``None`` too.
+        * A memory that is used by one process alone may always return a claim, as calls within a process wait for each
+          other anyway.
+        * If it raises, the call makes the summary: two summaries are better than none.
         """
         ...
 
 
 class BaseMemory(Memory):
-    """Base class of the memories here. ``max_bytes`` bounds what is attached (see :meth:`attach`)."""
+    """Base class of the memories here. ``max_bytes`` is the largest size of attached objects (see :meth:`attach`)."""
 
     blocking: bool = True
-    """Whether the methods may wait for a disk or a network. Async calls then use them from a thread, and calls of other
-    processes are waited for by ``claim``."""
+    """Whether the methods may wait for a disk or a network. Async calls then run them in a thread, and wait for calls
+    of other processes by ``claim``."""
     asynchronous: bool = False
-    """Whether there are ``afind``, ``asave`` and ``aclaim`` too, which calls under asyncio await in place of a thread.
-    They promise what ``find``, ``save`` and ``claim`` do; ``release`` of what ``aclaim`` gives is awaited."""
+    """Whether ``afind``, ``asave`` and ``aclaim`` are implemented; calls under asyncio await them instead of a thread.
+    They behave as ``find``, ``save`` and ``claim`` do; ``release`` of the claim is awaited too."""
 
     async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
-        """As ``find``, awaited."""
+        """As ``find``, but asynchronous."""
         raise NotImplementedError
 
     async def asave(self, record: Record) -> None:
-        """As ``save``, awaited."""
+        """As ``save``, but asynchronous."""
         raise NotImplementedError
 
     async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
-        """As ``claim``, awaited."""
+        """As ``claim``, but asynchronous."""
         raise NotImplementedError
 
     def __init__(self, max_bytes: int = 64 * _MEGABYTE) -> None:
         self.max_bytes = whole_number("max_bytes", max_bytes)
         self.flights = SingleFlight()
-        """Compactions under way in this process, for all that share this memory."""
+        """Compactions in progress in this process, for all calls that share this memory."""
         self._attached: LRUCache[str, tuple[object, int]] = LRUCache(self.max_bytes, getsizeof=lambda entry: entry[1])
         self._taken = 0
-        """Bytes that the memory itself takes of ``max_bytes``."""
+        """Bytes of ``max_bytes`` that the records take."""
         self._lock = Lock()
 
     def empty(self) -> bool:
-        """Whether there is certainly no record, known without waiting. A call does nothing for an empty memory."""
+        """Return whether the memory is certainly empty, without waiting. Calls do not look up anything in it then."""
         return False
 
     def attach(self, key: str, value: object, size: int) -> None:
-        """Keep an object beside the records, in this process only: something that is quicker found than made again.
+        """Cache an object in this process.
 
-        The least recently used are dropped where all of them together would take more than the memory's bytes; one that
-        is too large by itself is not kept.
+        The least recently used objects are dropped if all of them would take more than ``max_bytes`` together; an
+        object that is too large by itself is not kept.
 
         Args:
-            key: Name by which it is found; what it named before is replaced.
+            key: Key of the object; an earlier object under this key is replaced.
             value: The object.
             size: Bytes that it keeps alive.
         """
@@ -157,14 +157,14 @@ class BaseMemory(Memory):
                     self._attached.popitem()
 
     def attached(self, key: str) -> object | None:
-        """What was attached under this ``key``; ``None`` where it was dropped, or never was."""
+        """Return the object attached under this ``key``; ``None`` if there is none, or it was dropped."""
         with self._lock:
             found = self._attached.get(key)
             return found[0] if found is not None else None
 
 
 class _OwnMemory(BaseMemory):
-    """A user's own memory that declares the three methods of ``Memory`` only."""
+    """Wrapper of a user's own memory, which has only the three methods of ``Memory``."""
 
     def __init__(self, memory: Memory) -> None:
         super().__init__()
@@ -181,23 +181,23 @@ class _OwnMemory(BaseMemory):
 
 
 def base_memory(memory: Memory) -> BaseMemory:
-    """``memory`` with all that a ``BaseMemory`` declares."""
+    """Return ``memory`` as a ``BaseMemory``, wrapped if needed."""
     return memory if isinstance(memory, BaseMemory) else _OwnMemory(memory)
 
 
 class InProcessMemory(BaseMemory):
-    """Keeps the most recently used records of this process: the default.
+    """Memory in this process, which keeps the most recently used records: the default.
 
-    Thread-safe; may be shared by several ``Compacter``; a forked child goes on with a copy of its own. Its methods
-    raise nothing.
+    Thread-safe; may be shared by several ``Compacter``; a forked child continues with its own copy. Its methods do not
+    raise exceptions.
 
     Args:
-        max_entries: Number of records, from 1 on.
-        max_bytes: Bytes that the memory keeps alive, from 1 on: the records and, in the room that they leave, what
-            recognises a long history quickly.
+        max_entries: Most records to keep, at least 1.
+        max_bytes: Most bytes to keep alive, at least 1: the records and, in the room that they leave, a cache that
+            speeds up the lookup of long histories.
 
     Raises:
-        ConfigurationError: A bound is not a whole number from 1 on.
+        ConfigurationError: An argument is not an integer of at least 1.
     """
 
     blocking = False
@@ -207,31 +207,31 @@ class InProcessMemory(BaseMemory):
         super().__init__(max_bytes)
         self._records: LRUCache[str, tuple[Record, int]] = LRUCache(self.max_bytes, getsizeof=lambda entry: entry[1])
         self._ids: dict[str, dict[str, None]] = {}
-        """The ids of the records under each key, in the order in which they came."""
+        """The ids of the records under each key, in the order of saving."""
 
     def __len__(self) -> int:
         return len(self._records)
 
     def __bool__(self) -> bool:
-        # An empty memory is a memory.
+        # An empty memory is true as well.
         return True
 
     def __repr__(self) -> str:
         return f"InProcessMemory(max_entries={self.max_entries}, max_bytes={self.max_bytes})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # What is copied or pickled begins empty: records belong to the process that made them.
+        # A copy, also a pickled one, begins empty: records belong to the process that made them.
         return type(self), (self.max_entries, self.max_bytes)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these ``keys``."""
+        """Return all records under any of these ``keys``."""
         with self._lock:
             return [self._records[name][0] for key in keys for name in self._ids.get(key, ())]
 
     def save(self, record: Record) -> None:
-        """Keep ``record``, and drop the least recently used where there are too many.
+        """Save ``record``, and drop the least recently used if there are too many.
 
-        One that is larger than ``max_bytes`` is not kept.
+        A record that is larger than ``max_bytes`` is not saved.
         """
         name, size = record.id, footprint(record)
         with self._lock:
@@ -254,11 +254,11 @@ class InProcessMemory(BaseMemory):
                 self._attached.popitem()
 
     def claim(self, key: str, seconds: float) -> Claim:  # noqa: ARG002
-        """Always granted, whatever ``key`` and ``seconds``: threads and tasks wait for each other by ``flights``."""
+        """Return a claim for any ``key`` and ``seconds``, as threads and tasks wait for each other by ``flights``."""
         return Lease(0, lambda: False, lambda: None)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all records."""
         with self._lock:
             self._records.clear()
             self._ids.clear()
@@ -266,14 +266,14 @@ class InProcessMemory(BaseMemory):
             self._taken = 0
 
     def empty(self) -> bool:
-        """Whether there is no record."""
-        return not self._ids  # A plain dict: this is asked on every call.
+        """Return whether the memory is empty."""
+        return not self._ids  # A plain dict, for speed: every call uses this.
 
 
 class Circuit:
-    """Leaves a memory alone for some seconds after it failed, so that not every call waits for it.
+    """Circuit breaker: after a failure a memory is not used for some seconds, so that not every call waits for it.
 
-    After the pause one operation tries; the others wait for its outcome by failing at once.
+    After the pause one operation tries; the others fail at once until it has succeeded.
     """
 
     def __init__(self, name: str) -> None:
@@ -281,14 +281,14 @@ class Circuit:
         self.reset()
 
     def reset(self) -> None:
-        """Forget every failure."""
+        """Forget all failures."""
         self._failed: float | None = None
         self._stuck: set[object] = set()
 
     def check(self, since: float | None = None) -> float:
-        """Raise ``MemoryUnavailable`` while the memory is left alone; the present time otherwise.
+        """Return the present time, or raise ``MemoryUnavailable`` during a pause.
 
-        With ``since``, the time of an earlier check, raise only if it has failed after that.
+        With ``since``, the time of an earlier check, raise only if the memory has failed after that.
         """
         now, failed = time.monotonic(), self._failed
         if failed is not None:
@@ -307,10 +307,10 @@ class Circuit:
         self._failed = None
 
     def within(self, seconds: float, action: Callable[[], T]) -> T:
-        """What ``action`` returns or raises, run in a thread of its own.
+        """Run ``action`` in a new thread, and return its result or raise its exception.
 
-        Raises ``MemoryUnavailable`` after ``seconds``. The thread is left alone then; until it has ended the pause is
-        a minute, so that few of them pile up.
+        Raises ``MemoryUnavailable`` after ``seconds``. The thread goes on then; until it has ended the pause is a
+        minute, so that few of them pile up.
         """
         done: Future[T] = Future()
         context = contextvars.copy_context()
@@ -338,10 +338,10 @@ class Circuit:
 
 
 class Lease:
-    """A claim that is renewed for as long as it is held, by a thread.
+    """A claim that a thread renews until it is released.
 
     ``renew`` extends it in the store for another ``LEASE`` seconds, and returns whether it was still this owner's;
-    ``give_back`` ends it there. A lease that is lost, or whose process has died, runs out.
+    ``give_back`` ends it there. A lease that is lost, or whose process has died, expires.
     """
 
     def __init__(self, seconds: float, renew: Callable[[], bool], give_back: Callable[[], None]) -> None:
@@ -363,7 +363,7 @@ class Lease:
 
 
 class AsyncLease:
-    """As ``Lease``, renewed by a task; ``renew`` and ``give_back`` are awaited, and so is ``release``."""
+    """A ``Lease`` that a task renews; ``renew``, ``give_back`` and ``release`` are awaited."""
 
     def __init__(
         self, seconds: float, renew: Callable[[], Awaitable[bool]], give_back: Callable[[], Awaitable[None]]
@@ -390,11 +390,11 @@ class AsyncLease:
 
 
 Steps = Generator[Any, Any, T]
-"""Work that yields what it waits for: results, or in async programs what can be awaited."""
+"""Generator of steps that yields the results it needs: the values, or in async programs awaitables of them."""
 
 
 def pump(steps: Steps[T]) -> T:
-    """The outcome of steps whose waiting is done as soon as they say what for."""
+    """Run steps that yield values, and return their result."""
     outcome = None
     try:
         while True:
@@ -405,7 +405,7 @@ def pump(steps: Steps[T]) -> T:
 
 
 async def apump(steps: Steps[T], thread: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None) -> T:
-    """The outcome of steps that wait for awaitables; ``thread`` runs what is worked out in between, if it is much."""
+    """Run steps that yield awaitables, and return their result; ``thread``, if given, runs the work in between."""
     advance: Callable[[Any], Any] = steps.send
     outcome: Any = None
     try:
@@ -417,10 +417,10 @@ async def apump(steps: Steps[T], thread: Callable[[Callable[[], Any]], Awaitable
                 return result
             try:
                 outcome, advance = await found, steps.send
-            except Exception as error:  # noqa: BLE001 - the steps decide what an error means
+            except Exception as error:  # noqa: BLE001 - passed to the steps
                 outcome, advance = error, steps.throw
     finally:
-        with contextlib.suppress(ValueError):  # A thread that a cancellation has left alone is still in it.
+        with contextlib.suppress(ValueError):  # A thread that outlives a cancellation still runs it.
             steps.close()
 
 
@@ -432,7 +432,7 @@ def _advanced(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any
 
 
 def _kept(pause: Callable[[], object], renew: Callable[[], object], until: float) -> Steps[None]:
-    """Renew a lease again and again. ``pause`` waits until the next time, and returns whether it has ended."""
+    """Renew a lease repeatedly. ``pause`` waits until the next time, and returns whether the lease was released."""
     while not (yield pause()) and time.monotonic() + LEASE < until:
         try:
             if not (yield renew()):
@@ -442,14 +442,14 @@ def _kept(pause: Callable[[], object], renew: Callable[[], object], until: float
 
 
 def whole_number(name: str, value: object) -> int:
-    """``value``, if it is a whole number from 1 on. Raises ``ConfigurationError`` that names the option."""
+    """Return ``value`` if it is an integer of at least 1, else raise ``ConfigurationError`` with the option's name."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigurationError(f"{name} takes a whole number from 1 on, not {value!r}")
     return value
 
 
 def seconds(name: str, value: object) -> float:
-    """``value``, if it is a number above 0. Raises ``ConfigurationError`` that names the option."""
+    """Return ``value`` if it is a number above 0, else raise ``ConfigurationError`` with the option's name."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
         raise ConfigurationError(f"{name} takes a number of seconds above 0, not {value!r}")
     return float(value)

@@ -1,4 +1,4 @@
-"""Records that only who has the key can read, or write: Fernet, https://cryptography.io/en/latest/fernet/."""
+"""Encryption of records, so that reading and writing them needs a key: https://cryptography.io/en/latest/fernet/."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from compacter.memory.record import Record
 
 
 class Cipher(Protocol):
-    """What encrypts and authenticates: ``cryptography``'s ``Fernet`` and ``MultiFernet``, or something like them."""
+    """Authenticated encryption: ``cryptography``'s ``Fernet`` and ``MultiFernet``, or an object with these methods."""
 
     def encrypt(self, data: bytes, /) -> bytes:
-        """ASCII bytes that hold the data."""
+        """Return the encrypted data, as ASCII bytes."""
         ...
 
     def decrypt(self, token: bytes, /) -> bytes:
-        """The data. Raises for what was not encrypted with this key, or was altered."""
+        """Return the data. Raises an exception if it was not encrypted with this key, or was altered."""
         ...
 
 
@@ -26,18 +26,18 @@ Encryption = Cipher | str | bytes | Sequence[str | bytes] | None
 
 
 class Codec:
-    """Records as the text that is stored. Without a cipher they are readable."""
+    """Converter between records and the text that is stored, which is plain text without a cipher."""
 
     def __init__(self, encryption: Encryption = None) -> None:
         self._cipher = encryption if encryption is None else _cipher(encryption)
 
     def encode(self, record: Record) -> str:
-        """The text of a record. Raises ``Unencodable``."""
+        """Return the text of a record. Raises ``Unencodable``."""
         text = record.to_json()
         return text if self._cipher is None else self._cipher.encrypt(text.encode("ascii")).decode("ascii")
 
     def decode(self, text: str | bytes) -> Record | None:
-        """The record; ``None`` for a text that is none. With a cipher, one in plain text counts for nothing."""
+        """Return the record; ``None`` if the text is not a record or, with a cipher, is not encrypted."""
         if self._cipher is not None:
             try:
                 text = self._cipher.decrypt(text.encode("ascii") if isinstance(text, str) else text)
@@ -57,7 +57,7 @@ def _cipher(given: Cipher | str | bytes | Sequence[str | bytes]) -> Cipher:
         keys = [given] if isinstance(given, (str, bytes)) else list(given)  # type: ignore[arg-type]
         return MultiFernet([Fernet(key) for key in keys])
     except (TypeError, ValueError):
-        # The key itself is not repeated.
+        # The message does not repeat the key.
         raise ConfigurationError(
             "encryption takes a key of cryptography's Fernet.generate_key(), several (the first one encrypts), or a "
             "Fernet or MultiFernet"

@@ -1,4 +1,4 @@
-"""Finding the longest stored prefix of a history, and laying out what stands for it."""
+"""Find the longest remembered prefix of a history, and build the view of it."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from compacter.messages.openai import OPENAI
 from compacter.messages.parts import Kind
 
 _LONG = 2_048
-"""Characters from which a text is compared by its hash instead of being kept."""
+"""Length in characters from which a text is compared by its hash instead of being kept."""
 
 _SHORT = 400
-"""Bytes that a message with a role and a text takes beside the text, and its digest."""
+"""Size in bytes of a message with a role and a text, without the text, and of a digest."""
 
 
 class View(list[Message]):
-    """A view of a history, and the record that it follows from."""
+    """A view of a history, and the record that it was built from."""
 
     record = ""
-    """The ``id`` of that record."""
+    """``id`` of that record."""
     window: int | None = None
-    """The model's window in tokens as that record knows it."""
+    """Context window of the model in tokens, from that record."""
 
 
 class Matcher:
-    """A memory as calls use it: by conversation instead of by key. Thread-safe.
+    """Wrapper of a memory that looks up conversations instead of keys. Thread-safe.
 
-    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None`` where the
-    message format decides. ``on_unencodable`` is called, once, with the reason why a message is neither found nor kept.
+    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None``: the message
+    format decides. ``on_unencodable`` is called once, with the reason why a message is neither found nor kept.
 
-    ``view`` and ``remember`` are steps, for ``pump`` or ``apump``. They raise what the memory raises, and nothing else.
+    ``view`` and ``remember`` return generators for ``pump`` or ``apump``. They raise only the memory's own exceptions.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class Matcher:
         self._on_unencodable = on_unencodable
 
     def seen(self, messages: list[Message]) -> tuple[Recognised | None, int]:
-        """What this history was recognised by when it was sent last, and the index behind what it had then.
+        """Return the entry that recognised this history when it was last sent, and the number of messages it had then.
 
-        ``None`` and 0 where not all of that is there as it was.
+        Returns ``None`` and 0 if any of these messages is missing or has changed.
         """
         try:
             record = self.memory.attached(f"opening:{conversation_digest(OPENAI, messages)}")
@@ -77,10 +77,10 @@ class Matcher:
                 first = _History(known.form, messages).first
                 middle = first + len(known.prefix)
                 end = middle + len(known.rest)
-                # Comparing structures runs in C: nothing that was seen before is encoded again.
+                # Comparing structures runs in C, and no message is encoded twice.
                 if known.prefix == messages[first:middle] and known.rest == messages[middle:end]:
                     return known, end
-        except Exception:  # noqa: BLE001, S110 - somebody else's class: what it raises is told where it is looked up
+        except Exception:  # noqa: BLE001, S110 - a foreign class: ``view`` reports its exception
             pass
         return None, 0
 
@@ -93,27 +93,27 @@ class Matcher:
         *,
         awaited: bool = False,
     ) -> Steps[View | None]:
-        """The messages with their longest remembered prefix compacted, or ``None``.
+        """Return the messages with their longest remembered prefix compacted, or ``None``.
 
         Args:
             scope: Part of each record's key.
-            form: The messages' format.
+            form: Format of the messages.
             messages: The history.
-            seen: What ``seen`` has just said that it is recognised by.
-            awaited: Whether the memory is one that is awaited.
+            seen: Entry just returned by ``seen``.
+            awaited: Whether to use the asynchronous methods of the memory.
         """
         if not messages or self.memory.empty():
             return None
         try:
             history = _History(form, messages)
             keys = lookup_keys(scope, form, messages, history.first)
-        except Exception as error:  # noqa: BLE001 - somebody else's class, or more nesting than Python's stack
+        except Exception as error:  # noqa: BLE001 - a foreign class, or nesting deeper than Python's stack
             self._unencodable(error)
             return None
         find: Callable[[Sequence[str]], object] = self.memory.afind if awaited else self.memory.find
         found: Sequence[object] = (yield find(keys)) if keys else ()
         records = [record for record in found if isinstance(record, Record) and record.key in keys and record.sound()]
-        # Of two with one boundary, the one that folded more was made when the other's view overflowed.
+        # Of two records with the same boundary, the one that folded more was made when the other's view overflowed.
         records.sort(key=lambda record: (-record.boundary, -record.folded))
         for record in records:
             try:
@@ -123,7 +123,7 @@ class Matcher:
                     if view is not None:
                         view.record, view.window = record.id, record.window or None
                         return view
-            except Exception as error:  # noqa: BLE001 - as above; another record may be of what comes before it
+            except Exception as error:  # noqa: BLE001 - as above; another record may cover fewer messages
                 self._unencodable(error)
         return None
 
@@ -137,10 +137,10 @@ class Matcher:
         *,
         awaited: bool = False,
     ) -> Steps[str]:
-        """Keep ``after``, made of messages of ``before`` and new ones, as the view of ``before``.
+        """Save ``after``, which consists of messages of ``before`` and new ones, as the view of ``before``.
 
-        ``window`` is the model's, in tokens, where it is known; ``awaited`` as for ``view``. Returns the ``id`` of the
-        record; empty where there can be none.
+        ``window`` is the model's context window in tokens, if known; ``awaited`` as for ``view``. Returns the ``id`` of
+        the record; empty if none can be made.
         """
         try:
             history = _History(form, before)
@@ -165,7 +165,7 @@ class Matcher:
             tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
     def _recognised(self, record: Record, history: _History, seen: Recognised | None) -> Recognised | None:
-        """What is known of this history as one that the record matches; ``None`` when the record is not of it."""
+        """Return the entry for this history if the record matches it, else ``None``."""
         form, messages, name = history.form, history.messages, f"recognised:{record.id}"
         known = self.memory.attached(name)
         if seen is not None and seen.record == record:
@@ -179,14 +179,14 @@ class Matcher:
             if known.rest != list(islice(messages, end, end + len(known.rest))):
                 known = replace(known, rest=[], rest_size=0)
         else:
-            # The last message alone tells most histories apart.
+            # The last message alone distinguishes most histories.
             folded = history.folded(record)
             if not folded or prefix_digest(form, folded[-1:]) != record.last:
                 return None
             if prefix_digest(form, folded) != record.digest:
                 return None
             known = self._lay_out(record, history)
-        # What is behind the boundary is kept too, for the next call, where all of it takes at most half of the memory.
+        # The messages after the boundary are kept for the next call too, if all take at most half of the memory.
         most = self.memory.max_bytes // 2
         if known.size * len(messages) > most * len(known.prefix):
             return known
@@ -199,10 +199,10 @@ class Matcher:
         return known
 
     def _lay_out(self, record: Record, history: _History) -> Recognised:
-        """Lay the record's view out over a history that it matches, and keep what recognises this history quickly."""
+        """Return the entry for a history that the record matches, and attach it to the memory for later calls."""
         form, messages, first, body = history.form, history.messages, history.first, history.body
         end = body[record.boundary - 1] + 1
-        # Where each stands: behind the system messages before an index, at it, after it, and last of all.
+        # Sort key: an index, and the place there (after the system messages before it, at it, after it, last).
         placed: list[tuple[tuple[int, int], int | StoredMessage]] = [
             ((body[at], 1), body[at] - first) for at in record.kept
         ]
@@ -226,19 +226,19 @@ class Matcher:
 
 
 class _History:
-    """One history as it was sent."""
+    """A history, as passed by the caller."""
 
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
         self.messages = messages
         said = (index for index, message in enumerate(messages) if form.speaker(message) != "system")
         self.first = next(said, len(messages))
-        """Where its leading system messages end."""
+        """Number of its leading system messages."""
         self._body: Sequence[int] | None = None
 
     @property
     def body(self) -> Sequence[int]:
-        """The indexes of the messages that are not system messages: positions of a record count these."""
+        """Indexes of the messages that are not system messages; positions of a record are positions in it."""
         if self._body is None:
             systems = set(self.form.systems(self.messages))
             every = range(self.first, len(self.messages))
@@ -246,7 +246,7 @@ class _History:
         return self._body
 
     def folded(self, record: Record) -> list[Message]:
-        """The messages that the record would fold; none where this history is too short for it."""
+        """Return the messages that the record folds; an empty list if this history is too short for it."""
         if len(self.body) < record.boundary:
             return []
         kept, head = set(record.kept), map(self.messages.__getitem__, self.body[: record.boundary])
@@ -254,10 +254,10 @@ class _History:
 
 
 def _record_of(scope: str, history: _History, after: Sequence[Message], window: int) -> Record | None:
-    """The record that makes ``after`` of a history; ``None`` when nothing was folded.
+    """Return the record that turns a history into ``after``; ``None`` if nothing was folded.
 
-    The messages that were put in are copied: the function they are sent with may change its own. Raises
-    ``Unencodable`` where something that was folded or put in cannot be encoded.
+    The inserted messages are copied, as the wrapped function may change its arguments. Raises ``Unencodable`` if a
+    folded or inserted message cannot be encoded.
     """
     form, before, body = history.form, history.messages, history.body
     origins, _ = kept_and_discarded(before, after)
@@ -293,7 +293,7 @@ def _record_of(scope: str, history: _History, after: Sequence[Message], window: 
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """A history that was recognised once, so that it need not be encoded again, and what its view is made of.
+    """Entry for a history that a record matched, so that it need not be encoded again, with the parts of its view.
 
     Messages are counted from the end of the leading system messages.
     """
@@ -301,24 +301,24 @@ class Recognised:
     record: Record
     form: MessageFormat
     prefix: list[Json]
-    """The messages up to the record's boundary, as what they can be compared with. The rest stands verbatim."""
+    """Comparable copies of the messages up to the record's boundary; the view has those after it verbatim."""
     items: tuple[int | StoredMessage, ...]
-    """What stands for the prefix: the number of a message that stays verbatim, or a message that is put in."""
+    """Replacement of the prefix: each item is the number of a message that stays verbatim, or an inserted message."""
     user_stays: bool
     """Whether the last genuine user message of the prefix, if there is one, stays verbatim."""
     size: int
-    """Bytes that all this takes, but for the rest."""
+    """Size of the entry in bytes, without ``rest``."""
     rest: list[Json] = field(default_factory=list)
-    """The messages behind the boundary when the history was sent last, as what they can be compared with."""
+    """Comparable copies of the messages after the boundary when the history was last sent."""
     rest_size: int = 0
-    """Bytes that these take."""
+    """Size of ``rest`` in bytes."""
 
 
 def _view(known: Recognised, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
-    """The view of this history.
+    """Return the view of this history.
 
-    ``None`` where what follows the boundary does not go with what was put before it: summary and filler were made for
-    the message that followed them then. A fork may go on with another role, or end there.
+    Returns ``None`` if the messages after the boundary do not fit: summary and filler were made for the message that
+    followed them then, and a fork may continue with another role, or end there.
     """
     form, messages, first = history.form, history.messages, history.first
     end = first + len(known.prefix)
@@ -338,7 +338,7 @@ def _view(known: Recognised, history: _History, alternate: bool) -> View | None:
 
 
 def _comparables(messages: Iterable[Message]) -> tuple[list[Json], int]:
-    """What these messages can be compared with, and how many bytes that takes."""
+    """Return comparable copies of these messages, and their size in bytes."""
     found: list[Json] = []
     size = 0
     for message in messages:
@@ -353,14 +353,14 @@ def _comparables(messages: Iterable[Message]) -> tuple[list[Json], int]:
 
 
 _DIFFERENT = object()
-"""Stands for what has to be encoded to be compared: no message equals it."""
+"""Placeholder for a value that has to be encoded to be compared; not equal to any message."""
 
 
 def _comparable(value: Json) -> Json:
-    """What equals this value as long as it stays as it is, at the speed of C, and nothing that has another digest.
+    """Return an object that equals this value until it changes, and no value with another digest; compared in C.
 
-    A copy of its structure, to be compared from the left: ``_comparable(message) == message``. It shares the short
-    texts with the message and keeps none of the long ones, and it tells apart what is equal to Python alone.
+    It is a copy of the structure, for the left side: ``_comparable(message) == message``. It shares the short texts
+    with the message, does not keep the long ones, and distinguishes values like 1 and ``True``.
     """
     kind = type(value)
     if kind is str or kind is bytes:
@@ -368,7 +368,7 @@ def _comparable(value: Json) -> Json:
     if value is None:
         return None
     if kind is dict:
-        # As keys, 1 and True would be the same too.
+        # As keys, 1 and True are equal too.
         return (
             {key: _comparable(inner) for key, inner in value.items()} if set(map(type, value)) <= {str} else _DIFFERENT
         )
@@ -386,9 +386,9 @@ def _comparable(value: Json) -> Json:
 
 
 class _Long:
-    """Stands for a long text, by its length and its hash.
+    """Comparable copy of a long text: its length and its hash.
 
-    Python makes the hash with a key of the process and keeps it in the text, so that comparing costs next to nothing.
+    Python keys the hash to the process and caches it in the text, so comparing costs next to nothing.
     """
 
     __slots__ = ("_hash", "_kind", "_length")
@@ -405,7 +405,7 @@ class _Long:
 
 
 class _Number:
-    """Stands for a number: to Python ``True == 1 == 1.0`` and ``0.0 == -0.0``."""
+    """Comparable copy of a number, as in Python ``True == 1 == 1.0`` and ``0.0 == -0.0``."""
 
     __slots__ = ("_kind", "_value")
     __hash__ = None  # type: ignore[assignment]
@@ -423,7 +423,7 @@ class _Number:
 
 
 class _Model:
-    """Stands for a pydantic model, by its class and its fields."""
+    """Comparable copy of a pydantic model: its class and its fields."""
 
     __hash__ = None  # type: ignore[assignment]
 

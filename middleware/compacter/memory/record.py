@@ -1,7 +1,7 @@
-"""One remembered compaction (these messages are now this view of them), and the digests that it is found by.
+"""The record of one compaction, and the digests by which it is found.
 
-Equal digests mean equal content: what cannot be encoded faithfully has none. System messages stay verbatim in every
-view and may change with every call, so they are in no digest of a history.
+Equal digests mean equal content; a message that cannot be encoded faithfully does not get one. System messages stay
+verbatim in every view and may change with every call, so digests of a history do not include them.
 """
 
 from __future__ import annotations
@@ -20,78 +20,78 @@ from compacter.messages.fields import Json, Unencodable, plain
 from compacter.messages.format import Message, MessageFormat
 
 VERSION = 4
-"""Of the stored form; a record of another version is ignored."""
+"""Version of the stored form; a record of another version is ignored."""
 _BYTES = "compacter:bytes"
 _STARTS = 4
-"""How many places a lookup tries as the beginning of what was folded: pinned messages may stand before it."""
+"""Number of positions that a lookup tries as the start of the folded messages; pinned ones may precede it."""
 _RUN = 4
-"""Messages that the beginning is known by, where as many were folded in a row: first messages repeat."""
+"""Number of messages in the key, if as many were folded in a row: many conversations share the first message."""
 LONGEST_OPENING = _STARTS + _RUN - 1
-"""Messages that are looked at to find the beginning."""
+"""Number of messages read to compute the keys of a lookup."""
 _CLIP = 8_192
-"""Characters of a text that count for the beginning; a lookup must not encode a book each time."""
+"""Characters of a text that count for a key; a lookup must not encode a book each time."""
 _BLOCK = 64
-"""Messages that are encoded at a time: few enough to stay in the processor's cache."""
+"""Messages encoded at a time: few enough to stay in the processor's cache."""
 _PLAIN = 2
-"""The version of ``marshal`` that encodes equal data alike: one text for one value, many times as fast as JSON."""
+"""Version of ``marshal`` that encodes equal data to equal bytes; many times as fast as JSON."""
 _LOOK_AT = 64
-"""Messages among which the beginning is looked for."""
+"""Number of messages among which the first ones that are not system messages are searched."""
 _ENTRY = 1_000
-"""Bytes that an entry in a memory takes beside what it holds, roughly."""
+"""Approximate overhead of an entry in a memory, in bytes."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class StoredMessage:
-    """A message that was put in: a summary, a filler, or an edited message in place of an original."""
+    """An inserted message: a summary, a filler, or an edited message in place of an original."""
 
     position: int
-    """The message before which it stands."""
+    """Position of the message that follows it."""
     message: Message
     behind_system: bool = False
-    """Whether it stands behind the system messages that precede that position, or before them."""
+    """Whether it comes after the system messages that precede that position, or before them."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a memory keeps. It holds digests of what was folded, never the folded messages themselves.
+    """A compaction as a memory keeps it. It has digests of the folded messages, never the messages themselves.
 
     Positions count the messages that are not system messages, from 0.
     """
 
     key: str
-    """Digest of the scope and of where the folded messages begin: what a lookup starts from."""
+    """Digest of the scope and the first folded messages, by which a lookup finds the record."""
     boundary: int
-    """Messages from this position on stand verbatim."""
+    """Position from which on all messages stay verbatim."""
     kept: tuple[int, ...]
-    """Positions before the boundary that stand verbatim too, ascending."""
+    """Positions before the boundary that stay verbatim too, ascending."""
     literals: tuple[StoredMessage, ...]
-    """The messages that were put in, in order."""
+    """Inserted messages, in order."""
     digest: str
-    """Of the content of everything before the boundary that is not kept."""
+    """Digest of the folded messages: all before the boundary that are not kept."""
     last: str
-    """Digest of the last of these alone: distinguishes most histories without reading them whole."""
+    """Digest of the last folded message, which distinguishes most histories without reading them whole."""
     folded_user: int = -1
-    """Position of the last genuine user message that is not kept; -1 when there is none."""
+    """Position of the last genuine user message that was folded; -1 if there is none."""
     window: int = 0
-    """The model's context window in tokens, as it was known then: a program that starts again need not learn it from
-    another refusal. 0 where it was not known."""
+    """Context window of the model in tokens, as known then, so that a restarted program need not learn it from another
+    refusal; 0: unknown."""
 
     @property
     def id(self) -> str:
-        """Names this record among all: what was folded. Another view of the same takes its place."""
+        """Identifier, made from the folded messages; a newer view of the same messages replaces this record."""
         return f"{self.key}:{self.boundary}:{self.digest}"
 
     @property
     def folded(self) -> int:
-        """How many messages are no longer there verbatim."""
+        """Number of folded messages."""
         return self.boundary - len(self.kept)
 
     def to_json(self) -> str:
-        """The record as ASCII text with a seal; messages of an SDK's own class become dicts.
+        """Return the record as ASCII text with a checksum; messages of an SDK's own class become dicts.
 
-        Raises ``Unencodable`` for what would not come back from the text as it was.
+        Raises ``Unencodable`` for data that could not be read back unchanged.
         """
         try:
             body = json.dumps(
@@ -115,7 +115,7 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Record | None:
-        """The record; ``None`` for a ``text`` of another version, one that was altered, or one that is not a record."""
+        """Return the record; ``None`` if ``text`` has another version, was altered, or is not a record."""
         try:
             version, seal, body = (text if isinstance(text, str) else str(text, "ascii")).split(" ", 2)
             if version != str(VERSION) or seal != _seal(body):
@@ -139,7 +139,7 @@ class Record:
         return record if record.sound() else None
 
     def sound(self) -> bool:
-        """Whether its positions make sense together."""
+        """Return whether its positions are consistent."""
         return (
             self.boundary > 0
             and all(0 <= position < self.boundary for position in self.kept)
@@ -152,7 +152,7 @@ class Record:
 
 
 def footprint(value: Json) -> int:
-    """Bytes that JSON-like data and SDK objects keep alive, roughly: pictures by all of their text or bytes."""
+    """Return roughly the bytes that JSON-like data and SDK objects keep alive, with all text or bytes of pictures."""
     total, left, seen = _ENTRY, [value], set[int]()
     while left:
         item = left.pop()
@@ -181,7 +181,7 @@ def _typed(value: object, kind: type[T]) -> T:
 
 
 def _storable(value: Json) -> Json:
-    """``value`` as what JSON gives back unchanged."""
+    """Return ``value`` in a form that JSON returns unchanged."""
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, (bytes, bytearray)):
@@ -205,16 +205,16 @@ def _restored(value: dict[str, Json]) -> Json:
 
 
 def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str = "") -> str:
-    """Digest of the content of messages, in order, for calls of this scope.
+    """Return the digest of the content of messages, in order, for calls of this scope.
 
-    Raises ``Unencodable``, and nothing else, for a message that cannot be told apart from every other one.
+    Raises only ``Unencodable``, for a message that cannot be distinguished from all others.
     """
     digest = sha256(marshal.dumps(scope, _PLAIN))  # Most processors have instructions for it.
     for start in range(0, len(messages), _BLOCK):
         contents: list[Json] = []
         for message in messages[start : start + _BLOCK]:
             if type(message) is dict and len(message) == 2:
-                # The most common form is its own content.
+                # The most common form needs no conversion.
                 role, text = message.get("role"), message.get("content")
                 if type(role) is str and type(text) is str and text[:1] != "\0":
                     contents.append((text, role))
@@ -227,7 +227,7 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
 
 
 def message_digest(form: MessageFormat, message: Message) -> bytes:
-    """Digest of the beginnings of the texts of one message. Raises as ``prefix_digest``."""
+    """Return the digest of the beginnings of the texts of one message. Raises as ``prefix_digest`` does."""
     return blake2b(marshal.dumps(_clipped(form.content(message)), _PLAIN), digest_size=16).digest()
 
 
@@ -242,15 +242,15 @@ def _clipped(value: Json) -> Json:
 
 
 def chain(parts: Iterable[bytes], scope: str = "") -> str:
-    """Digest of message digests, in order, for calls of this scope."""
+    """Return the digest of message digests, in order, for calls of this scope."""
     begin = blake2b(scope.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return blake2b(b"".join((begin, *parts)), digest_size=16).hexdigest()
 
 
 def conversation_digest(form: MessageFormat, messages: Sequence[Message], count: int = 3) -> str:
-    """What names a conversation in events: a digest of its first messages, those of the system aside.
+    """Return the digest that identifies a conversation in events, made from its first messages without system messages.
 
-    Many begin with the same greeting, so that one is not enough. Empty where none can be encoded.
+    Many conversations begin with the same greeting, so one message is not enough. Empty if none can be encoded.
     """
     found: list[bytes] = []
     for message in islice((item for item in messages if form.speaker(item) != "system"), count):
@@ -262,9 +262,9 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
 
 
 def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message], first: int) -> list[str]:
-    """The keys under which records of this history may be: one of them is ``record_key`` of each that it matches.
+    """Return the keys of the records that may match this history; ``record_key`` of each match is among them.
 
-    ``first`` is where its leading system messages end. Messages that cannot be encoded begin nothing.
+    ``first`` is the number of leading system messages. Keys with a message that cannot be encoded are left out.
     """
     window = islice(messages, first, first + _LOOK_AT)
     openings: list[bytes] = []
@@ -283,7 +283,7 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message], fi
 
 
 def record_key(scope: str, form: MessageFormat, body: Sequence[Message], folded: Sequence[int]) -> str:
-    """The key of a record.
+    """Return the key of a record.
 
     ``body`` is the history without system messages, ``folded`` the positions in it that were folded, ascending.
     Raises ``Unencodable``.

@@ -1,4 +1,4 @@
-"""Records in Redis: the processes of many machines share them."""
+"""Memory in Redis, shared by the processes of many machines."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ _SCHEMES = ("redis", "rediss", "unix")
 
 
 class RedisMemory(BaseMemory, ForkAware):
-    """Keeps records in a Redis server.
+    """Memory in a Redis server.
 
-    Thread-safe, and safe among processes and machines. Nothing is connected before the first use. What goes wrong
-    raises ``redis.RedisError`` or ``MemoryUnavailable`` from a method; a call then goes on without the memory, and the
-    server is left alone for five seconds. Without ``encryption`` the server holds the text of summaries, and whoever
+    Thread-safe, and safe among processes and machines. It connects at the first use. Errors raise
+    ``redis.RedisError`` or ``MemoryUnavailable`` from a method; a call then continues without the memory, and the
+    server is not used for five seconds. Without ``encryption`` the server stores the text of summaries, and anyone who
     can write to it can change what models read.
 
     Args:
         url: ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
-            retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, what ``Sentinel.master_for`` returns, or one
-            of their forms in ``redis.asyncio``. It is not closed here. Calls under asyncio await with a URL and with an
-            asyncio client, which serves the event loop it is used in and no sync call; they use any other client from a
-            thread.
-        ttl: Seconds after which a record that nobody used is forgotten.
-        namespace: Text that all keys begin with. Records of one namespace are not found in another one.
+            retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, the result of ``Sentinel.master_for``, or
+            one of their forms in ``redis.asyncio``. Your client is not closed. Calls under asyncio await with a URL or
+            an asyncio client, which works in the event loop that uses it and not in sync calls; they run any other
+            client in a thread.
+        ttl: Seconds after which an unused record is deleted.
+        namespace: Prefix of all keys. Records of one namespace are not found in another one.
         deadline: Seconds that one operation may take, however slowly the server answers.
         encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the first one encrypts and
             all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores plain text.
 
     Raises:
-        ImportError: The package ``redis`` is not installed, or ``cryptography`` where it is needed.
-        ConfigurationError: An argument is unusable.
+        ImportError: The package ``redis`` is not installed, or ``cryptography`` if it is needed.
+        ConfigurationError: An argument is invalid.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class RedisMemory(BaseMemory, ForkAware):
         self._client: Any = None if awaited else given
         self._async_client: Any = given if awaited else None
         self._by_loop: dict[AbstractEventLoop, tuple[Any, object]] = {}
-        """With a URL: the client of each event loop, and what closes it when the loop ends."""
+        """With a URL: the client of each event loop, and a generator that closes it when the loop ends."""
         self._circuit = Circuit("the Redis server")
         self._away = (redis.ConnectionError, redis.TimeoutError, OSError)
         self._refused = redis.ResponseError
@@ -105,72 +105,72 @@ class RedisMemory(BaseMemory, ForkAware):
         return f"RedisMemory(ttl={self.ttl}, namespace={self.namespace!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Copied or pickled, it uses the same server by connections of its own, with the same keys.
+        # A copy, also a pickled one, uses the same server and keys by its own connections.
         made = partial(type(self), deadline=self.deadline, encryption=self._encryption)
         client = self._client if self._async_client is None else self._async_client
         return made, (client if self._url is None else self._url, self.ttl, self.namespace)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these ``keys``; what was altered since it was saved is left out."""
+        """Return all records under any of these ``keys``, without those that were altered since they were saved."""
         return self._run(lambda client: self._finding(client, keys))
 
     async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
-        """As ``find``, awaited."""
+        """As ``find``, but asynchronous."""
         return await self._arun(lambda client: self._finding(client, keys))
 
     def save(self, record: Record) -> None:
-        """Keep ``record``; one with the same ``id`` is replaced."""
+        """Save ``record``; a record with the same ``id`` is replaced."""
         body = self._codec.encode(record)
         self._run(lambda client: self._saving(client, record, body))
 
     async def asave(self, record: Record) -> None:
-        """As ``save``, awaited."""
+        """As ``save``, but asynchronous."""
         body = self._codec.encode(record)
         await self._arun(lambda client: self._saving(client, record, body))
 
     def claim(self, key: str, seconds: float) -> Lease | None:
-        """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
+        """Return the right to make the summary identified by ``key``, or ``None`` while another caller has it.
 
-        For ``seconds`` at most. It is renewed every half second; that of a process that has died runs out after two.
+        Valid for ``seconds`` at most. It is renewed every half second, and expires two seconds after its process died.
         """
         lock = self._run(lambda client: self._locking(client, key, seconds))
         renew, give_back = partial(self._renewing, lock), partial(self._giving_back, lock)
         return lock and Lease(seconds, lambda: self._run(renew), lambda: self._run(give_back))
 
     async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
-        """As ``claim``, awaited."""
+        """As ``claim``, but asynchronous."""
         lock = await self._arun(lambda client: self._locking(client, key, seconds))
         renew, give_back = partial(self._renewing, lock), partial(self._giving_back, lock)
         return lock and AsyncLease(seconds, lambda: self._arun(renew), lambda: self._arun(give_back))
 
     def clear(self) -> None:
-        """Forget every record of this namespace."""
+        """Delete all records of this namespace."""
         prefix, client = self._records(""), self._sync_client()
         with contextlib.closing(client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)) as names:
             for name in names:
-                # A namespace may be the beginning of another one.
+                # A namespace may be a prefix of another one.
                 if ":" not in _decoded(name).removeprefix(prefix):
                     client.delete(name)
 
     def close(self) -> None:
         """Close the connections, unless the client is your own; the next use opens them again.
 
-        Those of an event loop are closed when it ends.
+        The connections of an event loop are closed when it ends.
         """
         if self._url is not None:
             self._client.close()
         self._circuit.reset()
 
     def after_fork_in_child(self) -> None:
-        """Share no connection with the parent. redis-py sees to that for a client of the user's own."""
+        """Make new connections, not shared with the parent. For a client of the user's own redis-py does this."""
         self._circuit.reset()
         if self._url is not None:
             self._inherited += [self._client, self._by_loop]
             self._client, self._by_loop = _connected(self._url, self.deadline), {}
 
-    # -- what is said to the server, once for both kinds of clients ----------------------------------------------------
+    # -- commands to the server, for sync and asyncio clients ----------------------------------------------------------
 
-    def _finding(self, client: Any, keys: Sequence[str]) -> Steps[list[Record]]:  # noqa: ANN401 - of any of their classes
+    def _finding(self, client: Any, keys: Sequence[str]) -> Steps[list[Record]]:  # noqa: ANN401 - one of the classes
         pipeline = client.pipeline(transaction=False)
         for key in keys:
             pipeline.hvals(self._records(key))
@@ -195,7 +195,7 @@ class RedisMemory(BaseMemory, ForkAware):
         answers = yield pipeline.execute()
         if answers[-1] <= PER_KEY:
             return
-        # Drop the corrupt ones and the shortest of too many; never the one just saved.
+        # Drop surplus records, the corrupt ones and the shortest first; never the one just saved.
         ranks: list[tuple[int, str]] = []
         for field, value in (yield client.hgetall(name)).items():
             if _decoded(field) != record.id:
@@ -206,7 +206,7 @@ class RedisMemory(BaseMemory, ForkAware):
             yield client.hdel(name, *surplus)
 
     def _locking(self, client: Any, key: str, seconds: float) -> Steps[Any]:  # noqa: ANN401 - as above
-        # Asked from several threads: the lock's token must not belong to one of them.
+        # Several threads use it, so the lock's token must not be thread-local.
         lock = client.lock(
             f"{self.namespace}:claims:{_without_colons(key)}",
             timeout=max(0.001, min(seconds, LEASE)),
@@ -223,11 +223,11 @@ class RedisMemory(BaseMemory, ForkAware):
             yield lock.release()
 
     def _run(self, steps: Callable[[Any], Steps[T]]) -> T:
-        """What they return. Raises ``MemoryUnavailable`` after the deadline, and while the server is away."""
+        """Run steps and return their result. Raises ``MemoryUnavailable`` after the deadline or a recent failure."""
         client = self._sync_client()
         self._circuit.check()
         try:
-            # The time-out of a socket begins anew with every byte, so the operation runs beside this thread.
+            # The time-out of a socket restarts with every byte, so the operation runs in another thread.
             result = self._circuit.within(self.deadline, lambda: pump(steps(client)))
         except self._away:
             self._circuit.failed()
@@ -236,7 +236,7 @@ class RedisMemory(BaseMemory, ForkAware):
         return result
 
     async def _arun(self, steps: Callable[[Any], Steps[T]]) -> T:
-        """As ``_run``, awaited."""
+        """As ``_run``, but asynchronous."""
         import asyncio
 
         self._circuit.check()
@@ -257,7 +257,7 @@ class RedisMemory(BaseMemory, ForkAware):
         return self._client
 
     async def _loops_client(self) -> Any:  # noqa: ANN401 - as above
-        """The user's own client, or that of this event loop: connections belong to the loop that made them."""
+        """Return the user's own client, or that of this event loop: connections belong to the loop that made them."""
         if self._async_client is not None:
             return self._async_client
         import asyncio
@@ -281,7 +281,7 @@ class RedisMemory(BaseMemory, ForkAware):
 
 
 async def _closing(client: Any) -> AsyncGenerator[None]:  # noqa: ANN401 - as above
-    """Closes the client when the event loop ends: a loop that is shut down closes its asynchronous generators."""
+    """Close the client when the event loop ends, as it then closes its asynchronous generators."""
     try:
         yield
     finally:
@@ -294,14 +294,14 @@ def _connected(url: str, deadline: float, *, asynchronous: bool = False) -> Any:
     package = import_module("redis.asyncio" if asynchronous else "redis")
     retry = import_module(f"{package.__name__}.retry").Retry
     if urlsplit(url).scheme not in _SCHEMES:
-        # The URL itself is not repeated: it may hold a password.
+        # The message does not repeat the URL, which may contain a password.
         raise ConfigurationError("url takes redis://host:port/db, rediss://host:port/db or unix:///path")
     try:
         return package.Redis.from_url(
             url,
             socket_timeout=deadline,
             socket_connect_timeout=deadline,
-            # Once more, for a connection that the server has closed meanwhile.
+            # One retry, for a connection that the server has closed meanwhile.
             retry=retry(NoBackoff(), 1),
         )
     except ValueError as error:
@@ -320,7 +320,7 @@ _METHODS = ("execute_command", "pipeline", "lock", "hgetall", "hdel")
 
 
 def _literal(text: str) -> str:
-    """A text as a pattern of Redis that matches it alone."""
+    """Return a Redis pattern that matches only this text."""
     return "".join(f"\\{letter}" if letter in "*?[]\\^-" else letter for letter in text)
 
 

@@ -1,7 +1,7 @@
 """Single flight: of several calls in this process that need the same summary, one makes it and the others wait.
 
-The table holds no lock, so that neither a fork nor a signal handler can find it locked: it relies on
-``dict.setdefault`` being one step.
+The table does not use a lock, which a fork or a signal handler could find locked; it relies on ``dict.setdefault``
+being atomic.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 LONGEST_WAIT = 120.0
 """Seconds after which a waiting call makes its own summary."""
 LOOK_AGAIN = 1.0
-"""Seconds after which a call that waits should look whether the leader is still there (``Flight.over``)."""
+"""Seconds after which a waiting call should check whether the leader is still there (``Flight.over``)."""
 
 
 @dataclass(eq=False, slots=True)
 class _Running:
-    """What the calls of one flight share: whether it is done, and the thread and event loop of its leader."""
+    """State shared by the calls of one flight: whether it is done, and the thread and event loop of its leader."""
 
     loop: asyncio.AbstractEventLoop | None
     done: Future[None] = field(default_factory=Future)
@@ -38,14 +38,14 @@ class _Running:
 
 
 _OWN: ContextVar[tuple[_Running, ...]] = ContextVar("compacter_own_flights", default=())
-"""Flights that this context has begun. What a hook or a summarizer starts, a task or a thread, inherits it."""
+"""Flights begun in this context; inherited by tasks and threads that a hook or a summarizer starts."""
 
 
 @dataclass(eq=False)
 class Flight:
-    """One call's part in a flight: it leads and has to ``release`` it, or it waits for the one that leads.
+    """One call's part in a flight: it leads and has to ``release`` it, or it waits for the leader.
 
-    A leader that is lost (an exception between two lines, a coroutine that is thrown away) ends its flight.
+    A leader that is garbage-collected (after an exception, or with its coroutine) ends its flight.
     """
 
     key: str
@@ -56,15 +56,15 @@ class Flight:
 
     @property
     def done(self) -> Future[None]:
-        """Set when the leader has finished, whatever came of it. Cancelling it has no effect."""
+        """Future that is set when the leader has finished, with or without success. Cancelling it has no effect."""
         return self.running.done
 
     def over(self) -> bool:
-        """Whether there is nothing to wait for any more: the leader has finished, or its event loop was closed."""
+        """Return whether to stop waiting: the leader has finished, or its event loop was closed."""
         return self.running.over()
 
     def release(self) -> None:
-        """End the flight; whoever waits goes on. Without effect for a call that does not lead, and a second time."""
+        """End the flight, so that waiting calls continue. Does nothing if this call does not lead, or a second time."""
         if self.leads:
             self.leads = False
             if self.table.get(self.key) is self.running:
@@ -76,9 +76,9 @@ class Flight:
 
 
 class SingleFlight(ForkAware):
-    """The flights of this process by key, for all threads, tasks and event loops that share this object.
+    """Flights of this process by key, for all threads, tasks and event loops that share this object.
 
-    A forked child begins without any: nobody there would end them.
+    A forked child begins without any, as their leaders do not run there.
     """
 
     def __init__(self) -> None:
@@ -89,24 +89,24 @@ class SingleFlight(ForkAware):
         return len(self._running)
 
     def join(self, key: str, *, blocks: bool) -> Flight | None:
-        """Begin the flight of this key, or join the one that is under way.
+        """Begin the flight of this key, or join the one in progress.
 
-        ``blocks`` says that the caller would wait by blocking its thread. ``None`` where waiting would be for
-        oneself: the flight was begun by the call whose hook or summarizer makes this one, or, for a caller that
-        blocks, by this thread or a task of the event loop that this thread runs.
+        ``blocks``: whether the caller waits by blocking its thread. Returns ``None`` if waiting would be a deadlock:
+        the flight was begun by the call whose hook or summarizer makes this one, or, for a caller that blocks, by
+        this thread or a task of the event loop that this thread runs.
         """
         loop = None
-        if "asyncio" in sys.modules:  # A program that never loads it has no loop.
+        if "asyncio" in sys.modules:  # Else there is no event loop.
             import asyncio
 
-            # None in plain code and under trio, where the public function raises: an error on its way to the caller
-            # must not get that one as its context.
+            # None in sync code and under trio, where the public function raises: that exception must not become the
+            # context of an error on its way to the caller.
             loop = asyncio._get_running_loop()  # noqa: SLF001
         mine = _Running(loop)
         # Cancelling one waiter's view of a future cancels the future itself, unless it is running.
         mine.done.set_running_or_notify_cancel()
         while True:
-            # Made before it is in the table: whatever happens from then on, it is ended when it is dropped.
+            # Made before it is in the table, so that its flight is ended in any case when it is garbage-collected.
             flight = Flight(key, mine, self._running, leads=True)
             running = self._running.setdefault(key, mine)
             if running is mine:

@@ -1,4 +1,4 @@
-"""Records in a file: they outlive the process, and the processes of one machine share them."""
+"""Memory in a SQLite file, which outlives the process and is shared by the processes of one machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from compacter.memory.encryption import Codec, Encryption
 from compacter.memory.record import Record
 
 _SCHEMA = 2
-"""``PRAGMA user_version`` of the file. One of an older schema is emptied: all it held can be made again."""
+"""``PRAGMA user_version`` of the file. A file with an older schema is emptied: its records can be made again."""
 _APPLICATION = 0x636D7074
 """``PRAGMA application_id``: "cmpt"."""
 _TABLES = {
@@ -42,37 +42,37 @@ _TABLES = {
     "(key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) STRICT, WITHOUT ROWID",
 }
 _TOUCH = 60.0
-"""Seconds between two notes that a record was used, so that reading seldom writes."""
+"""Smallest time in seconds between two updates of a record's last use, so that reading seldom writes."""
 _GRACE = 0.1
-"""Seconds after its deadline for which a statement may work that has waited for a lock."""
+"""Seconds that a statement may run after its deadline, if it had to wait for a lock."""
 _CHECK = 0.25
-"""Seconds that looking through a file for damage may take when it is opened."""
+"""Most seconds for the check of a file for damage when it is opened."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class SQLiteMemory(BaseMemory):
-    """Keeps records in a SQLite file; it is made where there is none, readable by its owner only.
+    """Memory in a SQLite file, which is created if missing, readable by its owner only.
 
     Thread-safe, and safe among processes of one machine and across forks. It uses a write-ahead log, so the file must
-    not lie on a network file system: https://www.sqlite.org/wal.html
+    not be on a network file system: https://www.sqlite.org/wal.html
 
-    A file that an older version made is emptied, a damaged one of its own is replaced by a fresh one: all it held can
-    be made again. What goes wrong after opening raises ``sqlite3.Error`` or ``MemoryUnavailable`` from a method; a call
-    then goes on without the memory, which is left alone for five seconds. Records are found while another process is
-    writing. Without ``encryption`` the file holds the text of summaries, and whoever can write to it can change what
-    models read.
+    A file made by an older version is emptied, and a damaged file of this class is replaced by a new one, as the
+    records can be made again. Errors after opening raise ``sqlite3.Error`` or ``MemoryUnavailable`` from a method; a
+    call then continues without the memory, which is not used for five seconds. Records can be read while another
+    process is writing. Without ``encryption`` the file contains the text of summaries, and anyone who can write to it
+    can change what models read.
 
     Args:
-        path: The file; ``":memory:"`` for a database of this object alone.
-        max_entries: Number of records, from 1 on; the least recently used are dropped.
-        ttl: Seconds after which a record that nobody used is forgotten; ``None``: never.
-        deadline: Seconds that one operation may take, even where another process has locked the file.
+        path: File name; ``":memory:"`` for a database of this object alone.
+        max_entries: Most records to keep, at least 1; the least recently used are dropped.
+        ttl: Seconds after which an unused record is deleted; ``None``: never.
+        deadline: Seconds that one operation may take, even if another process has locked the file.
         encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the first one encrypts and
             all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores plain text.
 
     Raises:
-        ImportError: The package ``cryptography`` is needed and not installed.
+        ImportError: The package ``cryptography`` is needed but not installed.
         ConfigurationError: The file cannot be opened, is not a database, belongs to another program, or was made by a
             newer version.
     """
@@ -93,14 +93,14 @@ class SQLiteMemory(BaseMemory):
         self.ttl = None if ttl is None else seconds("ttl", ttl)
         self.deadline = seconds("deadline", deadline)
         self._writing = _Connection(self.path, self.deadline)
-        # Readers of a write-ahead log do not wait for writers: they must not do so here either.
+        # With a write-ahead log readers do not wait for writers, so they must not share a connection.
         self._reading = self._writing if self.path == ":memory:" else _Connection(self.path, self.deadline)
         try:
             self._check_file()
         except MemoryUnavailable:
             pass
         except (OSError, ValueError, sqlite3.Error) as error:
-            # A file that somebody has locked will be opened when it is used.
+            # A file that another process has locked will be opened when it is used.
             if _code(error) not in _LOCKED:
                 raise ConfigurationError(f"SQLiteMemory cannot use {self.path!r}: {error}") from error
 
@@ -108,12 +108,12 @@ class SQLiteMemory(BaseMemory):
         return f"SQLiteMemory({self.path!r}, max_entries={self.max_entries}, ttl={self.ttl})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Copied or pickled, it uses the same file by connections of its own, with the same keys.
+        # A copy, also a pickled one, uses the same file and keys by its own connections.
         made = partial(type(self), deadline=self.deadline, encryption=self._encryption)
         return made, (self.path, self.max_entries, self.ttl)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """All records under any of these ``keys``; what was altered since it was saved is left out."""
+        """Return all records under any of these ``keys``, without those that were altered since they were saved."""
         now = time.time()
         marks = ",".join("?" * len(keys))
         with self._reading.use() as connection:
@@ -127,7 +127,7 @@ class SQLiteMemory(BaseMemory):
         return [record for record in records if record is not None]
 
     def save(self, record: Record) -> None:
-        """Keep ``record``; one with the same ``id`` is replaced."""
+        """Save ``record``; a record with the same ``id`` is replaced."""
         body = self._codec.encode(record)
         now = time.time()
         with self._writing.use() as connection, _transaction(connection):
@@ -144,13 +144,13 @@ class SQLiteMemory(BaseMemory):
                 )
 
     def claim(self, key: str, seconds: float) -> Lease | None:
-        """The right to make the summary named by ``key``, or ``None`` while somebody else holds it.
+        """Return the right to make the summary identified by ``key``, or ``None`` while another caller has it.
 
-        For ``seconds`` at most. It is renewed every half second; that of a process that has died runs out after two.
+        Valid for ``seconds`` at most. It is renewed every half second, and expires two seconds after its process died.
         """
         owner, now = secrets.token_hex(16), time.time()
         lease, end = min(seconds, LEASE), time.monotonic() + self.deadline
-        # A claim that ends later than any can was made before the clock was set back.
+        # A claim that ends impossibly late was made before the clock was set back.
         stale = "(expires <= ? OR expires > ?)"
         with self._reading.use(end) as connection:
             query = f"SELECT 1 FROM claims WHERE key = ? AND NOT {stale}"  # noqa: S608 - of this method
@@ -179,7 +179,7 @@ class SQLiteMemory(BaseMemory):
         return Lease(seconds, renew, give_back)
 
     def clear(self) -> None:
-        """Forget every record."""
+        """Delete all records."""
         with self._writing.use() as connection:
             connection.execute("DELETE FROM records")
 
@@ -189,7 +189,7 @@ class SQLiteMemory(BaseMemory):
         self._reading.close()
 
     def _check_file(self) -> None:
-        """Open the file, and put a fresh one in its place if it is damaged."""
+        """Open the file, and replace it by a new one if it is damaged."""
         try:
             with self._writing.use() as connection:
                 if self.path == ":memory:" or _whole(connection):
@@ -207,7 +207,7 @@ class SQLiteMemory(BaseMemory):
         return 0.0 if self.ttl is None else now - self.ttl
 
     def _touch(self, now: float, names: list[bytes]) -> None:
-        """Note that these were used. Somebody else who is writing is no reason to wait, nor to fail."""
+        """Update the last use of these records, without waiting or failing if another process is writing."""
         if not names:
             return
         with contextlib.suppress(sqlite3.Error, MemoryUnavailable), self._writing.use(0.0) as connection:
@@ -216,7 +216,7 @@ class SQLiteMemory(BaseMemory):
 
 
 class _Connection(ForkAware):
-    """A connection to the file, for one thread at a time."""
+    """Connection to the file, used by one thread at a time."""
 
     def __init__(self, path: str, deadline: float) -> None:
         super().__init__()
@@ -230,10 +230,10 @@ class _Connection(ForkAware):
 
     @contextlib.contextmanager
     def use(self, end: float | None = None) -> Generator[sqlite3.Connection]:
-        """The connection, until ``end`` (``time.monotonic()``; the deadline from now on).
+        """Provide the connection until ``end`` (``time.monotonic()``; default: after the deadline).
 
-        All that is waited for, other threads and locks of the file, ends then. Raises ``MemoryUnavailable``,
-        ``sqlite3.Error`` or ``OSError``. With an ``end`` of 0 nothing is waited for, and a failure does not count.
+        Waiting for other threads and locks of the file ends then. Raises ``MemoryUnavailable``, ``sqlite3.Error`` or
+        ``OSError``. With an ``end`` of 0 it does not wait, and a failure does not count.
         """
         began = self._circuit.check()
         if end is None:
@@ -250,33 +250,33 @@ class _Connection(ForkAware):
             if end:
                 self._circuit.failed()
             if _code(error) not in _LOCKED:
-                # The next use looks at the file anew: it may have been replaced meanwhile.
+                # The next use opens the file again: it may have been replaced meanwhile.
                 self._drop()
             raise
         finally:
             self._lock.release()
 
     def close(self) -> None:
-        """Close the file, and forget that it failed."""
+        """Close the file, and forget earlier failures."""
         with self._lock:
             self._drop()
             self._circuit.reset()
 
     def before_fork(self) -> None:
-        """Close the file: its locks do not pass to the child (https://www.sqlite.org/howtocorrupt.html, 2.6)."""
+        """Close the file, as a child does not inherit its locks (https://www.sqlite.org/howtocorrupt.html, 2.6)."""
         self._forking = self._lock.acquire(timeout=PATIENCE)
         if self._forking and self._path != ":memory:":
             with contextlib.suppress(sqlite3.Error):
                 self._drop()
 
     def after_fork_in_parent(self) -> None:
-        """Let the others go on; the next use opens the file again."""
+        """Release the other threads; the next use opens the file again."""
         if self._forking:
             self._forking = False
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        """Begin anew. A connection that could not be closed is left alone: closing it is using it."""
+        """Start with a new connection. An open one of the parent is kept as it is, as even closing it would use it."""
         self._open, self._inherited = None, self._open
         self._lock = threading.Lock()
         self._forking = False
@@ -296,11 +296,11 @@ class _Connection(ForkAware):
             _limit(connection, end)
             return connection
         if self._path != ":memory:":
-            # SQLite gives its own further files the permissions of this one.
+            # SQLite gives its other files the permissions of this one.
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         try:
-            # Text that is no UTF-8 is one corrupt record, not a failed query.
+            # Text that is not UTF-8 is one corrupt record, not a failed query.
             connection.text_factory = bytes
             _prepare(connection, self._path, end)
         except BaseException:
@@ -311,7 +311,7 @@ class _Connection(ForkAware):
 
 
 def _limit(connection: sqlite3.Connection, end: float) -> None:
-    """Have the next statement wait for locks of the file until ``end``, and stop one that works for much longer."""
+    """Let the next statement wait for locks of the file until ``end``, and stop one that runs much longer."""
     connection.execute(f"PRAGMA busy_timeout = {max(0, int((end - time.monotonic()) * 1000))}")
     connection.set_progress_handler(lambda: time.monotonic() > end + _GRACE, 10_000)
 
@@ -330,14 +330,14 @@ def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Gen
 
 
 def _prepare(connection: sqlite3.Connection, path: str, end: float) -> None:
-    """Make or check the tables. Raises ``ConfigurationError`` for a file that is not ours to change."""
+    """Create or check the tables. Raises ``ConfigurationError`` if the file must not be changed."""
     _limit(connection, end)
-    # Refused where another process is switching it on right now, which does: it is a property of the file.
+    # Fails if another process is setting it right now, which is enough: it is a property of the file.
     with contextlib.suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     _limit(connection, end)
-    # One snapshot of all that is asked: another process may be making the tables right now.
+    # One snapshot for all queries: another process may be creating the tables right now.
     with _transaction(connection, "DEFERRED"):
         ready = _ours(connection, path)
     if ready:
@@ -355,7 +355,7 @@ def _prepare(connection: sqlite3.Connection, path: str, end: float) -> None:
 
 
 def _ours(connection: sqlite3.Connection, path: str) -> bool:
-    """Whether the tables are there, in this version's form."""
+    """Return whether the file has the tables of this version."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     tables = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
@@ -371,7 +371,7 @@ def _ours(connection: sqlite3.Connection, path: str) -> bool:
 
 
 def _whole(connection: sqlite3.Connection) -> bool:
-    """Whether no damage is found in the time that looking for it may take."""
+    """Return whether a check of limited time does not find damage."""
     end = time.monotonic() + _CHECK
     connection.set_progress_handler(lambda: time.monotonic() > end, 1_000)
     try:
@@ -382,14 +382,14 @@ def _whole(connection: sqlite3.Connection) -> bool:
 
 
 def _made_here(path: str) -> bool:
-    """Whether a file that SQLite finds damaged begins as this class's files do."""
+    """Return whether a file that SQLite reports as damaged begins like the files of this class."""
     with Path(path).open("rb") as file:
         header = file.read(100)
     return header.startswith(b"SQLite format 3\0") and header[68:72] == _APPLICATION.to_bytes(4, "big")
 
 
 def _code(error: BaseException) -> int | None:
-    """SQLite's primary result code, see https://www.sqlite.org/rescode.html."""
+    """Return SQLite's primary result code, see https://www.sqlite.org/rescode.html."""
     code = getattr(error, "sqlite_errorcode", None)
     return code & 0xFF if isinstance(code, int) else None
 
