@@ -1,7 +1,7 @@
 """The detector: whether an error means that the request is too long for the model, and by how much.
 
-How it reads: ``signals`` gathers what an exception says, ``text`` brings that into one plain form, ``table`` holds the
-words, ``detect`` tells what they amount to, and ``numbers`` which number is the limit.
+``signals`` collects text, status and codes of an exception, ``text`` normalises the text, ``table`` has the patterns,
+``detect`` has the rules that combine them, and ``numbers`` finds the limit and the size of the request.
 """
 
 from __future__ import annotations

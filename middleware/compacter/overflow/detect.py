@@ -1,8 +1,8 @@
-"""Whether an error, or a reply, means that the request is too long for the model.
+"""Detect whether an error, or a reply, means that the request is too long for the model.
 
-A text is read sentence by sentence. A sentence with a veto is no evidence; of the others the last clear statement
-decides, because an error that lists its tries ends with the one that counts. Between a rate limit and a token limit
-doubt speaks for the rate limit: folding the history would not help.
+A text is read sentence by sentence. A sentence with a veto is ignored; of the others the last clear statement decides,
+because an error that lists its attempts ends with the one that counts. In doubt between a rate limit and a token limit
+it is a rate limit, as folding the history would not help against one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from compacter.overflow.text import Span, fold, normalise, sentences
 ROWS: Final[tuple[Row, ...]] = (*LIMITS, *VETOES, *NUMBER_WORDS)
 """The whole table."""
 
-# Rules: meanings that state a token limit together, in one sentence; after a comma stands another way to meet the rule.
+# Rules: meanings that together state a token limit, in one sentence. Commas separate alternatives.
 _CLEAR: Final = {
     "code in the text": "code",
     "context exceeded": "context + exceed, context + too long",
@@ -36,7 +36,7 @@ _CLEAR: Final = {
         ", bound + context + model"
     ),
 }
-# These count only where no sentence of the text has a veto.
+# These count only if no sentence of the text has a veto.
 _LIKELY: Final = {
     "input and output exceed": "subject + output + exceed",
     "subject too long": "too long + subject",
@@ -54,9 +54,9 @@ _RULES: Final = tuple(
 _MEANINGS: Final = frozenset(("input limit", *(meaning for _, _, ways in _RULES for way in ways for meaning in way)))
 
 _OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407))
-"""Statuses that mean something else, whatever the text says."""
+"""Statuses that mean another error, whatever the text says."""
 _BUSY_STATUS: Final = frozenset((408, 409, 429, 502, 503, 504, 529))
-"""Statuses of a busy server. A gateway may pass a token limit on with one: both numbers must then be stated."""
+"""Statuses of a busy server. A gateway may forward a token limit with one: both numbers must then be stated."""
 _BUSY_TYPE: Final = re.compile(r"ratelimit|toomanyrequests|overloaded|unavailable")
 _OTHER_CODE: Final = re.compile(
     r"rate_?limit|quota|throttl|too_?many_?requests|authenti|authoriz|api_?key|permission|forbidden|expired|overloaded"
@@ -70,10 +70,10 @@ _OTHER_TYPE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an error amounts to, and why.
+    """Classification of an error, and its reason.
 
-    ``rule`` names the rule or the veto that decided, ``statement`` is the sentence that it decided on, in its plain
-    form, and ``rows`` are the rows of the table that match there (filled in by ``explain``).
+    ``rule`` is the name of the rule or the veto that decided, ``statement`` the sentence that it matched, normalised,
+    and ``rows`` are the rows of the table that match there (filled in by ``explain``).
     """
 
     kind: Literal["token limit", "other error", "nothing"]
@@ -88,41 +88,41 @@ NOTHING: Final = Verdict("nothing")
 
 @cache
 def default_table() -> Table:
-    """The patterns of ``ROWS``: they take a tenth of a second to compile, so this is done for the first error."""
+    """Return the patterns of ``ROWS``, compiled at the first error, as that takes a tenth of a second."""
     return compiled(ROWS)
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
-    """What ``error`` says of a token limit, or None when it is about something else. Never raises.
+    """Return the token limit that ``error`` states, or None if it is another error. Never raises.
 
-    Reads type, status, code, body and text of the exception, and of those behind it: its cause, those that it carries,
-    the last of several tries, members of a group, and ``__context__`` where the newer exception merely wraps it. Rate
-    limits, quotas, a too large ``max_tokens``, expired tokens, overlong fields and counts of images or tools are no
-    token limits, whatever class carries them.
+    Reads type, status, code, body and text of the exception and of related ones: its cause, exceptions in its
+    attributes and arguments, the last of several attempts, members of a group, and ``__context__`` if the newer
+    exception merely wraps it. Rate limits, quotas, a too large ``max_tokens``, expired tokens, overlong fields and
+    counts of images or tools are not token limits, whatever their class is.
     """
-    with suppress(Exception):  # Whatever an unknown object does must not hide the provider's error.
+    with suppress(Exception):  # An exception of an unknown object must not hide the provider's error.
         return judge_error(error, default_table()).limit
     return None
 
 
 def detect_text(text: str, *, status: int | None = None, code: str | None = None) -> TokenLimit | None:
-    """The same for the text of an error. Never raises.
+    """Return the token limit that the text of an error states, or None if it is another error. Never raises.
 
     Args:
         text: the text of an error.
-        status: the HTTP status that came with it, if it is known.
-        code: the error code that came with it, if it is known.
+        status: the HTTP status of the response, if known.
+        code: the error code of the response, if known.
     """
     return explain(text, status=status, code=code).limit
 
 
 def explain(error: BaseException | str, *, status: int | None = None, code: str | None = None) -> Verdict:
-    """Why an exception, or the text of one, is a token limit or is none. Never raises.
+    """Return the classification of an exception, or of the text of one, with its reason. Never raises.
 
     Args:
         error: an exception, or the text of an error.
-        status: the HTTP status that came with a text, if it is known.
-        code: the error code that came with a text, if it is known.
+        status: the HTTP status that belongs to a text, if known.
+        code: the error code that belongs to a text, if known.
     """
     with suppress(Exception):
         table = default_table()
@@ -137,7 +137,7 @@ def explain(error: BaseException | str, *, status: int | None = None, code: str 
 
 
 def judge_error(error: BaseException, table: Table, seen: set[int] | None = None) -> Verdict:
-    """The verdict on an exception together with those behind it; ``seen`` holds the ids of those judged already."""
+    """Return the verdict on an exception and its related ones; ``seen`` has the ids of those already judged."""
     seen = set() if seen is None else seen
     if id(error) in seen or len(seen) >= MAX_EXCEPTIONS or not isinstance(error, Exception):
         return NOTHING
@@ -158,7 +158,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     if stated is None:
         old = handled(error)
         return behind if behind.kind != "nothing" or old is None else judge_error(old, table, seen)
-    # Numbers that a wrapper lost come from its reason, where that does not disagree.
+    # Numbers that a wrapper lost are taken from its cause, unless that contradicts it.
     known = behind.limit
     if known and stated.limit in {None, known.limit} and stated.requested in {None, known.requested}:
         return replace(own, limit=replace(known, source=stated.source))
@@ -166,7 +166,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
 
 
 def judge(signals: Signals, table: Table) -> Verdict:
-    """The verdict on what one exception, reply or text says."""
+    """Return the verdict on the signals of one exception, reply or text."""
     names = [name.lower() for name in signals.types]
     coded = any(table["code"].fullmatch(code.replace("-", "_")) for code in signals.codes)
     if not coded:
@@ -206,7 +206,7 @@ def judge(signals: Signals, table: Table) -> Verdict:
     elif any(table["type"].search(name) for name in names):
         rule = "class"
     if rule:
-        # The sentence before and two after belong to the statement.
+        # The statement includes the sentence before and two after.
         first = index if rule == "sizes" else max(0, index - 1)
         near = None if index < 0 else (spans[first][0], spans[min(index + 2, len(spans) - 1)][1])
         counted = any(each.counts_output for each in read)
@@ -224,16 +224,16 @@ def judge(signals: Signals, table: Table) -> Verdict:
 
 
 class _Reading(NamedTuple):
-    """What one sentence says."""
+    """Classification of one sentence."""
 
     weight: Literal["decides", "likely", "doubt", "silent"]
     rule: str = ""
-    veto: str = ""  # The meaning that speaks against a token limit.
-    counts_output: bool = False  # It sets the messages and the room for the completion against the limit.
+    veto: str = ""  # The meaning that excludes a token limit.
+    counts_output: bool = False  # Whether the limit is for the messages together with the completion.
 
 
 def _read_sentence(sentence: str, table: Table) -> _Reading:
-    """What one sentence says. A veto is a doubt only where the sentence could be the reason of the whole error."""
+    """Classify one sentence. A veto is a doubt only if the sentence could be the reason of the whole error."""
     if table["other error"].search(sentence):
         return _Reading("decides", veto="other error")
     plain = table["idiom"].sub(" ", sentence)
@@ -253,20 +253,20 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
     if veto:
         return _Reading("doubt" if rule or (veto == "other unit" and "limit" in present) else "silent", veto=veto)
     states = present & {"exceed", "bound"}
-    # "Shorten the messages or the completion" is advice, no count.
+    # "Shorten the messages or the completion" is advice, not a count.
     counts = "output" in present and (states or ("reduce" not in present and present & {"context", "sum"}))
     return _Reading(("decides" if clear else "likely") if rule else "silent", rule, counts_output=bool(counts))
 
 
 def _has_input(sentence: str, table: Table) -> bool:
-    """Whether it speaks of what was sent, too; in "exceeds the context length" the context is the limit."""
+    """Return whether a sentence mentions the input too; in "exceeds the context length" the context is the limit."""
     left, sign, right = re.split(r"(\bexceeds?\b|\bthan\b|$)", sentence, maxsplit=1)
     sentence = f"{left}{sign}{table['context'].sub(' ', right)}"
     return bool(table["subject"].search(sentence) or table["sum"].search(sentence))
 
 
 def _stated(text: str, spans: list[Span], read: list[_Reading], table: Table, codes: frozenset[str]) -> int | None:
-    """No rule knows the phrase, but its numbers speak: one or two sentences state a limit, and that more was sent."""
+    """Return the index of a sentence that states, with the next one, a limit and a larger size; no rule is needed."""
     for index, (start, end) in enumerate(spans):
         if read[index].veto:
             continue
@@ -282,23 +282,23 @@ def _stated(text: str, spans: list[Span], read: list[_Reading], table: Table, co
     return None
 
 
-# -- an overflow that comes as a reply: an ``error`` member under HTTP 200, or a reason to stop that says so -----------
+# -- token limits in replies: an ``error`` member under HTTP 200, or a stop reason -------------------------------------
 
 _WINDOW_FULL: Final = re.compile(r"model_length|(?:model_)?context_(?:window|length|limit)_exceeded")
-"""Reasons to stop (Anthropic, Bedrock; Mistral says ``model_length``)."""
+"""Stop reasons of a full window (Anthropic, Bedrock; Mistral's is ``model_length``)."""
 
 NO_ROOM: Final = "no room for output"
-"""The source of a limit that is only likely: a reply cut off after a few tokens. The request has to confirm it."""
+"""Source of a limit that is only likely: a reply cut off after a few tokens. The request has to confirm it."""
 _CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS"))
 _FEW_TOKENS: Final = 16
 _FINISHED: Final = frozenset(("end_turn", "tool_use", "stop_sequence"))
-"""Stop reasons of Anthropic's, of an answer that is whole."""
+"""Anthropic's stop reasons of complete replies."""
 
 
 def detect_in_reply(reply: object) -> TokenLimit | None:
-    """The token limit in a reply or a stream chunk that arrived as a success, or None.
+    """Return the token limit in a reply or a stream chunk that was received without an exception, or None.
 
-    Reads a few members of a dict or an object; one without an error costs about a microsecond. Never raises.
+    Reads a few members of a dict or an object; takes about a microsecond for one without an error. Never raises.
     """
     if reply is None or type(reply) is str:
         return None
@@ -317,7 +317,7 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
         if finished and not members.get("error") and not (extra and extra.get("error")):
             return None
         return _in_reply(reply)
-    except Exception:  # noqa: BLE001 - a reply of an unknown type is a success
+    except Exception:  # noqa: BLE001 - a reply of an unknown type does not state a limit
         return None
 
 
@@ -334,7 +334,7 @@ def _in_reply(reply: object) -> TokenLimit | None:
         message = _member(choice, "message", "delta")
         said = _member(message, "content", "tool_calls") or _member(reply, "content", "output", "candidates")
         return None if said else judge(signals_of(error), default_table()).limit
-    if reason in _CUT_OFF:  # It ends after a few tokens where prompt and reply together fill the window.
+    if reason in _CUT_OFF:  # A reply that ends after a few tokens, as it fills the window together with the prompt.
         usage = _member(reply, "usage")
         read = _member(usage, "prompt_tokens", "input_tokens", "inputTokens")
         written = _member(usage, "completion_tokens", "output_tokens", "outputTokens")
@@ -343,8 +343,8 @@ def _in_reply(reply: object) -> TokenLimit | None:
     return None
 
 
-def _member(thing: object, *names: str) -> Any:  # noqa: ANN401 - whatever a provider sends
-    """The first of these members that says something; 0 does."""
+def _member(thing: object, *names: str) -> Any:  # noqa: ANN401 - any JSON type
+    """Return the first of these members that is not None or empty; 0 is a value."""
     members = thing if isinstance(thing, dict) else getattr(thing, "__dict__", None) or {}
     extra = getattr(thing, "__pydantic_extra__", None) or members
     for name in names:

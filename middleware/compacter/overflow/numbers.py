@@ -1,6 +1,6 @@
-"""Which number of a text is the limit, and which is what was sent: told by the words beside it, never by its place.
+"""Find the limit and the size of the request among the numbers of a text, by the words beside them, not by position.
 
-A number that no word claims takes the role that is left, if its size allows: what was sent is more than the limit.
+A number without such words gets the remaining role if its size allows: the request is larger than the limit.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ Role = Literal["limit", "sent", "input", "output"]
 
 @dataclass(frozen=True, slots=True)
 class TokenLimit:
-    """A token limit as the provider stated it; numbers are in tokens, None where the text is silent."""
+    """A token limit as the provider stated it; numbers are in tokens, None if they are not stated."""
 
     limit: int | None = None
-    """The most that the provider accepts."""
+    """Largest request that the provider accepts."""
     requested: int | None = None
-    """What was sent: the total where the text names one, the sum of its parts where it names only those."""
+    """Size of the request: the stated total, else the sum of the stated parts."""
     kind: Kind = "input"
-    """``input_plus_output`` when the room asked for the completion (``max_tokens``) is counted in."""
+    """``input_plus_output`` if the limit includes the tokens requested for the completion (``max_tokens``)."""
     input_tokens: int | None = None
-    """The share of the messages, where the text breaks the total down."""
+    """Tokens of the messages, if stated apart."""
     output_tokens: int | None = None
-    """The share reserved for the completion, where the text breaks the total down."""
+    """Tokens reserved for the completion, if stated apart."""
     source: str = ""
-    """The rule that matched; never a piece of the message."""
+    """Name of the rule that matched; never a part of the message."""
 
 
 class Number(NamedTuple):
-    """A whole number that may count tokens, and where it stands in the text."""
+    """An integer that may count tokens, with its position in the text."""
 
     value: int
     start: int
@@ -42,20 +42,20 @@ class Number(NamedTuple):
 
 
 _MAX_NUMBERS: Final = 200
-"""Numbers of one text that are weighed; an error that states more of them is a dump."""
+"""Most numbers read of one text; an error with more of them is a dump."""
 
 _REACH: Final = 80
-"""Characters beside a number in which a word can speak for it."""
+"""Distance in characters within which a word can determine the role of a number."""
 
 _SMALLEST: Final = 16
-"""A smaller number that no word claims counts something else: tries, roles, tools."""
+"""Smallest number that counts tokens without a word for it; smaller ones count attempts, roles or tools."""
 
 _SCALE: Final = {
     **dict.fromkeys(("k", "thousand", "mil", "тыс"), 1_000),
     **dict.fromkeys(("m", "million", "mio", "млн"), 1_000_000),
     **dict.fromkeys(("万", "萬", "만"), 10_000),
 }
-# 8192, 8,192, 8.192, 8_192, 8'192, 8 192, 128k, 1.2M; not what belongs to a date, a version, a name or a broken number.
+# 8192, 8,192, 8.192, 8_192, 8'192, 8 192, 128k, 1.2M; not a part of a date, a version, a name or a broken number.
 _NUMBER: Final = re.compile(
     r"(?:(?<![a-z0-9_\x1f])|(?<= is))(?<!\d[.,:])(?<!\d ['’])(?<![a-z]-)(?<![a-z]\.)(?<!\d-)"
     r"(?P<body>\d{1,3}(?P<sep>[,._' ])\d{3}(?:(?P=sep)\d{3}){0,3}(?!\d)(?![,._]\d)"
@@ -107,21 +107,21 @@ def measure(
     source: str = "",
     guess: bool = True,
 ) -> TokenLimit:
-    """The numbers of a text that states a token limit, by role.
+    """Return the numbers of a text that states a token limit, by role.
 
     Args:
-        text: the message in its plain form.
+        text: the normalised message.
         table: the patterns.
-        near: where the deciding sentences start and end, in characters; their numbers come first. None: everywhere.
-        codes: status and codes of the error, which are no counts of tokens.
-        counted: the text counts the room for the completion in.
+        near: start and end of the deciding sentences, in characters; their numbers take precedence. None: everywhere.
+        codes: status and codes of the error, which do not count tokens.
+        counted: whether the limit includes the completion.
         source: the rule that decided.
-        guess: give a number that no word claims the role that is left.
+        guess: whether a number without words for it gets the remaining role.
     """
     numbers = token_counts(text, table, codes)
     best: dict[Role, tuple[bool, bool, int, int]] = {}
     unclaimed: set[int] = set()
-    distant: set[int] = set()  # Limits whose word stands too far off to be sure while other numbers are about.
+    distant: set[int] = set()  # Limits whose word is too far away to be certain if there are other numbers.
     for index, number in enumerate(numbers):
         start = max(numbers[index - 1].end if index else 0, number.start - _REACH)
         end = min(numbers[index + 1].start + 1 if index + 1 < len(numbers) else len(text), number.end + _REACH)
@@ -130,7 +130,7 @@ def measure(
         if role in {"sent", "input"} and number.value < _SMALLEST:
             continue  # "attempt 3 of 5"
         if role is not None:
-            # One in the deciding sentences comes first, then one with its words close by, then the last.
+            # A number in the deciding sentences takes precedence, then one with its words next to it, then the last.
             best[role] = max(best.get(role, (False, False, -1, 0)), (is_near, close, number.start, number.value))
         if is_near and role in {None, "limit"}:
             (distant if role and not close else unclaimed).add(number.value)
@@ -164,7 +164,7 @@ def measure(
 
 
 def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -> list[Number]:
-    """The numbers of a text that may count tokens, in order: no codes, overshoots, seconds, bytes, dates, versions."""
+    """Return the numbers of a text that may count tokens, in order, without codes, seconds, bytes, dates and so on."""
     found: list[Number] = []
     for match in _NUMBER.finditer(text):
         scale = _SCALE.get(match["scale"] or "", 1)
@@ -184,7 +184,7 @@ def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -
             if opened and value % 1024 and _STATUS_IN_BRACKETS.match(after):
                 if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:
                     continue
-                # A lone number in brackets at the end is the provider's code, "exceeds limit (2013)"; 8192 is none.
+                # A lone number in brackets at the end is a provider's code, "exceeds limit (2013)"; 8192 is not.
                 if value < 10_000 and not re.search(r"\d", text[: match.start()] + text[match.end() :]):
                     continue
         found.append(Number(value, match.start(), match.end()))
@@ -194,11 +194,11 @@ def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -
 
 
 def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
-    """The role of a number between two stretches of text, and whether its words are close."""
+    """Return the role of a number between two pieces of text, and whether its words are next to it."""
     clause = _CLAUSE.split(before)[-1]
     filler = _FILLER.search(clause)
     edge = filler.start() if filler else len(clause)
-    # The nearest words before it; of two that end together the longer.
+    # The nearest words before it; of two with the same end the longer.
     left: tuple[int, int, Role | None] = (-1, 0, None)
     for role in _ROLES:
         for match in table[f"{role} before"].finditer(clause):
@@ -211,19 +211,19 @@ def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     if right is None:
         return left[2], close
     if close and left[2] == "output" and right == "sent" and _ADDED.match(before):
-        return "output", True  # "prompt 10 + max_tokens 5 exceeds 12": what exceeds is the sum
+        return "output", True  # "prompt 10 + max_tokens 5 exceeds 12": the sum exceeds it
     if close and left[2] == "limit" and right != "limit" and not _IS_MORE.match(after):
         return "limit", True  # "a maximum of 8192 input tokens"
     return right, True
 
 
 def _calculate(text: str, values: dict[int, int], chosen: dict[Role, int], table: Table) -> None:
-    """Read "12 > 10", "10 < 12", "10 + 5 > 12" and "5 > 12 - 10"; names stand before a sum in the same order."""
+    """Read "12 > 10", "10 < 12", "10 + 5 > 12" and "5 > 12 - 10"; names before a sum are in the same order."""
     for match in _COMPARED.finditer(text):
         first, second = values.get(match.start("a")), values.get(match.start("b"))
         if first is None or second is None or first == second or min(first, second) < _SMALLEST:
             continue
-        if first > second or "<" in match["sign"]:  # 7000 / 8192 is no excess
+        if first > second or "<" in match["sign"]:  # 7000 / 8192 is not too long
             chosen["limit"], chosen["sent"] = min(first, second), max(first, second)
     for match in _SUM.finditer(text):
         first, second, bound = (values.get(match.start(name)) for name in ("a", "b", "c"))
@@ -243,8 +243,8 @@ def _calculate(text: str, values: dict[int, int], chosen: dict[Role, int], table
 
 _ROLES: Final[tuple[Role, ...]] = ("limit", "sent", "output", "input")
 
-# The words before or after a number that tell what it counts ("no count": no tokens). In the samples the limit is 8192
-# and the request 9000 tokens; without its row a sample's numbers are read wrongly.
+# Words before or after a number that determine its role ("no count": not tokens). In the samples the limit is 8192 and
+# the request 9000 tokens; without its row the numbers of a sample are read wrongly.
 # fmt: off
 NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row("limit before: maximum", (r"\bmax(?:imum|imal\w{0,2}|\.)?(?: (?:allowed|supported|permitted|number|total|input"

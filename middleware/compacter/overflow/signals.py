@@ -1,11 +1,11 @@
-"""What an exception or a body says of itself, whatever SDK it comes from, and which exceptions stand behind it.
+"""Collect text, status and codes of an exception or a body of any SDK, and the exceptions related to it.
 
-Nothing is imported from an SDK and nothing is fetched: of a response only what was read already is looked at.
+It does not import an SDK, and does no I/O: of a response it uses only what was already read.
 """
 
 from __future__ import annotations
 
-# ruff: noqa: SIM905 - so many names read better as words of a line
+# ruff: noqa: SIM905 - this many names are easier to read as words of a line
 import builtins
 import re
 from collections.abc import Iterator, Mapping
@@ -17,10 +17,10 @@ from typing import Final
 from compacter.overflow.text import BREAK, MAX_TEXT, text_of
 
 MAX_EXCEPTIONS: Final = 64
-"""Exceptions of one chain that are looked at."""
+"""Most exceptions read of one chain."""
 
 _MAX_NODES, _MAX_DEPTH, _MAX_MEMBERS = 300, 12, 60
-"""Of one body."""
+"""Bounds for reading one body."""
 
 _STATUS_NAMES: Final = "status_code http_status status code http_code httpStatusCode statusCode".split()
 _CODE_NAMES: Final = "code error_code errcode err_code type error_type status reason name grpc_status_code".split()
@@ -29,7 +29,7 @@ _BODY_NAMES: Final = (
     "body error json_body doc response data http_body payload raw response_body responseBody content".split()
 )
 _READ: Final = ("_content", "_body", "_text")
-"""Where an HTTP response keeps a body that was read."""
+"""Attributes of an HTTP response with a body that was already read."""
 _WRAPPED_NAMES: Final = (
     "original_exception original_error orig inner_exception wrapped exc exception error last_exception last_error "
     "cause reason underlying"
@@ -38,7 +38,7 @@ _WRAPPED_NAMES: Final = (
 # Members of a body, in lower case.
 _STATUS_KEYS: Final = frozenset(name.lower() for name in _STATUS_NAMES)
 _CODE_KEYS: Final = frozenset((*_CODE_NAMES, *_STATUS_KEYS, "errorcode", "errortype", "__type")) - {"name"}
-# These repeat the request: what the caller's own messages say proves nothing.
+# These repeat the request: the words of the caller's own messages are not evidence.
 _ECHOED: Final = frozenset(
     "messages contents request request_body requestbody headers tools history kwargs traceback input prompt "
     "system".split()
@@ -52,7 +52,7 @@ NETWORK: Final = re.compile(
     r"Timeout|TimedOut|Connect(?:ion|or|Error|$)|Disconnected|Protocol(?:Error)|ReadError|WriteError|Network|SSL|DNS"
     r"|IncompleteRead|ChunkedEncoding|Unavailable"
 )
-"""In the name of a class: a connection failed or a time ran out."""
+"""Class names of failed connections and time-outs."""
 _FAILED: Final = re.compile(
     r"fail|error|retr(?:y|ies)|attempts?\b|exhaust|completion|provider|upstream|generat|unexpected|went wrong|could not"
     r"|unable|失败|错误|失敗|エラー|오류|실패|fehler|echec|erreur|fallo|falha|erro|ошибк",
@@ -65,7 +65,7 @@ _WRAPPING_TYPE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What an exception, a body or a text gives to judge it by; ``types`` are names of classes."""
+    """Evidence from an exception, a body or a text; ``types`` are names of classes."""
 
     text: str = ""
     status: int | None = None
@@ -74,11 +74,11 @@ class Signals:
 
 
 def signals_of(error: object, *, status: int | None = None, code: str | None = None) -> Signals:
-    """What this one exception says (those behind it left aside), or a body, or a text."""
+    """Return the signals of one exception (without its related ones), of a body, or of a text."""
     statuses: list[object] = [status]
     codes: list[object] = [code]
     types: list[str] = []
-    texts: dict[str, None] = {}  # A set that keeps the order.
+    texts: dict[str, None] = {}  # An ordered set.
     bodies = [error]
     if isinstance(error, BaseException):
         statuses += [_attribute(error, name) for name in _STATUS_NAMES]
@@ -88,7 +88,7 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
         said = [_attribute(error, name) for name in _TEXT_NAMES]
         bodies = [text_of(error), *(text for text in said if isinstance(text, str | bytes)), *error.args[:20]]
         bodies += [_attribute(error, name) for name in _BODY_NAMES]
-    stated: list[object] = []  # Statuses that a body states: the last one counts.
+    stated: list[object] = []  # Statuses in a body, the last one first, as it counts.
     length = 0
     for key, value in (leaf for body in bodies if not isinstance(body, BaseException) for leaf in _leaves(body)):
         if key in _CODE_KEYS:
@@ -115,9 +115,9 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
 
 
 def _leaves(body: object) -> Iterator[tuple[str, object]]:
-    """Texts and numbers of a body with their names, in order, within fixed bounds.
+    """Yield names and values of texts and numbers of a body, in order, within fixed bounds.
 
-    The numbers of one object stay together, as one text: n_prompt_tokens beside n_ctx.
+    The numbers of one object are joined to one text, as in n_prompt_tokens beside n_ctx.
     """
     left: list[tuple[str, object, int]] = [("", body, 0)]
     for _ in range(_MAX_NODES):
@@ -139,7 +139,7 @@ def _leaves(body: object) -> Iterator[tuple[str, object]]:
                 if read := [text for name in _READ if isinstance(text := members.get(name), str | bytes)]:
                     members = {"": read[0]}
                 elif members.keys() & {"headers", "_headers", "_request", "request"}:
-                    members = {}  # An HTTP response that was not read: asking it for its text would be I/O.
+                    members = {}  # An HTTP response that was not read: reading its text would be I/O.
                 members = {name: member for name, member in members.items() if not str(name).startswith("_")}
             numbers = []
             for name, member in list(members.items())[:_MAX_MEMBERS]:
@@ -156,18 +156,18 @@ def _leaves(body: object) -> Iterator[tuple[str, object]]:
 
 
 def _attribute(thing: object, name: str) -> object:
-    """An attribute, or None; whatever a property may raise."""
+    """Return an attribute, or None, also if reading it raises."""
     try:
         return getattr(thing, name, None)
-    except Exception:  # noqa: BLE001 - a property of any class may raise anything; it is then no evidence
+    except Exception:  # noqa: BLE001 - a property of a foreign class may raise anything
         return None
 
 
-# -- exceptions behind an exception -----------------------------------------------------------------------------------
+# -- related exceptions -----------------------------------------------------------------------------------------------
 
 
 def reasons(error: BaseException) -> Iterator[BaseException]:
-    """What an exception names as its reason: its cause, a retry's last attempt, exceptions that it carries."""
+    """Yield the reasons of an exception: its cause, a retry's last attempt, exceptions in attributes and arguments."""
     if error.__cause__ is not None:
         yield error.__cause__
     attempt = _attribute(error, "last_attempt")
@@ -177,11 +177,11 @@ def reasons(error: BaseException) -> Iterator[BaseException]:
     carried += error.args[:20]
     yield from (value for value in carried if isinstance(value, BaseException))
     if not siblings(error):
-        yield from _members(error)[-1:]  # Of several tries the last one decides.
+        yield from _members(error)[-1:]  # Of several attempts the last one decides.
 
 
 def siblings(error: BaseException) -> tuple[BaseException, ...]:
-    """Exceptions that a group raised at the same time; none for a group of consecutive tries."""
+    """Return the exceptions that a group raised at the same time; empty for a group of consecutive attempts."""
     if not isinstance(error, BaseExceptionGroup) or _RETRIED.search(text_of(error)):
         return ()
     return _members(error)
@@ -197,11 +197,11 @@ def _members(error: BaseException) -> tuple[BaseException, ...]:
 
 
 def handled(error: BaseException) -> BaseException | None:
-    """The exception that was being handled, if this one only wraps it.
+    """Return the exception that was being handled, if this one only wraps it.
 
-    Python sets ``__context__`` on whatever is raised in a handler, also on an error that has nothing to do with the
-    old one, such as a time-out of the next request. It counts when nobody suppressed it (``from None``) and the newer
-    exception says no more than "it failed": no status of its own, no network, no ``ValueError`` or ``KeyError``.
+    Python sets ``__context__`` on every exception raised in a handler, also on one that is unrelated to the old one,
+    such as a time-out of the next request. It counts if it is not suppressed (``from None``) and the newer exception
+    only means "it failed": it has no status of its own, and is not a network error, ``ValueError`` or ``KeyError``.
     """
     old, kind = error.__context__, type(error)
     if error.__suppress_context__ or old is None or signals_of(error).status is not None:

@@ -1,11 +1,11 @@
-"""The table of the detector: the words that say that a request is too long for a model, and what looks alike.
+"""The table of the detector: patterns of errors about a too long request, and of similar errors.
 
-A row has a name, a pattern, and a sample: a message that is misjudged without the row. A test takes each row
-out in turn and sees its sample misjudged, so a row that does nothing cannot stay. What meanings amount to together is
-told in ``detect`` ("a *context* and *exceeds* in one sentence") and in ``numbers`` (which number is the limit).
+A row has a name, a pattern, and a sample: a message that is misjudged without the row. A test takes out each row in
+turn and checks that its sample is misjudged, so every row is needed. The rules that combine meanings are in ``detect``
+("a *context* and *exceeds* in one sentence"); the words that give numbers their role are in ``numbers``.
 
-Patterns are matched against the plain form that ``text.normalise`` makes: lower case, no accents, single spaces. They
-must read hostile text in linear time: bounded repeats only, none inside another.
+Patterns are matched against normalised text (``text.normalise``): lower case, no accents, single spaces. They must
+match hostile text in linear time: only bounded repeats, not nested.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from compacter.overflow.text import fold
 
 Table = Mapping[str, re.Pattern[str]]
-"""One compiled pattern for each meaning."""
+"""Compiled pattern of each meaning."""
 
 
 class Row(NamedTuple):
@@ -29,12 +29,12 @@ class Row(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """What it says when the pattern matches."""
+        """Meaning of a match: the part of the name before the colon."""
         return self.name.partition(":")[0]
 
 
 def compiled(table: Iterable[Row]) -> dict[str, re.Pattern[str]]:
-    """The patterns of each meaning as one."""
+    """Return one compiled pattern for each meaning."""
     patterns: dict[str, list[str]] = {}
     for row in table:
         patterns.setdefault(row.meaning, []).append(f"(?:{fold(row.pattern)})")
@@ -43,7 +43,7 @@ def compiled(table: Iterable[Row]) -> dict[str, re.Pattern[str]]:
 
 # fmt: off
 LIMITS: Final[tuple[Row, ...]] = (
-    # A code that names the fault.
+    # An error code.
     Row("code: context_length_exceeded", (r"\b(?:(?:max_?)?(?:model_?)?(?:context|prompt|input)_?(?:window|length|size"
         r"|tokens?|limit)_?\w{0,6}_?exceeded|context_?(?:window_?|length_?)?overflow\w{0,10}"
         r"|exceeds?_(?:max_)?context\w{0,20})\b|\b(?:context|prompt|input)_?(?:window|length|size)?_?(?:limit"
@@ -51,11 +51,11 @@ LIMITS: Final[tuple[Row, ...]] = (
     Row("code: prompt_too_long", (r"\b(?:(?:context|prompt|input|history|conversation|messages)_(?:is_)?too_(?:long"
         r"|large)|(?:max_)?tokens?_limit_(?:reached|exceeded)|status_msg\W{1,5}token limit|(?:model_)?max_(?:prompt_"
         r"|input_|context_)?\w{0,12}_exceeded)\b"), "request failed: prompt_too_long"),
-    # A class that claims it.
+    # A class name.
     Row("type: ContextWindowExceededError", (r"context(?:window|length|size|limit)(?:limit|size)?(?:exceed|overflow"
         r"|error)|exceed(?:s|ed|ing)?(?:max|model)?(?:context|token)|contextoverflow|(?:prompt|input|context"
         r"|conversation)toolong|tokenlimit(?:exceed|reach|error)"), "ContextWindowExceededError"),
-    # The window of a model.
+    # The context window of a model.
     Row("context: context window", (r"\b(?:model(?:'?s)? (?:context|window)|context of (?:the|this|its) \w{0,12} ?model"
         r"|(?:loaded|available|supported|configured) context|tokens? (?:context|window)|(?:exceeds?|than) (?:the "
         r"|its )?context)\b|\bcontext (?:is |was )?(?:full(?! of)|exhausted|overflow)|context[\s_-]{0,2}(?:window"
@@ -78,7 +78,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|du|del|do|di) )?conte[xs]t\w{0,2}|\b(?:kontext|conte[xs]t[eo]) (?:(?:ist|est|esta|e) )?(?:voll|plein|llen"
         r"|chei|pien)|контекстн\w{1,4} окн\w{0,3}|(?:окн|длин|размер|лимит)\w{0,3} контекста"
         r"|контекст\w{0,2} (?:модели )?(?:переполн|заполн|исчерпан)"), "文本长度超限"),
-    # What fills the window.
+    # The input of the model.
     Row("subject: prompt", (r"\b(?:(?:n_)?(?:input|prompt)_(?:tokens|ids|token_ids)|prompts?|inputs?|context|sequence"
         r"|conversation|chat|history|messages|dialog(?:ue)?|transcript|thread)\b"), "The prompt is too long"),
     Row("subject: other languages", (r"\b(?:nachrichten|unterhaltung|entree|invite|contexte|historique|entrada|contexto"
@@ -86,7 +86,7 @@ LIMITS: Final[tuple[Row, ...]] = (
         r"|\b(?:eingabe|kontext|verlauf|gesprach|konversation|ввод)|输入|提示词?|上下文|对话|消息|历史|会话|輸入|訊息"
         r"|歷史|對話|入力|プロンプト|コンテキスト|会話|メッセージ|履歴|입력|프롬프트|컨텍스트|대화|메시지|기록|промпт"
         r"|контекст|сообщени[йяе]|входн|диалог|истори"), "对话过长"),
-    # What was sent, where nothing better is said.
+    # The request, in texts without a better word for the messages.
     Row("request: request", (r"\b(?:request(?:ed|s)?|query|payload|message|texts?|content)\b(?!['\"] ?:)"),
      "The request is too large for this model"),
     Row("request: other languages", (r"\b(?:anfrage|text|requete|demande|texte|solicitud|peticion|texto|solicitacao"
@@ -131,7 +131,7 @@ LIMITS: Final[tuple[Row, ...]] = (
     Row("limit: other languages", (r"\bgrenze\b|\b(?:maxim(?!um\b)|hochst|erlaubt|massim)|上限|限制|最大|最长|最多|允许"
         r"|制限|以内|한도|제한|최대|허용|лимит|предел|максим|допустим"), "token 超过限制"),
     Row("length: length", r"\b(?:length|size|len|long)\b|长度|길이", "The prompt exceeds the allowed length"),
-    # Something must be at most so long.
+    # A length must not be exceeded.
     Row("bound: must be at most", (r"\b(?:(?:cannot|can't) (?:be (?:more|greater|larger|longer)|have more|exceed)"
         r"|range of)\b|\b(?:must|should|shall|ha(?:s|ve) to|needs? to|can|may)(?: only)? (?:not )?(?:be|have|contain"
         r"|exceed)\b.{0,30}?(?:\d|\b(?:less|fewer|most|more|greater|larger|longer|shorter|smaller|under|below|within"
@@ -149,9 +149,9 @@ LIMITS: Final[tuple[Row, ...]] = (
     Row("reduce: east Asian", r"减少|缩短|压缩|精简|缩减|減ら|短く|줄여|줄이", "请缩短输入"),
 )
 
-# What looks like a token limit and is another thing.
+# Meanings that look like a token limit but are not.
 VETOES: Final[tuple[Row, ...]] = (
-    # The room asked for the answer.
+    # Tokens requested for the completion.
     Row("output: max_tokens", (r"\b(?:max(?:imum)?[_-]?tokens?(?:_to_sample)?|max[_ ]?(?:new|completion|output"
         r"|generated)[_ ]?tokens?|n(?:um)?_predict|budget_tokens|thinking[_. ]budget)\b"
         r"|\bmax(?:imum)? tokens? (?:that )?(?:you |were |was )?(?:requested|value|param|setting|must|should)"),
@@ -164,14 +164,14 @@ VETOES: Final[tuple[Row, ...]] = (
     # Parts are counted together.
     Row("sum: total", (r"\b(?:total|combined|together|sum|in your|would exceed|plus)\b"),
      "Range of total length should be at most 8192"),
-    # A manner of speaking; it is not read at all.
+    # An idiom, which is removed before matching.
     Row("idiom: invalid input", (r"\b(?:input|request|prompt|schema) validation\b|\bvalidation (?:error|exception)\b"
         r"|\b(?:invalid|malformed|bad) (?:input|prompt|messages?|request)\b(?! is| was)|\binput should\b"),
      "Input validation: the value is larger than the limit, model 7"),
     Row("idiom: other contexts", (r"\bcontext (?:deadline|cancell?ed|manager)\b|\b(?:ssl|tls|execution"
         r"|browser) context\b|\bprompt cach\w{1,4}\b|\bcontext cach\w{1,4}\b|\bcached? content\b"),
      "ssl context: record too long"),
-    # Another kind of error, with a cure of its own.
+    # Another kind of error, with another remedy.
     Row("other error: rate limit", (r"\b(?:limit rate|[rt]p[mds]|itpm|otpm|recently|burst|rate window|time ?frame"
         r"|resets in|too many requests|please wait|slow down|back off|(?:usage|concurrency|spend\w{0,3}"
         r"|concurrent)[- _]?(?:limits?|requests|tokens))\b|\b(?:rate[-_ ]?limit|(?:in|for|within) the (?:last|past"
@@ -262,7 +262,7 @@ VETOES: Final[tuple[Row, ...]] = (
      "maximum context depth exceeded in parser"),
     Row("other thing: east Asian", (r"(?:名称|昵称|描述|标题|字段|用户名|密码|文件名|参数名)(?:长度|输入)?(?:过长|太长"
         r"|超过|超出|不能超过)"), "提示词的名称过长"),
-    # Something else is counted, unless tokens or a context are named too.
+    # Something else is counted, unless tokens or a context are mentioned too.
     Row("other unit: things", (r"\b(?:too many|at most|up to|more than|limit of|takes|has|contains|(?:number|count"
         r"|amount) of|max(?:imum)?(?: number)?(?: of)?) (?:\d{1,6} )?(?:\w{1,14} ){0,2}(?:image|document|tool|function"
         r"|file|attachment|item|element|request|choice|stop sequence|message|turn|step|block|page|video|label|propertie"

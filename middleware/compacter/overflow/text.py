@@ -1,7 +1,7 @@
-"""One plain form for an error's text, whatever terminal, JSON encoder or keyboard it came through.
+"""Normalise the text of an error, which may have come through a terminal, a JSON encoder or a translation.
 
-The patterns (see ``patterns``) are written for this form: lower case, ASCII digits and quotes, no accents, single
-spaces, no URL, no colour code, no frame of a terminal, JSON escapes decoded, words mended that a line wrap broke.
+The patterns (see ``table``) are written for this form: lower case, ASCII digits and quotes, no accents, single spaces,
+no URL, no colour code, no frame of a terminal, JSON escapes decoded, words that a line wrap broke joined again.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import unicodedata
 from typing import Final
 
 MAX_TEXT: Final = 32_768
-"""Characters of one error that are read. Of a longer text its beginning and its end are."""
+"""Most characters read of one error. Of a longer text the beginning and the end are read."""
 
 BREAK: Final = "\x1e"
-"""Stands between two pieces that do not belong to one sentence."""
+"""Separator of two pieces that are not one sentence."""
 
 BROKEN: Final = "\x1f"
-"""Stands where a line wrap or a frame may have broken a number: what touches it is no number."""
+"""Mark where a line wrap or a frame may have broken a number: digits next to it are not read as a number."""
 
 MAX_SENTENCE: Final = 1_500
-"""Characters of a sentence; what is longer is read in pieces of this size."""
+"""Longest sentence in characters; a longer one is read in pieces of this size."""
 
 MAX_SENTENCES: Final = 200
-"""Sentences that are read: of more than these, the first and the last half."""
+"""Most sentences read; of more, the first and the last half of this number."""
 
 Span = tuple[int, int]
-"""Where a piece of a text starts and ends, in characters."""
+"""Start and end of a piece of text, in characters."""
 
 _HALF: Final = MAX_TEXT // 2
 
@@ -65,7 +65,7 @@ _SPELLINGS: Final = str.maketrans(
     }
 )
 
-# An error that repeats the caller's own messages proves nothing by what those messages say.
+# If an error repeats the caller's own messages, their words are not evidence.
 _ECHO_ROLE: Final = re.compile(
     r"[\"']role[\"']\s{0,4}:\s{0,4}[\"'](?:user|assistant|system|tool|developer)[\"']|\bkwargs ?[=:]"
 )
@@ -83,28 +83,28 @@ _TWO_PIECES: Final = re.compile(r"\b([a-z]{1,11})( |- )(?=([a-z]{1,11})\b)")
 
 
 def text_of(value: object) -> str:
-    """``str(value)``, or nothing where that raises; of bytes what they encode; at most ``MAX_TEXT`` characters."""
+    """Return ``str(value)``, empty if that raises, or decoded bytes; at most ``MAX_TEXT`` characters."""
     try:
         if isinstance(value, bytes | bytearray):
             value = value[: 4 * MAX_TEXT].decode("utf-8", "replace")
         return bounded(str(value))
-    except Exception:  # noqa: BLE001 - any class may raise anything; it then says nothing
+    except Exception:  # noqa: BLE001 - a foreign class may raise anything
         return ""
 
 
 def bounded(text: str) -> str:
-    """At most ``MAX_TEXT`` characters: the beginning, and the end, where the last of several tries stands."""
+    """Return at most ``MAX_TEXT`` characters: the beginning, and the end, which has the last of several attempts."""
     return text if len(text) <= MAX_TEXT else f"{text[:_HALF]} {BREAK} {text[-_HALF:]}"
 
 
 def fold(text: str) -> str:
-    """Letters without accents, full-width forms as plain ones. The patterns go through this as well."""
+    """Return text without accents and full-width forms. Patterns are converted in the same way."""
     text = unicodedata.normalize("NFKD", text.translate(_SPELLINGS))
     return unicodedata.normalize("NFKC", _ACCENT.sub("", text))
 
 
 def normalise(text: str) -> str:
-    """The plain form of at most ``MAX_TEXT`` characters of ``text``."""
+    """Return the normalised form of at most ``MAX_TEXT`` characters of ``text``."""
     text = _ANSI.sub("", bounded(text))
     text = _ESCAPED_LETTER.sub(_decoded, text)
     text = _BROKEN_NUMBER.sub(BROKEN, text)
@@ -122,7 +122,7 @@ def normalise(text: str) -> str:
 
 
 def _decoded(match: re.Match[str]) -> str:
-    """The character of a JSON escape; of two that are a surrogate pair, the one that they stand for."""
+    """Return the character of a JSON escape, or of two that are a surrogate pair."""
     first, second = int(match[1], 16), match[2]
     if 0xD800 <= first < 0xDC00 and second:
         return chr(0x10000 + ((first - 0xD800) << 10) + (int(second, 16) - 0xDC00))
@@ -134,7 +134,7 @@ def _mended(match: re.Match[str]) -> str:
 
 
 def sentences(text: str) -> list[Span]:
-    """Where the sentences of a text in its plain form start and end; long ones in pieces."""
+    """Return start and end of the sentences of a normalised text; long ones in pieces."""
     found: list[Span] = []
     start = 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
