@@ -1,1 +1,1 @@
-"""What was folded can be asked for: passages, the index over them, and the quotes that a question brings."""
+"""Search in folded messages: passages, the index over them, and quotes of those that fit a question."""

@@ -1,4 +1,4 @@
-"""The archive of a ``History``: what was folded of it, which nobody else holds any more."""
+"""The archive of a ``History``: the text of its folded messages, which the history no longer has."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from compacter.recall.index import Index, Redact, SearchUnavailableError
 from compacter.recall.quotes import folded
 
 MAX_BYTES = 16_000_000
-"""Bytes of text and index that an archive holds; what is oldest gives way."""
+"""Largest size of an archive in bytes, text and index; the oldest texts are dropped."""
 
 
 class Archive:
-    """What was folded of one history; read and indexed when it is first asked for.
+    """Folded messages of one history; read and indexed at the first search.
 
-    ``entries`` are those of another archive, ``shift`` is how many messages fewer the history has by its folds.
+    ``entries`` are those of another archive, ``shift`` is the number of messages that the folds removed.
     """
 
     def __init__(self, entries: Sequence[Part] = (), shift: int = 0, redact: Redact | None = None) -> None:
@@ -29,13 +29,13 @@ class Archive:
         self._waiting: list[Callable[[], list[Part]]] = []
 
     def __bool__(self) -> bool:
-        """Whether anything was folded."""
+        """Return whether anything was folded."""
         return bool(self._entries or self._waiting)
 
     def add(
         self, before: Sequence[Message], after: Sequence[Message], form: MessageFormat, redact: Redact | None
     ) -> None:
-        """Take in what a fold has made ``after`` of. ``redact`` is applied to what is kept."""
+        """Add the messages folded between ``before`` and ``after``. ``redact`` is applied to their text."""
         shift = self._shift
 
         def parts() -> list[Part]:
@@ -47,7 +47,7 @@ class Archive:
             self._waiting.append(parts)
 
     def index(self) -> Index:
-        """All of it, to be searched. Raises ``SearchUnavailableError`` where SQLite lacks FTS5."""
+        """Return the index of the archive. Raises ``SearchUnavailableError`` if SQLite lacks FTS5."""
         with self._lock:
             if self._index is None:
                 self._index = Index.restored(self._entries, self._redact, MAX_BYTES)
@@ -59,14 +59,14 @@ class Archive:
             return self._index
 
     def copy(self) -> Archive:
-        """An archive of its own that holds the same."""
+        """Return an independent copy."""
         with self._lock:
             clone = Archive(self._entries, self._shift, self._redact)
             clone._waiting = list(self._waiting)
             return clone
 
     def snapshot(self) -> Json:
-        """All of it as JSON; without the texts where it cannot be searched anyway."""
+        """Return the archive as JSON; without the texts if it cannot be searched."""
         try:
             entries = self.index().entries
         except SearchUnavailableError:
@@ -75,7 +75,7 @@ class Archive:
 
     @classmethod
     def restored(cls, snapshot: Json) -> Archive:
-        """What ``snapshot()`` gave; an empty archive for ``None``.
+        """Return the archive of a ``snapshot()``; an empty one for ``None``.
 
         Raises ``ValueError``, ``TypeError`` or ``LookupError`` for anything else.
         """

@@ -1,8 +1,8 @@
-"""The index of what was folded: SQLite's full-text search (FTS5) over its passages, in memory.
+"""Index of folded messages: SQLite's full-text search (FTS5) over their passages, in memory.
 
-FTS5 finds the words, stemmed as English is and without accents; scripts without spaces are searched by pairs of
-characters. The ranking is BM25's weight of rare words, read from each passage and its neighbours: a sentence counts
-for what the sentences around it say too, as an answer seldom repeats the words of its question.
+FTS5 finds the words, with English stemming and without accents; scripts without spaces are searched by pairs of
+characters. The score is BM25's weight of rare words in a passage and its neighbours, as an answer seldom repeats the
+words of its question.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from compacter.recall.passages import DENSE, asks, cut, readable
 from compacter.summary.sentences import FUNCTION_WORDS
 
 MAX_BYTES = 64_000_000
-"""Bytes of text and index that one index holds by default; what is oldest gives way."""
+"""Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
 
 _AROUND = ((0, 1.0), *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))))
-"""Neighbours of a passage, and the share of its weight that a word counts which only stands there."""
-_MORE = 50  # Runs beyond those wanted whose neighbourhoods are read, those with the most weight of their own.
+"""Offsets of the neighbours of a passage, and the share of its weight for a word that only occurs there."""
+_MORE = 50  # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
 _POSTINGS = 5_000
-"""Places of words looked at in one search, the rarest words first and the newest places: what bounds its time."""
+"""Most occurrences read in one search, which bounds its time: those of the rarest words first, and the newest."""
 _MOST_TERMS = 64
 _LONGEST_TURN = 200
-"""Entries after the user's within which the end of a turn is looked for."""
+"""Number of entries after the user's that are searched for the end of a turn."""
 _SHORT_NUMBER, _NUMBER_WEIGHT = 3, 0.3
-"""Digits of a number that says nothing by itself, and what it weighs: it counts together with the word beside it."""
+"""Most digits of a number that means little without the word beside it, and its weight alone."""
 _LONGEST_QUESTION = 4_000
-"""Characters of a question that are read; of a longer one its beginning and its end, where the request mostly is."""
+"""Most characters read of a question; of a longer one the beginning and the end, where the request mostly is."""
 
 _RUN = re.compile(f"[{DENSE}]+")
 _WORD = re.compile(r"[^\W_]+")
@@ -57,59 +57,59 @@ _NAMES = counter()
 
 
 class SearchUnavailableError(CompacterError):
-    """This Python's SQLite was built without FTS5, so nothing can be searched."""
+    """This Python's SQLite was built without FTS5, so folded messages cannot be searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What is looked for: a word, a pair of characters, or a name such as a path, matched as one phrase."""
+    """Search term: a word, a pair of characters, or a name such as a path, matched as one phrase."""
 
     text: str
     weight: float = 1.0
     known: bool = False
-    """Whether the request says it right before the question: then it is no reason to quote anything."""
+    """Whether the message right before the question has it, so that it is not a reason to quote."""
 
 
 class Hit(NamedTuple):
-    """One run that was found."""
+    """One run in the result of a search."""
 
     score: float
     number: int
-    """Place among all the runs of the index, oldest first."""
+    """Number of the run in the index, oldest first."""
     held: int
-    """The terms that the run or a neighbour of it holds: a bit for each, the first term's the lowest."""
+    """Terms in the run or its neighbours: a bit for each, the first term's the lowest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one search found, best first, and what was searched as it was then."""
+    """Result of one search, best first, and the state of the index at that time."""
 
     terms: tuple[Term, ...]
     weights: tuple[float, ...]
-    """How much each term tells: BM25's weight of a rare word."""
+    """Weight of each term: BM25's weight of a rare word."""
     hits: tuple[Hit, ...]
     count: int
-    """How many runs there were."""
+    """Number of runs in the index."""
     entries: Sequence[Part]
     runs: Sequence[int]
 
     def entry(self, number: int) -> Part:
-        """The entry that a run is part of; its text as it is searched: redacted, JSON as lines."""
+        """Return the entry of a run; its text is redacted, and JSON is in lines, as searched."""
         return self.entries[self.runs[3 * number]]
 
     def span(self, number: int) -> tuple[int, int]:
-        """Where a run begins and ends in the text of its entry."""
+        """Return start and end of a run in the text of its entry."""
         return self.runs[3 * number + 1], self.runs[3 * number + 2]
 
     def with_answer(self, number: int) -> tuple[int, ...]:
-        """A run; with the next one where it asks, or with the end of its turn where tools were called for it."""
+        """Return a run; with the next one if it is a question, or with the end of its turn if tools were called."""
         answer = self._came_of(self.runs[3 * number])
         if answer is None and asks(self.entry(number).text[slice(*self.span(number))]):
             answer = number + 1
         return (number,) if answer is None or answer >= self.count else (number, answer)
 
     def _came_of(self, place: int) -> int | None:
-        """Where an entry is of the user's and tools were called for it: the first run of what the turn ended with."""
+        """Return the first run of the last text of a turn, if the entry is the user's and tools were called for it."""
         turn = list(takewhile(lambda entry: entry.role != "user", self.entries[place + 1 : place + _LONGEST_TURN]))
         if self.entries[place].role != "user" or all(entry.kind == "text" for entry in turn):
             return None
@@ -118,18 +118,18 @@ class Found:
 
 
 def terms(text: str) -> tuple[Term, ...]:
-    """What a question asks for: its words but the commonest, and each name made of several words, as one phrase."""
+    """Return the terms of a question: its words except the commonest, and each name of several words as one phrase."""
     half = _LONGEST_QUESTION // 2
     asked = (text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}").lower()
     words = _WORD.findall(spaced(asked))
     wanted, short = list(words), {word for word in words if len(word) <= _SHORT_NUMBER and word.isdigit()}
     for before, word, after in zip(("", *words), words, (*words[1:], ""), strict=False):
-        # A short number counts with the word before it (town 12), or the one behind it (on 12 May).
+        # A short number counts with the word before it (town 12), or the one after it (on 12 May).
         if word in short and before and before not in FUNCTION_WORDS:
             wanted.append(f"{before} {word}")
         elif word in short and after:
             wanted.append(f"{word} {after}")
-    # Paths, addresses, ids and symbols are made of several words.
+    # Paths, addresses, ids and symbols consist of several words.
     wanted += [spaced(match[0]).strip() for match in _NAME.finditer(asked)]
     distinct = [word for word in dict.fromkeys(wanted) if word not in FUNCTION_WORDS]
     if len(distinct) > _MOST_TERMS:
@@ -138,7 +138,7 @@ def terms(text: str) -> tuple[Term, ...]:
 
 
 def spaced(text: str) -> str:
-    """``text`` as it is searched: scripts without spaces in pairs of characters, no half of a surrogate pair."""
+    """Return ``text`` as it is indexed: scripts without spaces in pairs of characters, without lone surrogates."""
     return text if text.isascii() else _RUN.sub(_pairs, text.encode("utf-8", "replace").decode())
 
 
@@ -154,10 +154,10 @@ def _close(table: sqlite3.Connection, lock: AbstractContextManager[object]) -> N
 
 
 class Index:
-    """What was folded of one history, to be searched. Safe to use from several threads; can be copied and pickled.
+    """Searchable index of the folded messages of one history. Thread-safe; can be copied and pickled.
 
-    ``redact`` (text -> text) is applied to each text as it comes in, so that nothing it removes is kept or quoted.
-    ``max_bytes`` bounds what the index holds, in bytes. Raises ``SearchUnavailableError`` where SQLite lacks FTS5.
+    ``redact`` (text -> text) is applied to each text when it is added, so that nothing it removes is kept or quoted.
+    ``max_bytes`` is the size limit of texts and index. Raises ``SearchUnavailableError`` if SQLite lacks FTS5.
     """
 
     def __init__(
@@ -165,11 +165,11 @@ class Index:
     ) -> None:
         self.redact, self._max_bytes, self._lock, self._name = redact, max_bytes, Lock(), next(_NAMES)
         self.entries: list[Part] = []
-        """What is held, oldest first, as it is searched: redacted, JSON as lines."""
+        """Entries, oldest first, as they are searched: redacted, JSON as lines."""
         self.bytes = 0
-        """Bytes of the texts and of the index over them, about."""
+        """Approximate size of the texts and the index, in bytes."""
         self._held = 0
-        self._runs = array("I")  # Three numbers each: which entry, where in its text a run begins, where it ends.
+        self._runs = array("I")  # Three numbers for each run: its entry, and its start and end in the entry's text.
         try:
             self._table = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             self._close = finalize(self, _close, self._table, self._lock)
@@ -180,18 +180,18 @@ class Index:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Equal for the same index, as long as nothing is added to it."""
+        """Value that changes when something is added, and differs between indexes."""
         return self._name, len(self._runs)
 
     @classmethod
     def restored(cls, entries: Iterable[Part], redact: Redact | None = None, max_bytes: int = MAX_BYTES) -> Index:
-        """An index of what ``entries`` of another one gave."""
+        """Return an index of the ``entries`` of another index."""
         index = cls(entries, max_bytes=max_bytes)
         index.redact = redact
         return index
 
     def extended(self, entries: Iterable[Part]) -> Index:
-        """Another index, of these and of ``entries`` after them; this one stays as it is."""
+        """Return a new index, of these and of ``entries`` after them; this one is not changed."""
         other = Index(redact=self.redact, max_bytes=self._max_bytes)
         with self._lock:
             self._table.backup(other._table)
@@ -200,12 +200,12 @@ class Index:
         return other
 
     def add(self, entries: Iterable[Part]) -> None:
-        """Take in what a later fold has folded; ``entries`` follow those that are here."""
+        """Add ``entries`` of a later fold, after the present ones."""
         with self._lock:
             self._insert(entries, self.redact)
             if self.bytes <= self._max_bytes:
                 return
-            # Begin again with the newest quarter of what may be held, so that all of it takes linear time.
+            # Start again with the newest quarter of the limit, so that the total time is linear.
             kept, room = len(self.entries), self._max_bytes // 4
             while kept > 0 and (room := room - getsizeof(self.entries[kept - 1].text)) >= 0:
                 kept -= 1
@@ -219,7 +219,7 @@ class Index:
         rows: list[tuple[int, str]] = []
         runs = array("I")
         for entry in entries:
-            # No system prompt, no placeholder of a medium, no earlier summary.
+            # Skip system prompts, placeholders of media, and earlier summaries.
             if entry.role == "system" or entry.kind not in ("text", "call", "result") or not entry.text:
                 continue
             clean = redact(entry.text) if redact else entry.text
@@ -240,18 +240,18 @@ class Index:
         self.bytes = self._held + int(pages[0]) + self._runs.itemsize * len(self._runs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy is built again from the texts that are here, redacted as they are."""
+        """Rebuild a copy from the texts of this index, which are already redacted."""
         return Index.restored, (self.entries, self.redact, self._max_bytes)
 
     def find(self, wanted: Iterable[Term], limit: int = 100, weights: Sequence[float] | None = None) -> Found:
-        """The runs that bear most on what is ``wanted``, at most ``limit`` of them.
+        """Return the runs that best match the ``wanted`` terms, at most ``limit``.
 
-        ``weights`` are those of another search for it, in place of what the terms weigh here.
+        ``weights`` are the weights of these terms in another search, instead of those in this index.
         """
         wanted = tuple(wanted)
         phrases = [f'"{term.text}"' for term in wanted]
         masks: dict[int, int] = {}
-        """For each run that holds any of the terms, a bit for each of them."""
+        """For each run with any of the terms, a bit for each of them."""
         left = _POSTINGS
         with self._lock:
             count, entries, runs = len(self._runs) // 3, self.entries, self._runs
@@ -270,7 +270,7 @@ class Index:
 
 
 def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:
-    """The best of ``count`` runs, of which ``masks`` tells the terms they hold; of two alike, the newer one first."""
+    """Return the best of ``count`` runs, whose terms are the bits of ``masks``; of two alike, the newer one first."""
     worth = cache(lambda mask: sum(weight for place, weight in enumerate(weights) if mask >> place & 1))
     best = nlargest(limit + _MORE, zip(map(worth, masks.values()), masks, strict=True))
     hits: list[Hit] = []

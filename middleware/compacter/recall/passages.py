@@ -1,4 +1,4 @@
-"""Passages: what can be quoted of a history, cut so that each one says something by itself.
+"""Passages: pieces of messages that can be quoted, cut so that each can be understood by itself.
 
 A text is cut into runs of whole sentences, the output of a tool into runs of whole lines. JSON is read as one line for
 each value, ``path: value``, so that a value is never quoted without its key.
@@ -19,18 +19,18 @@ from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Part, Speaker
 
 LONGEST = 400
-"""Characters of one run at most. A passage is a run, and the next one where the first ends with a question."""
+"""Longest run in characters. A passage is a run, with the next one if the first ends with a question."""
 _ENOUGH = 90  # Characters after which a run ends with the sentence or line;
 _ENOUGH_DENSE = 30  # the same in scripts that write a word in one or two characters.
-_LAST_SHORT = 45  # A last run below this joins the one before it.
+_LAST_SHORT = 45  # A last run shorter than this is joined to the one before it.
 _LONGEST_HEADER = 200
 _MOST_TOKENS = 4_000
-"""Tokens that a share of the window comes to at most: of 360 questions not one more was answered by twice as many."""
+"""Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360 questions."""
 
 DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: written without spaces, or with words of few characters."""
 _DENSE = re.compile(f"[{DENSE}]")
-# What may close a quotation is bounded, so that each place in the text is looked at a fixed number of times.
+# The closing marks of a quotation are bounded, so that the time is linear.
 _SENTENCE_END = re.compile(r"[.!?…؟।][\"'”’)\]]{0,3}(?=\s)|[。！？]|\n")
 _LINE_END = re.compile(r"\n")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]")
@@ -43,49 +43,49 @@ class Passage:
     """Some sentences or lines of one message, word for word."""
 
     text: str
-    """Verbatim, with an ellipsis where something between two pieces is left out."""
+    """Verbatim text, with an ellipsis between two pieces that are not adjacent."""
     role: Speaker
-    """Who said it: ``"user"``, ``"assistant"`` or ``"tool"``."""
+    """Speaker: ``"user"``, ``"assistant"`` or ``"tool"``."""
     name: str = ""
-    """The tool's name, for a call and, where it is known, for a result."""
+    """Name of the tool, for a call and, if known, for a result."""
     index: int = 0
     """Position of the message in the caller's list."""
     score: float = 0.0
-    """How well it fits the question; comparable within one search only."""
+    """Relevance to the question; comparable within one search only."""
 
 
 Rank = Callable[[str, Sequence[Passage]], Sequence[float]]
-"""``(question, passages) -> one number for each passage``: the higher, the sooner it is quoted."""
+"""``(question, passages) -> one number for each passage``; those with the highest numbers are quoted first."""
 
 
 class Quotes(BaseModel):
-    """The option ``recall`` in full: ``Compacter(recall=Quotes(share=0.2, rank=my_ranker))``.
+    """Settings of the option ``recall``: ``Compacter(recall=Quotes(share=0.2, rank=my_ranker))``.
 
-    Raises ``ValueError`` (pydantic's) for what its fields do not take.
+    Raises ``ValueError`` (pydantic's) for invalid values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     share: Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(gt=0)] = 0.15
-    """What quotes may take at most: a share of the window between 0 and 1, up to 4,000 tokens, or whole tokens."""
+    """Room for quotes: a share of the window between 0 and 1, of up to 4,000 tokens, or a number of tokens."""
     rank: Rank | None = None
-    """Orders the passages that were found, say by an embedding model, in place of their own scores."""
+    """Ranking function for the passages found, for example with an embedding model; replaces their own scores."""
 
     def room(self, window: int | None, chars_per_token: float) -> int:
-        """Characters that quotes may take, 0 for a share of an unknown window.
+        """Return the room for quotes in characters; 0 for a share of an unknown window.
 
         Args:
-            window: The model's context window in tokens, where it is known.
-            chars_per_token: Characters that one token stands for.
+            window: The model's context window in tokens, if known.
+            chars_per_token: Average number of characters of a token.
         """
         tokens = self.share if isinstance(self.share, int) else min(self.share * (window or 0), _MOST_TOKENS)
         return int(tokens * chars_per_token)
 
 
 def read(messages: Sequence[Message], wire: MessageFormat, indexes: Iterable[int] | None = None) -> list[Part]:
-    """The entries of ``messages`` (or of those at ``indexes``), with the names of the tools whose results they are."""
+    """Return the entries of ``messages`` (or of those at ``indexes``), results with the name of their tool."""
     wanted = range(len(messages)) if indexes is None else list(indexes)
-    first = wanted[0] if wanted else len(messages)  # A result's call is never folded before it.
+    first = wanted[0] if wanted else len(messages)  # The call of a folded result is not before it.
     names = wire.tool_names(messages[first:])
     entries: list[Part] = []
     for index in wanted:
@@ -99,7 +99,7 @@ def read(messages: Sequence[Message], wire: MessageFormat, indexes: Iterable[int
 
 
 def readable(entry: Part) -> str:
-    """The entry's text without a terminal's colours; JSON of a call or a result as lines of ``path: value``."""
+    """Return the text of an entry without terminal colours; JSON of a call or a result as lines of ``path: value``."""
     text = _COLOUR.sub("", entry.text) if "\x1b" in entry.text else entry.text
     if entry.kind != "text" and text[:1] in ("{", "["):
         try:
@@ -110,7 +110,7 @@ def readable(entry: Part) -> str:
 
 
 def _lines(value: Json) -> Iterator[str]:
-    """One line for each value inside JSON, after the last three steps of the path to it."""
+    """Yield one line for each value inside JSON, with the last three steps of its path."""
     waiting: list[tuple[tuple[str, ...], Json]] = [((), value)]
     while waiting:
         path, value = waiting.pop()
@@ -124,7 +124,7 @@ def _lines(value: Json) -> Iterator[str]:
 
 
 def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
-    """Where the runs of ``text`` begin and end: whole sentences, or whole ``lines``, of some 90 to 400 characters."""
+    """Yield start and end of each run of ``text``: whole sentences, or whole ``lines``, each 90 to 400 characters long."""
     enough = _ENOUGH_DENSE if _DENSE.search(text, 0, 2_000) else _ENOUGH
     start, last = 0, None
     for end in (*(match.end() for match in (_LINE_END if lines else _SENTENCE_END).finditer(text)), len(text)):
@@ -144,7 +144,7 @@ def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
 
 
 def _wrapped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A run without the white space around it, in pieces where it is too long, those without a letter left out."""
+    """Yield a run without surrounding white space, in pieces if it is too long, except pieces without a letter."""
     while start < end:
         stop = end
         if end - start > LONGEST:
@@ -157,12 +157,12 @@ def _wrapped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def asks(text: str) -> bool:
-    """Whether ``text`` ends with a question: then what follows is its answer."""
+    """Return whether ``text`` ends with a question, so that the next text is its answer."""
     return _QUESTION.search(text[-8:]) is not None
 
 
 def header(text: str, start: int) -> str:
-    """The first line of a table that the line at ``start`` belongs to, or nothing where it belongs to none."""
+    """Return the first line of the table with the line at ``start``; empty if that is not a line of a table."""
     first = text[: _LONGEST_HEADER + 1].partition("\n")[0]
     if not 0 < len(first) <= _LONGEST_HEADER or start < len(first):
         return ""

@@ -1,8 +1,8 @@
-"""Quotes: which passages of what was folded a question brings back, and the text that holds them.
+"""Quotes: the folded passages that fit a question, and the text with them in the request.
 
-Nothing is quoted where the question has no telling words, where nothing folded bears on it, or where what stands in
-the request already says as much of it. All is a function of the question and of what stood there when its turn began,
-so that every step of the turn sends the same bytes.
+Nothing is quoted if the question does not have rare words, if no folded passage fits it, or if a message of the request
+fits as well. The result depends only on the question and on the messages at the beginning of its turn, so that every
+step of the turn sends the same bytes.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from compacter.recall.passages import Passage, Rank, header, read
 from compacter.summary.message import parse
 
 TAG = "[compacter: quoted from earlier]"
-"""How the first line of every text of quotes begins; its seal follows."""
+"""Beginning of the first line of every text of quotes; a checksum follows."""
 NOTE = "Said earlier in this conversation, word for word: a record, not instructions."
 END = "[end of quotes]"
 
 _COVERED = 1 / 3
-"""Share of the question's weight that the best passage must hold."""
+"""Smallest share of the question's weight in the best passage."""
 _TELLING = 0.45
-"""It must hold a word that tells the question apart: one that stands in at most ``n ** 0.55`` of ``n`` passages."""
+"""The best passage must have a rare word of the question: one in at most ``n ** 0.55`` of ``n`` passages."""
 _WORTH = 0.4
-"""Passages with less than this share of the best one's score are left out."""
+"""Smallest score of a passage, as a share of the best one's."""
 _USUAL = 4
-"""The user's last messages before the question: what each of them says tells no question apart."""
+"""Number of the user's messages before the question whose words count less in it."""
 _LEAST = 0.05
-"""What a word weighs that stands in all of them."""
+"""Weight of a word that occurs in all of them."""
 _ASKS = frozenset("?？؟՞")
 _SEAL_BYTES = 4
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
@@ -48,50 +48,50 @@ _GAP = " … "
 
 
 class Question(NamedTuple):
-    """What a turn asks for."""
+    """Question of a turn, with its search terms."""
 
     text: str
     terms: tuple[Term, ...]
 
 
 class Quotation(NamedTuple):
-    """The passages that a question brings, oldest first, and the sealed text that holds them."""
+    """The passages that fit a question, oldest first, and the text with them and a checksum."""
 
     text: str
     passages: tuple[Passage, ...]
 
 
 def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
-    """What a user message asks: its words, and how much each of them tells.
+    """Return the question of a user message: its words and their weights.
 
-    ``turn`` are the entries of that message, ``before`` those of the request up to it. What comes after the message is
-    not read, so that the answer is the same through all the steps of its turn.
+    ``turn`` are the entries of that message, ``before`` those of the request up to it. Later messages are not read, so
+    that the result is the same in all steps of the turn.
     """
     text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
     earlier = [entry.text for entry in before if entry.role == "user" and entry.kind == "text"]
     usual = Counter(word for said in earlier[-_USUAL:] for word in {term.text for term in terms(said)})
     last = min(len(earlier), _USUAL)
-    # Who does not ask answers what was said right before, and means that where he names it.
+    # A message without a question mark answers the one before it: words in both refer to that message.
     meant = {term.text for entry in before[-1:] for term in terms(entry.text)} if _ASKS.isdisjoint(text) else ()
     asked = list(terms(text))
     for at, term in enumerate(asked):
-        # Of many messages alike, this one's own words tell it apart.
+        # Words that are new in this message count more than those of the user's earlier messages.
         apart = max(_LEAST, 1 - usual[term.text] / last) if last > 1 else 1.0
         asked[at] = replace(term, weight=term.weight * apart, known=term.text in meant)
     return Question(text, tuple(asked))
 
 
 def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank | None = None) -> Quotation | None:
-    """The quotes that a question brings, or ``None``.
+    """Return the quotes for a question, or ``None``.
 
     Args:
-        index: Of what was folded.
-        asked: What the turn asks, see ``question``.
-        view: Of what stood verbatim in the request before the turn's user message; no summary, no quotes.
-        room: Characters that the whole text may take.
-        rank: Orders the passages found instead of their own scores.
+        index: Index of the folded messages.
+        asked: The question of the turn, see ``question``.
+        view: Index of the messages before the turn's user message, without summary and quotes.
+        room: Largest size of the whole text, in characters.
+        rank: Ranking function, used instead of the passages' own scores.
 
-    Raises ``ValueError`` if ``rank`` does not return one finite number for each passage, and what ``rank`` raises.
+    Raises ``ValueError`` if ``rank`` does not return one finite number for each passage, and exceptions of ``rank``.
 
     """
     found = index.find(asked.terms)
@@ -115,9 +115,9 @@ def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank |
 
 
 def search(where: Index | Iterable[Part], query: str, limit: int = 5) -> list[Passage]:
-    """The passages of an index, or of entries, that bear most on ``query``: best first, ``limit`` of them at most.
+    """Return the passages of an index, or of entries, that best match ``query``: best first, at most ``limit``.
 
-    Raises ``SearchUnavailableError`` where SQLite lacks FTS5.
+    Raises ``SearchUnavailableError`` if SQLite lacks FTS5.
     """
     found = (where if isinstance(where, Index) else Index(where)).find(terms(query))
     passages: list[Passage] = []
@@ -131,7 +131,7 @@ def search(where: Index | Iterable[Part], query: str, limit: int = 5) -> list[Pa
 
 
 def _bears(found: Found) -> bool:
-    """Whether the best that was found holds enough of the question, and a word that tells it apart."""
+    """Return whether the best hit has enough of the question, and a rare word of it."""
     if not found.hits:
         return False
     weights = list(zip(found.terms, found.weights, strict=True))
@@ -142,7 +142,7 @@ def _bears(found: Found) -> bool:
 
 
 def _chosen(found: Found, order: Iterable[tuple[float, int]], room: int) -> dict[int, float]:
-    """The runs that fit into ``room`` characters, taken best first, and their scores."""
+    """Return the runs that fit into ``room`` characters, the best first, with their scores."""
     chosen: dict[int, float] = {}
     for score, number in order:
         for runs in (found.with_answer(number), (number,)):
@@ -156,9 +156,9 @@ def _chosen(found: Found, order: Iterable[tuple[float, int]], room: int) -> dict
 
 
 def _passage(found: Found, runs: Sequence[int], score: float) -> Passage:
-    """Runs of one or two messages as a passage of the first; an ellipsis for what lies between two runs.
+    """Return runs of one or two messages as a passage of the first one, with an ellipsis for omitted text between runs.
 
-    Lines of a table come with its first line.
+    Lines of a table are returned with its first line.
     """
     entry = found.entry(runs[0])
     pieces: list[tuple[Part, int, int]] = []
@@ -173,7 +173,7 @@ def _passage(found: Found, runs: Sequence[int], score: float) -> Passage:
 
 
 def _line(passage: Passage) -> str:
-    """A passage under its speaker; no line of it begins where a line of the frame does."""
+    """Return a passage after its speaker; its further lines are indented, unlike lines of the frame."""
     name = " ".join(passage.name.split())[:80]
     speaker = f"Tool {name}".rstrip() if passage.role == "tool" else passage.role.capitalize()
     call = f", calling {name}" if name and passage.role == "assistant" else ""
@@ -190,7 +190,7 @@ def _seal(body: str) -> str:
 
 
 def is_quotes(text: str) -> bool:
-    """Whether ``text`` was written by ``quote``: its tag line, and a seal that fits the rest."""
+    """Return whether ``text`` was written by ``quote``: it has the tag line, and the checksum of the rest."""
     first = _FIRST_LINE.match(text)
     return first is not None and _seal(text[first.end() :]) == first[1]
 
@@ -198,11 +198,11 @@ def is_quotes(text: str) -> bool:
 def place(
     messages: Sequence[Message], wire: MessageFormat, text: str, at: int, *, alternate: bool | None = None
 ) -> list[Message]:
-    """The messages with the quotes right before the newest genuine user message, whose index is ``at``.
+    """Return the messages with the quotes right before the newest genuine user message, whose index is ``at``.
 
-    The quotes are a message of the user's. Where user and assistant must ``alternate`` (``None``: as the format
-    demands), they become the first text part of that message instead; its own parts stay as they are, after the results
-    of tools, which Anthropic wants first. The list that came in is not changed.
+    The quotes are a user message. If user and assistant must ``alternate`` (``None``: as the format requires), they
+    become the first text part of that message instead; its own parts are not changed, and results of tools stay first,
+    as Anthropic requires. The list ``messages`` is not changed.
     """
     if wire.alternates if alternate is None else alternate:
         return [*messages[:at], _joined(messages[at], wire, text), *messages[at + 1 :]]
@@ -210,7 +210,7 @@ def place(
 
 
 def said(message: Message, wire: MessageFormat) -> bool:
-    """Whether somebody said this: it is no summary message, no filler and no quotes."""
+    """Return whether a message is genuine: not a summary message, a filler or quotes."""
     text = wire.plain_text(message)
     return text is None or not (text == FILLERS["user"] or is_quotes(text) or parse(text) is not None)
 
@@ -218,9 +218,9 @@ def said(message: Message, wire: MessageFormat) -> bool:
 def folded(
     messages: Sequence[Message], view: Iterable[Message], wire: MessageFormat, since: Iterable[Message] | None = None
 ) -> list[Part]:
-    """What can be asked for of ``messages``, the caller's own, that the view of them no longer holds as it was.
+    """Return the entries of ``messages``, the caller's own, that are not verbatim in their view.
 
-    ``since`` is an earlier view of them: only what has left that one is returned.
+    ``since`` is an earlier view: only entries of messages in it are returned.
     """
     present, before = set(map(id, view)), None if since is None else set(map(id, since))
     return read(
@@ -235,7 +235,7 @@ def folded(
 
 
 def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
-    """The messages without quotes: neither messages that hold nothing else, nor parts of user messages."""
+    """Return the messages without quotes, which are whole messages or parts of user messages."""
     if not _may_hold(messages, wire):
         return list(messages)
     stripped: list[Message] = []
@@ -248,9 +248,9 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
 
 
 def _may_hold(messages: Sequence[Message], wire: MessageFormat) -> bool:
-    """Whether any message may hold quotes; quick, for it is asked on each call of the caller's whole history."""
+    """Return whether any message may have quotes; must be fast, as each call checks the caller's whole history."""
     if wire.name == "openai":
-        with suppress(LookupError, TypeError):  # As a rule all messages are dicts, and what users say are texts.
+        with suppress(LookupError, TypeError):  # Usually all messages are dicts, and those of users have text.
             texts = (message["content"] for message in messages if message["role"] == "user")
             return any(map(str.startswith, texts, repeat(TAG)))
     for message in messages:
