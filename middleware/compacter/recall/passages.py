@@ -124,7 +124,7 @@ def _lines(value: Json) -> Iterator[str]:
 
 
 def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each run of ``text``: whole sentences, or whole ``lines``, each 90 to 400 characters long."""
+    """Yield start and end of each run of ``text``: whole sentences, or ``lines``, of about 90 to 400 characters."""
     enough = _ENOUGH_DENSE if _DENSE.search(text, 0, 2_000) else _ENOUGH
     start, last = 0, None
     for end in (*(match.end() for match in (_LINE_END if lines else _SENTENCE_END).finditer(text)), len(text)):

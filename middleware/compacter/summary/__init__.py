@@ -1,1 +1,1 @@
-"""The text of a summary: by a model in checked sections, or without one as a timeline; and the message with it."""
+"""Summaries: written by a model in sections that are checked, or made as a timeline without one; and their message."""

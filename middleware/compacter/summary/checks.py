@@ -1,6 +1,6 @@
-"""Whether an answer may stand for the conversation: what is wrong with it, in words, or nothing.
+"""Check a model's answer: return the reason why it is not a usable summary, if there is one.
 
-Summaries come in every shape, so only clear signs count. Patterns are matched against a bounded beginning or are
+Summaries have many forms, so only clear signs count. Patterns are matched against a bounded beginning or are
 themselves bounded; everything else counts words. All of it is linear in the text.
 """
 
@@ -24,7 +24,7 @@ _FILTERED = frozenset(
     ("content_filter", "content_filtered", "safety", "refusal", "recitation", "blocklist", "prohibited_content")
 ) | {"spii", "guardrail_intervened"}
 _HEAD = 240
-"""Characters of an answer by which a refusal or a reply to the user is known."""
+"""Length of the beginning of an answer in which a refusal or a reply to the user is searched, in characters."""
 
 # First person, at the beginning: "I'm sorry, but I can't help with that". A report says "the assistant refused".
 _SORRY = (
@@ -107,13 +107,13 @@ _ASKING = """
     asistente nombres números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
 """
 _MAKES, _ASKS = stems(words(_MAKING)), stems(words(_MAKING + _ASKING))
-"""Words that name a summary, and all that requests for one are made of."""
+"""Words for a summary, and all words typical of a request for one."""
 _REQUEST = frozenset(run for line in prompt.WORDING for run in runs(words(line)))
-"""The runs of words of our own requests."""
+"""Runs of words in our own requests."""
 _PREAMBLE = re.compile(r"(?i)\W{0,8}(?:sure|here|below|this is|hier|voici|aquí|以下)|.*[:：]$")
 _MOSTLY, _ASKING_DENSE, _FEWEST_WORDS, _HELD_PART = 0.5, 0.2, 8, 4
-"""Shares of the telling words that are a request's (less where words are pairs of characters); words that can be
-judged; of its other words such an answer has less than a quarter from the conversation."""
+"""Smallest shares of request words in an answer that repeats the request (the second if words are pairs of characters);
+fewest words to check; and of its other words less than a quarter are from the conversation."""
 _SAME, _TWICE, _REPEATED, _NEW = 0.9, 0.2, 0.4, 0.1
 _PARAGRAPH = 40
 _FEWEST_TOLD, _TOLD_SHARE = 16, 0.3
@@ -122,7 +122,7 @@ _WRAPPED = re.compile(r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s
 
 
 def clean(text: str) -> str:
-    """Return an answer without what local models put around it: their thoughts, a code fence, ``<summary>`` tags."""
+    """Return an answer without the additions of local models: thoughts, a code fence, ``<summary>`` tags."""
     start = _WRAPPED.match(text)
     inner = (text[start.end() :] if start else text).strip().removesuffix("```").removesuffix("</summary>").strip()
     try:
@@ -132,7 +132,7 @@ def clean(text: str) -> str:
 
 
 def _told(value: object, name: str = "") -> Iterator[str]:
-    """Yield the lines of an answer in JSON, each under its key."""
+    """Yield the lines of an answer in JSON, each after its key."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _told(inner, str(key).replace("_", " ") if len(value) > 1 else name)
@@ -154,17 +154,17 @@ def fault(
     called_tool: bool = False,
     told: str | None = None,
 ) -> str:
-    """Return what is wrong with a summary, or an empty string.
+    """Return the fault of a summary, or an empty string.
 
     Args:
         text: the answer, after ``clean``.
-        entries: the conversation that was to be summarised.
-        limit: size in characters of what the summary replaces.
+        entries: the conversation to summarise.
+        limit: size in characters of the messages that the summary replaces.
         finish: the provider's finish or stop reason.
         refused: whether the provider reported a refusal.
         called_tool: whether the answer is a tool call.
-        told: what a small model was told beside ``entries``; None for other models. Small ones make up tales: those of
-            a model of 135 million parameters had .14 of their telling words from the conversation.
+        told: the input of a small model in addition to ``entries``; None for other models. Small ones invent stories:
+            those of a model of 135 million parameters had .14 of their words, without common ones, from the input.
     """
     finish, head = (finish or "").lower(), text.strip()[:_HEAD]
     said = words(text)
@@ -201,14 +201,14 @@ def fault(
 
 
 def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
-    """Whether an answer has hardly anything but the earlier summary, though much was said since."""
+    """Return whether an answer hardly has more than the earlier summary, although the new messages are long."""
     before, own = set(runs(words(prior))), set(runs(words(text)))
     since = sum(len(entry.text) for entry in entries)
     return since > len(prior) // 4 and len(own) >= _FEWEST_WORDS and len(own - before) <= _NEW * len(own)
 
 
 def _says_request_again(text: str, said: list[str], entries: Sequence[Part]) -> bool:
-    """Whether an answer, or its beginning, has the words of a request for a summary and none of the conversation."""
+    """Return whether an answer, or its beginning, has the words of a request for a summary instead of a summary."""
     own = set(runs(said))
     if len(said) >= _FEWEST_WORDS and len(own & _REQUEST) > _MOSTLY * len(own):
         return True
@@ -225,7 +225,7 @@ def _says_request_again(text: str, said: list[str], entries: Sequence[Part]) -> 
 
 
 def _continues(text: str, entries: Sequence[Part]) -> bool:
-    """Whether an answer has speaker lines, control tokens, an address to the user, or the last message again."""
+    """Return whether an answer has speaker lines, control tokens, a reply to the user, or the last message again."""
     head = text.lstrip()[:_HEAD]
     about_it = _SUMMARY_WORD.search(head)
     if _CONTROL.search(text) or (not about_it and _ANSWERING.match(head)):
@@ -240,7 +240,7 @@ def _continues(text: str, entries: Sequence[Part]) -> bool:
         return True
     people = [entry for entry in entries if entry.kind == "text" and entry.role in ("user", "assistant")][-2:]
     if len(people) == len([entry for entry in entries if entry.kind != "media"]):
-        return False  # All there was: its summary may well read like it.
+        return False  # It is the whole conversation, which a summary may resemble.
     own = set(runs(words(text)))
     for entry in people:
         theirs = set(runs(words(entry.text)))
@@ -251,7 +251,7 @@ def _continues(text: str, entries: Sequence[Part]) -> bool:
 
 
 def _in_another_script(text: str, entries: Sequence[Part]) -> bool:
-    """Whether the people write in one script and the summary hardly uses it."""
+    """Return whether user and assistant mostly write in one script and the summary hardly uses it."""
     talk = (entry.text[:2000] for entry in entries if entry.role in ("user", "assistant") and entry.kind == "text")
     theirs, ours = Counter[str](), Counter[str]()
     for scripts, sample in ((theirs, "\n".join(talk)), (ours, text)):

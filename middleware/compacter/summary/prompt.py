@@ -1,6 +1,6 @@
-"""The request for a summary: the conversation as a fenced transcript first, the instruction last.
+"""Build the request for a summary: first the conversation as a fenced transcript, then the instruction.
 
-Small models follow what they read last, and continue a chat that is not fenced off.
+Small models follow the end of a prompt, and continue a chat that is not fenced.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from compacter.messages.parts import Part
 OPEN, CLOSE = "<transcript>", "</transcript>"
 PRIOR_OPEN, PRIOR_CLOSE = "<earlier_summary>", "</earlier_summary>"
 FENCE_SIZE = len(OPEN) + len(CLOSE) + 2
-"""Characters around the transcript's lines: both fence lines with their line breaks."""
+"""Size of both fence lines with their line breaks, in characters."""
 SMALL = 600
-"""Tokens of a summary below which the short form asks: a model with so small a window repeats a long instruction."""
+"""Size of a summary in tokens below which the short form is used: models with a small window repeat a long one."""
 
 SMALLEST_CHUNK = 256
-"""Characters below which a chunk cannot hold the fence, a speaker and a part label."""
+"""Smallest chunk in characters: room for the fence, a speaker and a part label."""
 
 _LABEL_SIZE = len("(part 9999999 of 9999999) ")
 _NAME_SIZE = 64
@@ -68,7 +68,7 @@ WORDING = "\n".join(
         *(_SHORT_FIRST + _SHORT_LIMITS, _SHORT_UPDATE + _SHORT_LIMITS),
     )
 ).splitlines()
-"""All the lines that the built-in requests are made of."""
+"""All lines of the built-in requests."""
 _ABOVE = "(the conversation above)"
 _MARKS = ("{history}", "%s")
 _WORDS_PER_TOKEN = 0.6
@@ -86,12 +86,12 @@ def build(
     """Return the request for a summary as OpenAI-style messages.
 
     Args:
-        record: what is to be summarised, see ``render``.
+        record: the transcript to summarise, see ``render``.
         prior: the summary so far, to be updated.
-        template: the caller's own prompt. ``{history}`` or else ``%s`` marks where prior summary and transcript go;
-            without a mark they go last.
-        max_tokens: bound of the answer in tokens; the model reads it as a number of words.
-        short: whether to ask in few words and without sections; by default below ``SMALL`` tokens.
+        template: the caller's own prompt. ``{history}``, or else ``%s``, is replaced by prior summary and transcript;
+            without a placeholder they are appended.
+        max_tokens: limit of the answer in tokens; the prompt states it as a number of words.
+        short: whether to use the short prompt, without sections; by default below ``SMALL`` tokens.
     """
     prior, words = prior.strip(), max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
     if prior:
@@ -110,9 +110,9 @@ def build(
 
 
 def instruction(*, prior: bool, template: str | None = None, max_tokens: int) -> str:
-    """Return the request that stands at the end of the conversation itself, not below a transcript of it.
+    """Return the request that follows the conversation itself instead of a transcript of it.
 
-    ``prior`` says whether the conversation begins with a summary of what came before.
+    ``prior``: whether the conversation begins with a summary of earlier messages.
     """
     if template is not None:
         for mark in _MARKS:
@@ -123,16 +123,16 @@ def instruction(*, prior: bool, template: str | None = None, max_tokens: int) ->
 
 
 def render(entries: Iterable[Part]) -> str:
-    """Return the fenced transcript of ``entries``, each headed by its speaker.
+    """Return the fenced transcript of ``entries``, each after its speaker.
 
-    Every speaker line starts in column 0 and every further line of an entry is indented by one space, so no content
-    can begin a speaker line or close the fence.
+    Every speaker line starts in column 0 and every further line of an entry is indented by one space, so that text of
+    an entry cannot start a speaker line or close the fence.
     """
     return "\n".join([OPEN, *map(line, entries), CLOSE])
 
 
 def line(entry: Part) -> str:
-    """Return one entry as it stands in the transcript: ``speaker: text``."""
+    """Return one entry of the transcript: ``speaker: text``."""
     if entry.kind in ("call", "result"):
         name = _BREAK.sub(" ", entry.name.replace(":", " ")).strip()[:_NAME_SIZE]
         speaker = f"{entry.kind} {neutral(name)}" if name else entry.kind
@@ -142,15 +142,15 @@ def line(entry: Part) -> str:
 
 
 def neutral(text: str) -> str:
-    """Return ``text`` so that it cannot end the fence, begin a speaker line or act as a control token."""
+    """Return ``text`` escaped, so that it cannot end the fence, start a speaker line or act as a control token."""
     parted = _FORGED.sub(r"\g<0> ", text).splitlines()
     return "\n ".join(parted)
 
 
 def chunks(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]:
-    """Return chunks whose rendered transcripts have at most ``budget`` characters, covering everything.
+    """Return all entries in chunks whose rendered transcripts have at most ``budget`` characters.
 
-    An entry that is too large alone is cut into parts labelled ``(part 2 of 5)``. Calls stay with their results where
+    An entry that is too large alone is cut into parts labelled ``(part 2 of 5)``. Calls stay with their results if
     both fit. Raises ValueError for a budget below ``SMALLEST_CHUNK``.
     """
     if budget < SMALLEST_CHUNK:
@@ -175,7 +175,7 @@ def chunks(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]
 
 
 def _groups(entries: Sequence[Part]) -> Iterator[list[Part]]:
-    """Calls and the results that follow them, else single entries."""
+    """Yield calls together with the results that follow them, and other entries alone."""
     group: list[Part] = []
     for entry in entries:
         joins = entry.kind == "result" or (entry.kind == "call" and not (group and group[-1].kind == "result"))
@@ -192,7 +192,7 @@ def _parts(entry: Part, room: int) -> list[Part]:
     space = room - len(line(replace(entry, text=""))) - 1 - _LABEL_SIZE
     while start < len(text):
         end = min(len(text), start + space)
-        # Rendering adds characters (an indent after each line break): shrink in proportion, at least by one.
+        # Rendering adds characters (an indent after each line break): shrink proportionally, by at least one.
         while (rendered := len(neutral(text[start:end]))) > space:
             end = start + max(1, min((end - start) * space // rendered, end - start - 1))
         pieces.append(text[start:end])

@@ -1,7 +1,7 @@
-"""Standing instructions of the user: what a user states for longer than one answer, and what changed it later.
+"""Find standing instructions of the user, which apply to more than one answer, and later changes of them.
 
-Few and sure. A sentence counts only where its form says that it lasts ("always", "never", "from now on", "whenever
-...", "please don't ...", "reply in German"); only what the user wrote can be one, never text of tools or assistants.
+Precision comes before recall: a sentence is a rule only if its form shows that it lasts ("always", "never", "from now
+on", "whenever ...", "please don't ...", "reply in German"), and only in messages of the user.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from compacter.summary.sentences import TYPED, UNSPACED, Sentence, read, stems, 
 
 _SHORTEST, _LONGEST, _LONGEST_CHANGE = 8, 320, 200
 _SAME = 0.3
-"""Share of the fewer words that two statements about the same have in common."""
+"""Smallest share of common words in the shorter of two statements about the same."""
 _FEW = 4
 _MOST_TOPICS, _MOST_CHANGES = 200, 60
-"""Rules that a later statement is held against, and later statements that are kept: the newest."""
+"""Most rules with which a later statement is compared, and most later statements kept: the newest."""
 
 _LANGUAGES = (
     "english|german|french|spanish|italian|portuguese|dutch|russian|polish|turkish|arabic|hindi|chinese|mandarin|"
@@ -34,11 +34,11 @@ _VERBS = (
 
 
 def _any(*words: str, unspaced: str) -> re.Pattern[str]:
-    """Whole words, or what stands anywhere in a script without spaces."""
+    """Return a pattern of whole words, and of ``unspaced`` words at any place in a script without spaces."""
     return re.compile(rf"\b(?:{'|'.join(words)})\b|(?=[^\0-\x7f])(?:{unspaced})")
 
 
-# All patterns read lower case. How an order begins: what may stand before it is read once.
+# All patterns are for lower case. Beginnings of orders; words before them are matched once.
 _ORDERS = re.compile(
     r"[^\w<]{0,8}(?:(?:please|also|and|but|so|then|remember|important|note|rule|ok|okay|in particular|just|btw|oh)\b"
     r"[,:.!]?\s*){0,3}(?:"
@@ -157,7 +157,7 @@ _REPORTED = re.compile(
     r"^(?:my|the|his|her|their|our|he|she|they|it|\w+'s)\b[^,.]{0,30}\b(?:says?|said|told|wrote|claims?)\b|"
     r",[\"'”]? (?:\w+ )?(?:said|says|wrote) |, i (?:think|guess|believe)\W{0,3}$"
 )
-"""What somebody else said, or what the user is not sure of."""
+"""Statements of other people, or of which the user is not sure."""
 _TELLS = re.compile(
     r"^\W{0,4}(?:ich|wir|er|es|das|mein\w*|man|je|il|elle|on|nous|ça|c'|mon|ma|j'|yo|él|ella|mi|eu|ele|ela|meu|minha|"
     r"io|lui|noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:avons|habe|haben|hatte|hemos)\b|"
@@ -165,7 +165,7 @@ _TELLS = re.compile(
     r"^(?:我(?!希望|要求|要你|想让你|需要你)|他|她|它|这|那|私|僕|俺|彼|これ|나는|저는|그는)"
 )
 
-# What is no instruction, whatever words it has.
+# Lines that are not instructions, whatever words they have.
 _NO_PROSE = re.compile(
     r"[+\s]{0,8}(?:#|assert |raise |//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|strong)>)|\[|\d{1,6}[:|→]|\(use )|"
     r"\s{0,8}(?:\w{1,40}(?:error|exception|warning)|error|warning|fatal|failed|failure|usage|traceback|exception|"
@@ -175,10 +175,10 @@ _AT_HAND = re.compile(
     r"^\W{0,4}(?:please |also |and |but |no,? )?(?:don't|do not|make sure|ensure|only|keep|avoid|use)\b[^\n]*?"
     r"(?:\bthe\b|[a-z]_[a-z]|[a-z][A-Z]|[A-Z]_[A-Z]|\w\(|--\w|`)"
 )
-"""An order about the code or text at hand, typed in passing: no capital, and a definite thing."""
+"""An order about the present code or text, typed informally: without a capital, and about a specific thing."""
 _MARK = re.compile(r"^(?:[-*•+>]\s{1,4}|\(?\d{1,3}[.)]\s{1,4}|[a-z]\)\s)")
 _SIGNED = re.compile(r"^(?:\([^()\n]{1,40}\) )?([^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?): ")
-"""How a message begins in a talk among people, or below a label: ``Ann: ``, ``Day 2: ``."""
+"""Beginning of a message in a conversation of people, or with a label: ``Ann: ``, ``Day 2: ``."""
 
 _TAKES_BACK = _any(
     r"no longer|again|back to|forget|ignore (?:my|the|that|what)|instead|scrap|cancel|lift(?:ed)?|"
@@ -200,7 +200,7 @@ _EMPTY = frozenset(_EMPTY_WORDS.split())
 
 
 def is_rule(sentence: str) -> bool:
-    """Whether ``sentence``, said by the user, is meant to hold beyond the next answer."""
+    """Return whether ``sentence``, from the user, is meant for more than the next answer."""
     plain = _MARK.sub("", sentence.replace("’", "'").strip()).replace("**", "")
     letters = len(plain) + len(UNSPACED.findall(plain[:_SHORTEST]))
     if letters < _SHORTEST or len(plain) > _LONGEST:
@@ -216,17 +216,17 @@ def is_rule(sentence: str) -> bool:
 
 
 def takes_back(sentence: str) -> bool:
-    """Whether ``sentence`` has a word with which people lift, change or drop what they said."""
+    """Return whether ``sentence`` has a word with which people withdraw or change an earlier statement."""
     return _TAKES_BACK.search(sentence.lower()) is not None
 
 
 def _about(text: str) -> set[str]:
-    """What ``text`` is about: its telling words without those that rules are made of."""
+    """Return the topic of ``text``: its words without common ones and those typical of rules."""
     return stems(word for word in words(text) if word not in _EMPTY)
 
 
 def overlap(some: set[str], others: set[str]) -> float:
-    """The share of the smaller set of words that both hold."""
+    """Return the share of the smaller set of words that is in both."""
     return len(some & others) / min(len(some), len(others)) if some and others else 0.0
 
 
@@ -237,12 +237,12 @@ def lines(
     budget: int = 2_000,
     quoted: Collection[str] = (),
 ) -> list[str]:
-    """Return the rules in force and what the user said of them later, oldest first, in at most ``budget`` characters.
+    """Return the rules and later statements about them, oldest first, in at most ``budget`` characters.
 
-    ``prior`` are the lines of an earlier summary, ``declared`` the rules that the program itself sets: they always
-    come first and whole, whatever the budget. ``quoted`` are sentences of the user that are rules in whatever form. Of
-    the rest a later statement is kept before what it changes, so no rule stands without it; then what was typed before
-    what stands in long documents, and the newer before the older.
+    ``prior`` are the lines of an earlier summary. ``declared`` are the rules set by the program: they always come
+    first and complete, whatever the budget. ``quoted`` are sentences of the user that are rules in any form. Of the
+    rest a rule is kept only with the later statements that change it; typed ones are preferred to those in long
+    documents, and newer ones to older.
     """
     fixed = list(rule_lines(declared))
     entries: dict[str, int] = {}
@@ -273,7 +273,7 @@ def _said(parts: Sequence[Part], known: list[str], quoted: Collection[str]) -> I
     """Yield the lines that ``parts`` add to ``known``, each with the size of the message it is from."""
     told = [part for part in parts if part.role == "user" and part.kind == "text" and part.text.strip()]
     if _signed(told) and _signed(part for part in parts if part.role == "assistant" and part.kind == "text"):
-        return  # Where both sides sign their messages, two people talk to one another.
+        return  # If both sides sign their messages, it is a conversation of two people.
     sentences = list(read(told))
     ruled = {text for text in {one.text for one in sentences if one.prose} if is_rule(text)}.union(quoted)
     if not (known or ruled):
@@ -298,13 +298,13 @@ def _said(parts: Sequence[Part], known: list[str], quoted: Collection[str]) -> I
 
 
 def _signed(parts: Iterable[Part]) -> bool:
-    """Whether most of the messages begin with one name; "Day 2: " and "Task: " among others are no signatures."""
+    """Return whether most of the messages begin with one name; "Day 2: " and "Task: " are not signatures."""
     names = Counter(match[1] if (match := _SIGNED.match(part.text.lstrip())) else "" for part in parts)
     name, times = names.most_common(1)[0] if names else ("", 0)
     return bool(name) and times >= _FEW // 2 and times * 2 > names.total()
 
 
 def _may_change(sentence: Sentence) -> bool:
-    """Whether a statement was typed and has a word with which people change what they said."""
+    """Return whether a statement was typed and has a word with which people change an earlier statement."""
     typed = sentence.prose and sentence.size <= TYPED and len(sentence.text) <= _LONGEST_CHANGE
     return typed and not sentence.text.endswith(("?", "？")) and takes_back(sentence.text)

@@ -1,8 +1,8 @@
-"""A model's summary in sections: read, checked against the conversation, and merged with the one before.
+"""Parse a model's summary in sections, check it against the conversation, and merge it with the one before.
 
-A model may be led by what it reads. So code decides what stands under the headings that bind: a rule is a sentence of
-the user, an artifact a name that the conversation holds, a task what the user spoke of; what was finished or called
-off stays so until the user asks again. What the check takes out is reported.
+Text of the conversation may mislead a model, so the important sections are checked: a rule must be a sentence of the
+user, an artifact a name in the conversation, a task something the user wrote about; finished and cancelled items are
+not opened again until the user asks for them. Removed items are reported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "questions": ("Open questions", "Open", "Questions", "Offene Fragen", "Preguntas", "Вопросы", "问题"),
     "failed": ("Failed", "What failed", "Gescheitert", "Échoué", "Fallido", "失败"),
 }
-"""The sections in their order: how each is headed, and what else models head it with."""
+"""Sections in their order, each with its heading and other headings that models use for it."""
 _KEYS = {name.lower(): key for key, names in _SECTIONS.items() for name in names}
 _NAMES = "|".join(sorted(map(re.escape, _KEYS), key=len, reverse=True))
 _MORE = r"(?:[ \t](?:[(&/]|and\b|und\b|et\b|y\b|des\b|de\b)[^:：\n]{0,30}?)?"
@@ -51,13 +51,13 @@ _INLINE = re.compile(rf"(?i)(?<=[^\W\d][.;!?])[ ](?=(?:{_NAMES}):[ ])")
 _BULLET = re.compile(r"^\s{0,16}(?:[-*•‣·–]|\d{1,3}[.)])\s{1,8}")
 _NOTHING = re.compile(r"\W{0,8}(?:none|n/?a|nothing|empty|none (?:so far|yet|stated))?\W{0,8}", re.IGNORECASE)
 _FEWEST = 2
-"""Headings below which an answer is prose."""
+"""Fewest headings of an answer in sections; one with fewer is prose."""
 _WANTED = frozenset({"task", "decisions", "pending", "questions"})
-"""Sections that say what people want: no tool wants anything."""
+"""Sections for the wishes of people; text that is only from a tool does not belong there."""
 _MOST_CLOSED = 30
 
 _LONGEST_RULE = 400
-"""Characters above which a sentence of a user is a pasted text."""
+"""Longest sentence of a user in characters; a longer one is a pasted text."""
 _SHORTEST_QUOTE = 8
 _BEARS, _MOSTLY, _HARDLY = 0.3, 0.5, 0.34
 _LAST_WORD = 160
@@ -73,28 +73,28 @@ Sections = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What the check left of a summary."""
+    """A checked summary."""
 
     sections: Sections
-    """Checked items by section; the rules apart."""
+    """Checked items by section, without rules."""
     rules: tuple[str, ...]
-    """Lines with rules: the sure ones, then sentences of the user that the model quoted, oldest first."""
+    """Lines with rules: the known ones, then sentences of the user that the model quoted, oldest first."""
     dropped: tuple[str, ...] = ()
-    """What was taken out, each as ``section: item``."""
+    """Removed items, each as ``section: item``."""
 
 
 def parse(text: str) -> Sections | None:
-    """Return the items under each heading, or None where ``text`` is prose."""
+    """Return the items under each heading, or None if ``text`` is prose."""
     found: dict[str, list[str]] = {}
     items = before = list[str]()
-    # Tables, tags and headings within a line, each laid out on a line of its own.
+    # Put rows of tables, tags and headings within a line on lines of their own.
     text = _ROW.sub(r"\1: \2", _TABLE_HEAD.sub("", text))
     text = _INLINE.sub("\n", _ELEMENT.sub(lambda tag: f"\n{tag[1]}: " if tag[1] else "\n", text))
     for line in text.splitlines():
         heading = _HEADING.fullmatch(line.rstrip())
         if heading:
             items = found.setdefault(_KEYS[heading["name"].lower()], [])
-            line = heading["rest"] or ""  # noqa: PLW2901 - what stands behind the colon is an item like any other
+            line = heading["rest"] or ""  # noqa: PLW2901 - text after the colon is an item
         item = flat(_BULLET.sub("", line))
         if not _NOTHING.fullmatch(item) and not (items is before and item.endswith(":")):
             items.append(item)
@@ -125,14 +125,14 @@ def check(
     rules: Sequence[str] = (),
     rule_room: int = 4_000,
 ) -> Checked:
-    """Return what of a model's ``answer`` may stand for ``entries`` and what came before.
+    """Return the items of a model's ``answer`` that the conversation confirms, merged with the prior summary.
 
     Args:
         answer: the sections as the model wrote them.
-        entries: the conversation that it has read.
-        prior: the checked sections of the summary that it has updated.
-        rules: lines with rules that are sure: of the prior summary, declared, or found by code. They all stay.
-        rule_room: characters that all rules may have.
+        entries: the messages that the model summarised.
+        prior: the checked sections of the summary that the model updated.
+        rules: lines with known rules: of the prior summary, declared, or found by code. They are all kept.
+        rule_room: largest size of all rules, in characters.
     """
     before = prior or {}
     known_rules = [line.partition(": ")[2] for line in rules]
@@ -165,7 +165,7 @@ def check(
 
 
 def mark(prose: str, entries: Sequence[Part]) -> str:
-    """Return prose with the tool's name before each sentence that only a tool said."""
+    """Return prose with the tool's name before each sentence whose content is only from a tool."""
     lines = [sentences(line) for line in prose.splitlines()]
     known = _Evidence(entries, [sentence for line in lines for sentence in line], {})
     for line in lines:
@@ -177,7 +177,7 @@ def mark(prose: str, entries: Sequence[Part]) -> str:
 
 
 def shortened(story: str, size: int) -> str:
-    """Return the most telling sentences of a story in about ``size`` characters; no section loses all for another."""
+    """Return the most important sentences of a story in about ``size`` characters, with some of each section."""
     found = parse(story)
     blocks = {key: "\n".join(_SAID_LAST.split(item)[0] for item in items) for key, items in (found or {}).items()}
     kept: dict[str, list[str]] = {}
@@ -189,7 +189,7 @@ def shortened(story: str, size: int) -> str:
 
 
 def _placed(key: str, item: str, known: _Evidence, before: Sections) -> tuple[str, str]:
-    """Return where an item belongs and how it reads: what only a tool said is a fact of that tool."""
+    """Return the section of an item and its text with its speaker; an item only from a tool is a fact."""
     if item in before.get(key, ()):
         return key, item
     item = _bare(item)
@@ -202,7 +202,7 @@ def _placed(key: str, item: str, known: _Evidence, before: Sections) -> tuple[st
 
 
 def _restore(checked: dict[str, list[str]], before: Sections) -> None:
-    """Put back what a model must not forget: artifacts, and what was finished or called off (the newest of it)."""
+    """Restore items that a model has left out: artifacts, and finished or cancelled items (the newest of them)."""
     for key in ("artifacts", "done", "cancelled"):
         items = checked[key]
         lost = [item for item in before.get(key, ()) if not any(_alike(item, other) for other in items)]
@@ -212,7 +212,7 @@ def _restore(checked: dict[str, list[str]], before: Sections) -> None:
 
 
 def _closed_stays_closed(checked: dict[str, list[str]], before: Sections, known: _Evidence) -> list[str]:
-    """Take out of what is open what was finished or called off, unless the user asked for it again."""
+    """Remove finished and cancelled items from the open ones, unless the user asked for them again."""
     once = [*before.get("done", ()), *before.get("cancelled", ())]
     now = [item for key in ("done", "cancelled") for item in checked[key] if item not in once]
     dropped: list[str] = []
@@ -227,22 +227,22 @@ def _closed_stays_closed(checked: dict[str, list[str]], before: Sections, known:
 
 
 def _bare(item: str) -> str:
-    """Return an item of a summary without the speaker and the last word that a check has added."""
+    """Return an item of a summary without the speaker and the last statement that a check has added."""
     return _SAID_LAST.split(_LABEL.sub("", item))[0]
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two items speak of the same thing: hardly a word of the shorter one is missing in the longer."""
+    """Return whether two items are about the same: the longer one has nearly all words of the shorter."""
     ours, theirs = stems(words(_bare(one))), stems(words(_bare(other)))
     shared = len(ours & theirs)
     return shared > 0.8 * min(len(ours), len(theirs)) and shared >= 0.5 * max(len(ours), len(theirs))
 
 
 class _Evidence:
-    """A conversation, read once for the items of a summary. Linear in its text."""
+    """Words of a conversation, by speaker, to check the items of a summary. Linear in its text."""
 
     def __init__(self, entries: Sequence[Part], items: Iterable[str], before: Sections) -> None:
-        """Read ``entries`` with a view to ``items``; ``before`` are the checked sections of the prior summary."""
+        """Read the words of ``items`` in ``entries``; ``before`` are the checked sections of the prior summary."""
         asked, kept = [_bare(item) for item in items], [_bare(item) for key in before for item in before[key]]
         self._entries, self._kept = entries, kept
         self._wanted = stems(words(" ".join([*asked, *kept])))
@@ -266,13 +266,13 @@ class _Evidence:
 
     @cached_property
     def _said(self) -> list[tuple[str, str]]:
-        """The sentences of people, each with its speaker's role."""
+        """Sentences of users and assistants, each with its speaker's role."""
         people = [one for one in self._entries if one.kind == "text" and one.role in ("user", "assistant")]
         return [(entry.role, sentence) for entry in people for sentence in sentences(entry.text)]
 
     @cached_property
     def _bearing(self) -> dict[str, list[int]]:
-        """For each word of the items, which of these sentences have it."""
+        """Numbers of these sentences by the words of the items in them."""
         bearing: dict[str, list[int]] = defaultdict(list)
         stems_of = reader()
         for place, (_, sentence) in enumerate(self._said):
@@ -281,9 +281,9 @@ class _Evidence:
         return bearing
 
     def said_by_user(self, quote: str) -> list[str]:
-        """Return the whole sentences of the user in which ``quote`` stands; none where it is no quotation.
+        """Return the whole sentences of the user that contain ``quote``; empty if it is not a quotation.
 
-        Whole, as half a sentence may say the opposite: "delete the backups" of "Never delete the backups".
+        Whole, as a part may mean the opposite: "delete the backups" of "Never delete the backups".
         """
         found: list[str] = []
         pieces = sentences(_bare(quote).strip(_MARKS))
@@ -301,17 +301,17 @@ class _Evidence:
         return found if len(found) == max(1, len(pieces)) else []
 
     def holds_name(self, item: str) -> bool:
-        """Whether the artifact that ``item`` names, and everything else in it that looks like a name, was mentioned."""
+        """Return whether the conversation has the artifact ``item``, and all words in it that look like names."""
         names = [_name(item), *filter(_like_a_name, _bare(item).split())]
         return all(name and any(name.strip(_PUNCTUATION) in text for text in self._flat) for name in names)
 
     def share(self, item: str, *who: str) -> float:
-        """The share of the telling words of ``item`` that these speakers have said."""
+        """Return the share of the words of ``item``, without common ones, that these speakers used."""
         own = stems(words(_bare(item)))
         return len(own.intersection(chain.from_iterable(self._stems[one] for one in who))) / len(own) if own else 0.0
 
     def quoted(self, item: str, who: str) -> float:
-        """The share of ``item`` that ``who`` has said so, by runs of three words."""
+        """Return the share of runs of three words of ``item`` in the texts of ``who``."""
         if who not in self._runs:
             said = words("\n".join(self._texts[who]))
             self._runs[who] = self._wanted_runs.intersection(zip(said, said[1:], said[2:], strict=False))
@@ -319,7 +319,7 @@ class _Evidence:
         return sum(run in self._runs[who] for run in wanted) / max(1, len(wanted))
 
     def tool_of(self, item: str) -> str:
-        """``Tool NAME`` where the words of ``item`` are a tool's and nobody else's, else nothing."""
+        """Return ``Tool NAME`` if the words of ``item`` are only from a tool, else an empty string."""
         tools = [who for who in self._stems if who.startswith("Tool")]
         if self.share(item, *tools) < _MOSTLY:
             return ""
@@ -330,13 +330,13 @@ class _Evidence:
         return tool if self.share(item, "user", "assistant") < _HARDLY else ""
 
     def asked_by_user(self, item: str) -> bool:
-        """Whether a sentence of the user in this conversation bears on ``item``."""
+        """Return whether a sentence of the user in this conversation is about ``item``."""
         return any(role == "user" for role, _ in self._about(item, fewest=2))
 
     def with_last_word(self, item: str, before: Sequence[str]) -> str:
-        """Return an open item with what was said about it last, where that is not what it was taken from.
+        """Return an open item with the last statement about it, unless the item was made from that statement.
 
-        ``before`` are the open items of the prior summary: nothing new about one of them leaves its last word.
+        ``before`` are the open items of the prior summary, which keep their last statement if there is no newer one.
         """
         known = next((other for other in before if _alike(item, other)), "")
         item, about = known if _SAID_LAST.search(known) else item, self._about(item)
@@ -346,9 +346,9 @@ class _Evidence:
         return f'{_SAID_LAST.split(item)[0]} [{role.capitalize()} said last: "{clip(last, _LAST_WORD)}"]'
 
     def _about(self, item: str, fewest: int = 1) -> list[tuple[str, str]]:
-        """Return the sentences of people that bear on ``item``, oldest first: rare words weigh more.
+        """Return the sentences of users and assistants about ``item``, oldest first: rare words weigh more.
 
-        ``fewest`` words must be shared, and two of an item of which more than one was mentioned.
+        ``fewest`` words must be shared, and two if more than one word of the item was mentioned.
         """
         every = stems(words(_bare(item)))
         weights = {stem: len(self._bearing[stem]) ** -0.5 for stem in every if stem in self._bearing}
@@ -363,13 +363,13 @@ class _Evidence:
 
 
 def _name(item: str) -> str:
-    """Return what an artifact's line begins with, up to what is said about it."""
+    """Return the name at the beginning of an artifact's line, without its description."""
     text = _bare(item)
     end = _NAME_END.search(text)
     return flat(text[: end.start()] if end else text).strip(_MARKS)
 
 
 def _like_a_name(word: str) -> bool:
-    """Whether a word is a path, an address or a name with a dot: nothing that a model may make up."""
+    """Return whether a word is a path, an address or a name with a dot, which a model must not invent."""
     inner = word.strip(_PUNCTUATION + ".")[1:-1]
     return any(mark in inner for mark in "/._@\\")

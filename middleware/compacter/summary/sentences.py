@@ -1,4 +1,4 @@
-"""The reader of texts: words, sentences and who said them, in any language. Every function is linear in the text."""
+"""Split texts of any language into words, and into sentences with their speakers. All of it is linear in the text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 
-_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")  # Vowel signs of Indic scripts are no word characters to ``re``.
+_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")  # For ``re`` vowel signs of Indic scripts are not word characters.
 _ASCII_WORD = re.compile("[a-z0-9]+")
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _STEM, _SHORTEST_WORD = 5, 2
-"""Letters that inflected forms of one word have in common; letters up to which a word tells little apart."""
+"""Number of letters that inflected forms of a word share; and longest word that is too short to be significant."""
 
 _COMMONEST = """
     a about after all also am an and any are as at be been before but by can could did do does doing done for from had
@@ -30,26 +30,26 @@ _COMMONEST = """
     qui quoi où quand comment pourquoi quel quelle avec el los las una y es en con qué quién cómo cuándo dónde cuál del
 """
 FUNCTION_WORDS = frozenset(_COMMONEST.split())
-"""The commonest words of English, German, French and Spanish, but those that name a thing in another of these
-languages (war, son): they tell no statement apart."""
+"""The most common words of English, German, French and Spanish, which do not distinguish statements; without those
+that are nouns in another of these languages (war, son)."""
 
 Run = tuple[str, ...]
 Record = dict[str, Any] | list[Any]
 
 ELLIPSIS = "…"
-"""Marks what was left out between two pieces of a line."""
+"""Mark of omitted text between two pieces of a line."""
 
 TYPED = 600
-"""Characters up to which a message was typed; a longer one may be a document or a log."""
+"""Longest typed message in characters; a longer one may be a document or a log."""
 _RECORD, _SHORTEST_VALUE, _LONG_NUMBER = 60, 3, 6
-"""Characters of a record's values that are taken as one piece."""
+"""Longest piece of joined values of a record, longest value and longest number that are ignored, in characters."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
 _END = re.compile(
     r"[.!?…](?<!\b[eE]\.g\.)(?<!\b[iI]\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)"
     r"(?<!^\d\.)(?<!^\d\d\.)[\"'”’)\]*]?\s+(?=[\w\"'“‘(\[*`$€£¿¡-])"
     r"(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)|[。！？]\s*"
 )
-"""Where a sentence ends; not behind an abbreviation, a list's number, or the day of a German date."""
+"""End of a sentence; not after an abbreviation, a list's number, or the day of a German date."""
 _LONGEST = 320
 _CLAUSE = r"(?:[,;:)}\]]\s|[，；：、]|$)"
 _CLAUSES = re.compile(
@@ -61,17 +61,17 @@ _CODE_SHARE = 10
 _WORDS = 5
 _ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
 _FULL_STOPS = ("。", "！", "？")
-"""Ends of sentences that no space follows."""
+"""Ends of sentences without a space after them."""
 _FENCE = "```"
 BARE = re.compile(r"[\W\d_]+(?:[TZ][\W\d_]*)*|[^\W\d]+(?:-[^\W\d]+)*")
-"""A value that does not say what it is: a number, a date or time, a single word; not a sentence, an id or a path."""
+"""Value that needs its key to be understood: a number, a date or time, a word; not a sentence, an id or a path."""
 _KEY, _LONGEST_LABEL = re.compile(r"[^\W\d][\w. -]{0,30}"), 76
-"""A key that a reader understands, and characters of a speaker with the keys behind it."""
+"""Readable key, and most characters of a speaker with the keys after it."""
 _NAME, _LONGEST_NAME = re.compile(r"[^\w. /-]+"), 60
 
 
 def words(text: str) -> list[str]:
-    """Return the words of ``text`` in lower case; scripts written without spaces give pairs of characters."""
+    """Return the words of ``text`` in lower case; pairs of characters for scripts without spaces."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     found: list[str] = []
@@ -84,12 +84,12 @@ def words(text: str) -> list[str]:
 
 
 def runs(said: list[str]) -> list[Run]:
-    """Return all runs of three words, or the whole where it is shorter."""
+    """Return all runs of three words; fewer words are one run."""
     return list(zip(said, said[1:], said[2:], strict=False)) if len(said) > 2 else [tuple(said)] if said else []
 
 
 def stems(said: Iterable[str]) -> set[str]:
-    """Return the beginnings of those words that tell statements apart, so that endings do not count."""
+    """Return the beginnings of the significant words, so that endings do not count."""
     return {
         word[:_STEM]
         for word in said
@@ -99,7 +99,7 @@ def stems(said: Iterable[str]) -> set[str]:
 
 
 def reader() -> Callable[[str], set[str]]:
-    """Return a function from a text to its ``stems`` that looks at each word once, however often it is said."""
+    """Return a function that returns the ``stems`` of a text, with a cache of words."""
 
     @cache
     def of_one(token: str) -> set[str]:
@@ -120,25 +120,25 @@ class Sentence(NamedTuple):
     """One sentence of prose, one line of code or output, or some values of a record."""
 
     text: str
-    """Word for word, on one line."""
+    """Verbatim text, on one line."""
     speaker: str
     """``User``, ``Assistant``, ``Tool NAME``, or ``Summary`` for prose of an earlier summary."""
     part: int
-    """Which part of a message it belongs to; all sentences of one part stand on one line."""
+    """Number of its part of a message; all sentences of one part are quoted on one line."""
     follows: bool = False
-    """Whether it stands right behind the sentence before it, on the same line."""
+    """Whether it follows the sentence before it on the same line."""
     prose: bool = True
-    """Whether it was written for a reader: a text, and neither code nor output."""
+    """Whether it is text for a reader, not code or output."""
     output: bool = False
-    """Whether a tool gave it."""
+    """Whether it is the result of a tool."""
     size: int = 0
-    """Characters of the whole text it belongs to."""
+    """Length of the whole text of its part, in characters."""
     keys: tuple[str, ...] = ()
-    """The keys of those values of a record that do not say what they are."""
+    """Keys of the values of a record that need them to be understood."""
 
 
 def named(parts: Iterable[Part]) -> Iterator[tuple[str, Part]]:
-    """Yield each part with its tool's name: not every format names it in a result. Results follow the calls' order."""
+    """Yield each part with its tool's name, which some formats omit in results. Results are in the order of calls."""
     called: deque[str] = deque()
     for part in parts:
         name = part.name
@@ -169,14 +169,14 @@ def read(parts: Sequence[Part], first: int = 0) -> Iterator[Sentence]:
             follows = False
             for text in split(line):
                 if size > TYPED and not _LETTERS.search(text) and sum(map(str.isalnum, text)) <= _LONG_NUMBER:
-                    continue  # The number of an empty line, a bracket: only typed ones tell something.
+                    continue  # The number of an empty line, or a bracket, which matter only in typed text.
                 prose = not code and (_plain(text, _CODE_SHARE // 2) if size <= TYPED else reads(text))
                 yield Sentence(text, part.role.capitalize(), number, follows, prose, size=size)
                 follows = True
 
 
 def sentences(text: str) -> list[str]:
-    """Return the whole sentences of ``text``, however long, white space folded."""
+    """Return the whole sentences of ``text``, of any length, with white space collapsed."""
     return [flat(sentence) for line in text.splitlines() if line for sentence in _whole(line)]
 
 
@@ -190,7 +190,7 @@ def _whole(line: str) -> Iterator[str]:
 
 
 def split(text: str) -> Iterator[str]:
-    """Yield the sentences of ``text``; a very long one in pieces that begin with a clause."""
+    """Yield the sentences of ``text``; a very long one in pieces that start with a clause."""
     for sentence in _whole(text):
         if len(sentence) > _LONGEST:
             yield from _clauses(sentence)
@@ -199,17 +199,17 @@ def split(text: str) -> Iterator[str]:
 
 
 def reads(text: str) -> bool:
-    """Whether ``text`` looks like prose: several words or a whole sentence, and neither code nor output."""
+    """Return whether ``text`` looks like prose: several words or a whole sentence, and not code or output."""
     return _plain(text, _CODE_SHARE) and (text.endswith(_ENDS) or text.count(" ") >= _WORDS or not text.isascii())
 
 
 def _plain(text: str, share: int) -> bool:
-    """Whether ``text`` is mostly letters, with less than one mark of code in ``share`` characters."""
+    """Return whether ``text`` is mostly letters, with less than one code symbol in ``share`` characters."""
     return len(_CODE.findall(text)) * share < len(text) < 2 * sum(map(str.isalpha, text))
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """Yield pieces that begin with a clause; where none ends in time, the rest of it is left out."""
+    """Yield pieces that start with a clause; the rest of a clause that is too long is omitted."""
     for whole, begun in _CLAUSES.findall(text):
         piece = (whole or begun).strip()
         if _ALNUM.search(piece):
@@ -217,7 +217,7 @@ def _clauses(text: str) -> Iterator[str]:
 
 
 def _values(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the lines of a tool's text; of JSON the values, those of one record together, and the keys they need."""
+    """Yield the lines of a tool's text; for JSON the values, joined within a record, and the keys they need."""
     record = _json(text)
     if record is None:
         yield from ((line, ()) for line in _lines(text))
@@ -226,7 +226,7 @@ def _values(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         run, keys = "", list[str]()
         for key, value in values:
             if len(value) <= _SHORTEST_VALUE or (value.isalpha() and value.islower()):
-                continue  # Most of these say nothing without a key: they would take the room of those that do.
+                continue  # Most of these mean nothing without a key, and would take the room of better ones.
             if run and len(run) + len(value) > _RECORD:
                 yield run, tuple(keys)
                 run, keys = "", []
@@ -256,7 +256,7 @@ def _json(text: str) -> Record | None:
 
 
 def _records(record: Record) -> Iterator[list[tuple[str, str]]]:
-    """Yield the plain values of each object or list within ``record``, each with its key, or its list's."""
+    """Yield the scalar values of each object or list within ``record``, each with its key, or its list's."""
     pending: list[tuple[str, Record]] = [("", record)]
     while pending:
         name, item = pending.pop()
@@ -279,9 +279,9 @@ def _records(record: Record) -> Iterator[list[tuple[str, str]]]:
 
 
 def quote(sentences: Sequence[Sentence], chosen: Iterable[int]) -> Iterator[str]:
-    """Yield one line for each part with chosen sentences: its speaker and these, an ellipsis where one was left out.
+    """Yield one line for each part with chosen sentences: its speaker and these, with an ellipsis for omitted ones.
 
-    Keys of a record stand behind the speaker, each once: ``Tool search (date): AB12 … 2024-05-27 … CD34 … 2024-05-28``.
+    Keys of a record follow the speaker, each once: ``Tool search (date): AB12 … 2024-05-27 … CD34 … 2024-05-28``.
     """
     for _, places in groupby(chosen, lambda place: sentences[place].part):
         line = speaker = label = ""

@@ -1,9 +1,9 @@
-"""The summary without a model: what was said, turn by turn, word for word, thinner the older.
+"""Summary without a model: sentences of the conversation in order, word for word, fewer of older messages.
 
 Two sections: the story (sentences of users and assistants), and artifacts (lines of tools and of code, for the paths,
 ids and addresses in them). Sentences are chosen by weighted coverage: each word and each identifier counts once,
-a rare one more than a common one (Lin and Bilmes 2011, https://aclanthology.org/P11-1052). That needs no list of
-words, so it holds for every language.
+a rare one more than a common one (Lin and Bilmes 2011, https://aclanthology.org/P11-1052). This works for every
+language, as it does not need a list of words.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from compacter.summary.rules import takes_back
 from compacter.summary.sentences import BARE, ELLIPSIS, TYPED, UNSPACED, Sentence, quote, read, reads, split
 
 ARTIFACTS = "Artifacts:"
-"""The heading of the lines of tools and of code."""
+"""Heading of the lines of tools and of code."""
 
 _STORY = 0.4
-"""Share of the room that is the story's first; artifacts get the rest, and the story what they leave."""
+"""Share of the room for the first choice of the story; artifacts get the rest, and the story their remainder."""
 _FIRST, _CHANGES, _REQUEST = 0.15, 0.25, 3
-"""Shares of the room that the first sentences of the first request, and then what the user changed later, may take
-before anything else; and how many these sentences are."""
+"""Shares of the room reserved for the first sentences of the first request, and for the user's statements that changed
+later; and the number of these first sentences."""
 _HANDLING = 12
-"""Characters added to each cost: a fragment ("Yes.", "Oh no!") reads worse than its size tells."""
+"""Characters added to each cost, as a fragment ("Yes.", "Oh no!") is worth less than its size."""
 _OLDEST, _TOLD, _NAMED, _ANNOUNCED = 0.8, 1.3, 1.3, 0.5
-"""What a sentence counts for being the oldest, the user's, one that names somebody or a number, or one that says what
-is about to be done. Shares for questions and exclamations were tried, and change nothing that can be measured."""
+"""Factors of the weight of a sentence: the oldest one, the user's, one with a name or a number, and one that announces
+a step. Factors for questions and exclamations were tried, without a measurable effect."""
 _NUMBER, _IDENTIFIED = 6.0, 30.0
-"""What a number and any other identifier count against a rare word: most where nobody could guess it."""
+"""Weights of a number and of any other identifier, in relation to a rare word: higher if harder to guess."""
 _RELATED, _CHANGED, _WORDS, _RARE = 0.4, 0.1, 2, 5
-"""Two statements are about the same when the words they share make up this share of the lesser one's weight (the
-second where the user speaks of a change), and are so many; words that more sentences hold do not count."""
+"""Two statements are about the same if their common words have this share of the smaller one's weight (the second if
+the user mentions a change), and are at least this many; words in more sentences than the last number are ignored."""
 _NAMES = 0.3
-"""What identifiers count in the story, against artifacts."""
+"""Weight of identifiers in the story, in relation to artifacts."""
 _ANSWER = 60
 _PATH = re.compile(r"[^\s'\"]{0,120}[/\\][^\s'\"]{1,60}")
-"""Characters up to which an answer says little without its question, and the name of a file, which its lines need."""
+"""Longest answer, in characters, that needs its question; and the path of a file, which its lines need."""
 
 _LINE = re.compile(r"(User|Assistant|Tool [^:\n]{1,80}?|Summary)(?: \(([^()\n]{1,80})\))?: ")
 _WORD = re.compile(r"[^\W_]+")
@@ -64,24 +64,24 @@ def timeline(
 ) -> str:
     """Return a summary of ``parts`` and of an earlier summary, ``prior``, in at most ``budget`` characters.
 
-    ``in_view`` are sentences that are read anyway: rules, and those of messages that stay. Time and memory grow
-    linearly with the text.
+    ``in_view`` are sentences that the model reads anyway: rules, and those of messages that stay. Time and memory are
+    linear in the text.
     """
     pool = _Pool([*_prior(prior), *read(parts)])
-    # What is in view has been told already.
+    # Sentences in view count as chosen.
     stated = {place for place, one in enumerate(pool.sentences) if one.text in in_view}
     for needed in pool.needs.values():
         needed.difference_update(stated)
     chosen: set[int] = set()
     covered: set[int] = set().union(*(pool.words[place] for place in stated))
-    # What the same speaker says again in the same words is told once, where it was said last.
+    # Of equal sentences of one speaker only the last one is used.
     newest = set({(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values()) - stated
     story = [place for place in newest if pool.told[place]]
     others = [place for place in newest if not pool.told[place]]
     left = budget
     asked = next((one.part for one in pool.sentences if one.speaker == "User"), None)
     request = [place for place, one in enumerate(pool.sentences) if one.part == asked][:_REQUEST]
-    # What the user said later in other words brings the later words along.
+    # Statements that the user changed later; each is chosen together with the later one.
     changed = [place for place, later in pool.later.items() if pool.sentences[later].speaker == "User"]
     for first, share in ((request, _FIRST), (changed, _CHANGES)):
         left -= _fill(pool, newest.intersection(first), int(budget * share), chosen, covered)
@@ -90,7 +90,7 @@ def timeline(
         left -= len(ARTIFACTS) + 3
         left -= _fill(pool, others, left, chosen, covered)
         left -= _fill(pool, story, left, chosen, covered)
-    # All has been told once. What is said again matters more often than not.
+    # All words are covered once: fill the rest with sentences that repeat some, which often matter.
     again: set[int] = set()
     left -= _fill(pool, story, left, chosen, again)
     _fill(pool, others, left, chosen, again)
@@ -100,7 +100,7 @@ def timeline(
 
 
 def _prior(text: str) -> Iterator[Sentence]:
-    """Yield the sentences of an earlier summary; what has no speaker is prose that a model wrote."""
+    """Yield the sentences of an earlier summary; lines without a speaker are prose of a model."""
     artifacts, lines = False, text.splitlines()
     for number, row in enumerate(lines, -len(lines)):  # The numbers of parts begin with 0.
         line = row.strip()
@@ -120,23 +120,23 @@ def _prior(text: str) -> Iterator[Sentence]:
 
 
 class _Pool:
-    """Sentences to choose from, and what each of them tells, as numbers of words and names."""
+    """Sentences to choose from, each with the numbers of its words and names."""
 
     def __init__(self, sentences: list[Sentence]) -> None:
         self.sentences = sentences
-        # Whether a sentence belongs to the story, and its words and names.
+        # Whether each sentence belongs to the story, and its words and names.
         self.told = [one.prose and not one.speaker.startswith("Tool ") for one in sentences]
         self.words, self.names = list[set[int]](), list[set[int]]()
-        # What each number weighs. Figures are words with a digit: what a statement says of its subject.
+        # Weight of each number. Figures are words with a digit: values in a statement, not its topic.
         self.weights, self.figures = list[float](), set[int]()
         self._weigh()
-        # Before a call of a tool the assistant says what it is about to do, and not what came of it.
+        # Text of the assistant right before a tool call announces a step, without its result.
         announced = {
             one.part
             for one, after in pairwise(sentences)
             if one.speaker == "Assistant" and after.speaker.startswith("Tool ") and not after.output
         }
-        # What the words of each sentence count for by its place and form.
+        # Factor for the words of each sentence, by its position and form.
         self.boosts = [
             (_OLDEST + (1 - _OLDEST) * place / len(sentences))
             * (_TOLD if one.speaker == "User" and one.size <= TYPED else 1)
@@ -144,17 +144,17 @@ class _Pool:
             * (_ANNOUNCED if one.prose and one.part in announced else 1)
             for place, one in enumerate(sentences)
         ]
-        # What each sentence tells for each of its characters at most, whatever has been told already.
+        # Upper bound of each sentence's gain per character, with nothing covered.
         self.most = [self.gain(at, ()) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(sentences)]
-        # For a statement of the user, the last later one about the same; and all that a sentence must not stand
-        # without: that one, the question before an answer, a file's name.
+        # For a statement of the user, the last later one about the same; and the sentences that each sentence needs:
+        # that one, the question before an answer, a file's name.
         self.later = _later(self)
         self.needs: dict[int, set[int]] = defaultdict(set)
         for place, other in (*self.later.items(), *_needed(self)):
             self.needs[place].add(other)
 
     def gain(self, place: int, covered: Collection[int]) -> float:
-        """What a sentence tells beyond what is ``covered``."""
+        """Return the weight of a sentence's words and names that are not ``covered``."""
         weight, words, names = self.weights.__getitem__, self.words[place], self.names[place]
         told = self.boosts[place] * sum(map(weight, words.difference(covered) if covered else words))
         if not names:
@@ -163,15 +163,15 @@ class _Pool:
         return told + named * (_NAMES if self.told[place] else 1)
 
     def _weigh(self) -> None:
-        """Number words and names. A word is worth more the fewer sentences hold it, a name the more it is used."""
+        """Number words and names. Words in few sentences weigh more; names weigh more the more they are used."""
         features: dict[str, int] = {}
         name_of: dict[int, str] = {}
 
         @cache
         def numbers(token: str) -> tuple[int, ...]:
-            """Of the words and the names in what stands between two spaces.
+            """Return the numbers of the words and names in a token without spaces.
 
-            A word counts by its beginning, as its endings do not tell; by pairs of letters where no spaces part words.
+            A word is identified by its beginning, without endings; in scripts without spaces by pairs of letters.
             """
             found: list[int] = []
             for word in _WORD.findall(token.casefold()):
@@ -205,10 +205,10 @@ class _Pool:
 
 
 def _needed(pool: _Pool) -> Iterator[tuple[int, int]]:
-    """Yield what must not stand without something before it, and that.
+    """Yield each sentence that needs an earlier one to be understood, with that one.
 
-    A short answer of the user and its question; a line of a tool's result and the path that its call named. Results
-    follow the calls' order.
+    These are a short answer of the user and its question, and a line of a tool's result and the path in its call.
+    Results are in the order of the calls.
     """
     asked: deque[int] = deque()
     before = call = -1
@@ -228,7 +228,7 @@ def _needed(pool: _Pool) -> Iterator[tuple[int, int]]:
 
 
 def _later(pool: _Pool) -> dict[int, int]:
-    """For each statement of the user, the last later statement about the same: a change, a withdrawal, a report."""
+    """Return the last later statement about the same for each of the user's: a change, a withdrawal, a report."""
     stories = [place for place, told in enumerate(pool.told) if told]
     counts = Counter(chain.from_iterable(pool.words[place] for place in stories))
     few = {word for word, times in counts.items() if times <= _RARE} - pool.figures
@@ -261,9 +261,9 @@ def _later(pool: _Pool) -> dict[int, int]:
 
 
 def _alike(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Container[int]) -> float:
-    """The share of two statements that these rare words make up; 0 where they are not about the same thing.
+    """Return the share of these rare words in two statements; 0 if these are not about the same thing.
 
-    One word suffices where both state a value, or the user says with a word for it that something changed.
+    One word is enough if both have a name or a value, or if the user mentions a change.
     """
     later = pool.sentences[other]
     change = later.speaker == "User" and takes_back(later.text)
@@ -275,10 +275,10 @@ def _alike(pool: _Pool, place: int, other: int, shared: Sequence[int], rare: Con
 
 
 def _fill(pool: _Pool, places: Iterable[int], room: int, chosen: set[int], covered: set[int]) -> int:
-    """Add to ``chosen`` those of ``places`` that tell most in ``room`` characters; return the characters they take.
+    """Add the best of ``places`` for ``room`` characters to ``chosen``, and return the number of characters used.
 
     Lazy greedy by gain per character: the gain of a sentence only falls while others are chosen, so only the top of
-    the heap is looked at again (Minoux 1978). A sentence brings along what it needs, or is not chosen.
+    the heap is evaluated again (Minoux 1978). A sentence is chosen together with those it needs, or not at all.
     """
     sentences, needs, most, left = pool.sentences, pool.needs, pool.most.__getitem__, room
     lines: dict[tuple[int, bool], set[str]] = defaultdict(set)
