@@ -295,7 +295,7 @@ class Circuit:
             if since is None and now - failed >= (_LONG_PAUSE if self._stuck else _PAUSE):
                 self._failed = now
             elif since is None or failed > since:
-                raise MemoryUnavailable(f"{self._name} failed a moment ago and is left alone for some seconds")
+                raise MemoryUnavailable(f"{self._name} failed a moment ago and is not used for some seconds")
         return now
 
     def failed(self) -> None:
@@ -444,7 +444,7 @@ def _kept(pause: Callable[[], object], renew: Callable[[], object], until: float
 def whole_number(name: str, value: object) -> int:
     """Return ``value`` if it is an integer of at least 1, else raise ``ConfigurationError`` with the option's name."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigurationError(f"{name} takes a whole number from 1 on, not {value!r}")
+        raise ConfigurationError(f"{name} takes a whole number of at least 1, not {value!r}")
     return value
 
 

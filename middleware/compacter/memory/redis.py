@@ -253,7 +253,7 @@ class RedisMemory(BaseMemory, ForkAware):
 
     def _sync_client(self) -> Any:  # noqa: ANN401 - as above
         if self._client is None:
-            raise MemoryUnavailable("a client of redis.asyncio serves async calls alone: pass a URL or a redis.Redis")
+            raise MemoryUnavailable("a client of redis.asyncio works in async calls only: pass a URL or a redis.Redis")
         return self._client
 
     async def _loops_client(self) -> Any:  # noqa: ANN401 - as above
@@ -334,5 +334,5 @@ def _decoded(value: str | bytes) -> str:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"{name} takes a text that is not empty, not {value!r}")
+        raise ConfigurationError(f"{name} takes a non-empty string, not {value!r}")
     return value

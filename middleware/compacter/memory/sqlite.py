@@ -397,5 +397,5 @@ def _code(error: BaseException) -> int | None:
 def _file_name(path: object) -> str:
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"path takes the name of a file, not {path!r}")
+        raise ConfigurationError(f"path takes a file name, not {path!r}")
     return name
