@@ -349,7 +349,7 @@ class Lease:
         self._process = os.getpid()
         self._ended = threading.Event()
         if seconds > LEASE:
-            keep = _kept(partial(self._ended.wait, _RENEWAL), renew, time.monotonic() + seconds)
+            keep = _renewed(partial(self._ended.wait, _RENEWAL), renew, time.monotonic() + seconds)
             threading.Thread(target=pump, args=(keep,), daemon=True, name="compacter-claim").start()
 
     def release(self) -> None:
@@ -373,7 +373,7 @@ class AsyncLease:
         self._give_back: Callable[[], Awaitable[None]] | None = give_back
         self._keeping: asyncio.Task[None] | None = None
         if seconds > LEASE:
-            keep = _kept(partial(asyncio.sleep, _RENEWAL), renew, time.monotonic() + seconds)
+            keep = _renewed(partial(asyncio.sleep, _RENEWAL), renew, time.monotonic() + seconds)
             self._keeping = asyncio.get_running_loop().create_task(apump(keep))
 
     async def release(self) -> None:
@@ -431,7 +431,7 @@ def _advanced(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any
         return True, stop.value
 
 
-def _kept(pause: Callable[[], object], renew: Callable[[], object], until: float) -> Steps[None]:
+def _renewed(pause: Callable[[], object], renew: Callable[[], object], until: float) -> Steps[None]:
     """Renew a lease repeatedly. ``pause`` waits until the next time, and returns whether the lease was released."""
     while not (yield pause()) and time.monotonic() + LEASE < until:
         try:

@@ -24,7 +24,7 @@ _FILTERED = frozenset(
     ("content_filter", "content_filtered", "safety", "refusal", "recitation", "blocklist", "prohibited_content")
 ) | {"spii", "guardrail_intervened"}
 _HEAD = 240
-"""Length of the beginning of an answer in which a refusal or a reply to the user is searched, in characters."""
+"""Length of the beginning of an answer that is searched for a refusal or a reply to the user, in characters."""
 
 # First person, at the beginning: "I'm sorry, but I can't help with that". A report says "the assistant refused".
 _SORRY = (
