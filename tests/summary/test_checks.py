@@ -149,15 +149,15 @@ def test_the_only_message_may_be_said_again() -> None:
 )
 def test_the_request_in_any_wording_is_no_summary(text: str) -> None:
     entries = CHINESE if not words(text)[0].isascii() else TALK
-    assert fault(text, entries=entries) == "the answer says the request again"
+    assert fault(text, entries=entries) == "the answer repeats the request"
 
 
 @pytest.mark.parametrize("tokens", [200, 2000])
 @pytest.mark.parametrize("prior", ["", "They began."])
 def test_an_answer_that_says_our_own_request_again_is_refused(tokens: int, prior: str) -> None:
     asked = prompt.build(prompt.render([]), prior=prior, max_tokens=tokens)[0]["content"].rpartition("\n\n")[2]
-    assert fault(asked) == "the answer says the request again"
-    assert fault(f"Certainly, the user has a job. {asked}") == "the answer says the request again"
+    assert fault(asked) == "the answer repeats the request"
+    assert fault(f"Certainly, the user has a job. {asked}") == "the answer repeats the request"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_an_answer_that_says_our_own_request_again_is_refused(tokens: int, prior
     ],
 )
 def test_a_tag_of_the_request_is_refused(tag: str) -> None:
-    assert fault(f"The billing job was moved.\n{tag}") == "the summary holds a tag of the request"
+    assert fault(f"The billing job was moved.\n{tag}") == "the summary contains a tag of the request"
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,7 @@ class Circuit:
             if since is None and now - failed >= (_LONG_PAUSE if self._stuck else _PAUSE):
                 self._failed = now
             elif since is None or failed > since:
-                raise MemoryUnavailable(f"{self._name} failed a moment ago and is left alone for some seconds")
+                raise MemoryUnavailable(f"{self._name} failed a moment ago and is not used for some seconds")
         return now
 
     def failed(self) -> None:
@@ -349,7 +349,7 @@ class Lease:
         self._process = os.getpid()
         self._ended = threading.Event()
         if seconds > LEASE:
-            keep = _kept(partial(self._ended.wait, _RENEWAL), renew, time.monotonic() + seconds)
+            keep = _renewed(partial(self._ended.wait, _RENEWAL), renew, time.monotonic() + seconds)
             threading.Thread(target=pump, args=(keep,), daemon=True, name="compacter-claim").start()
 
     def release(self) -> None:
@@ -373,7 +373,7 @@ class AsyncLease:
         self._give_back: Callable[[], Awaitable[None]] | None = give_back
         self._keeping: asyncio.Task[None] | None = None
         if seconds > LEASE:
-            keep = _kept(partial(asyncio.sleep, _RENEWAL), renew, time.monotonic() + seconds)
+            keep = _renewed(partial(asyncio.sleep, _RENEWAL), renew, time.monotonic() + seconds)
             self._keeping = asyncio.get_running_loop().create_task(apump(keep))
 
     async def release(self) -> None:
@@ -431,7 +431,7 @@ def _advanced(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any
         return True, stop.value
 
 
-def _kept(pause: Callable[[], object], renew: Callable[[], object], until: float) -> Steps[None]:
+def _renewed(pause: Callable[[], object], renew: Callable[[], object], until: float) -> Steps[None]:
     """Renew a lease repeatedly. ``pause`` waits until the next time, and returns whether the lease was released."""
     while not (yield pause()) and time.monotonic() + LEASE < until:
         try:
@@ -444,7 +444,7 @@ def _kept(pause: Callable[[], object], renew: Callable[[], object], until: float
 def whole_number(name: str, value: object) -> int:
     """Return ``value`` if it is an integer of at least 1, else raise ``ConfigurationError`` with the option's name."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigurationError(f"{name} takes a whole number from 1 on, not {value!r}")
+        raise ConfigurationError(f"{name} takes a whole number of at least 1, not {value!r}")
     return value
 
 

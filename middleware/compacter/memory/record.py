@@ -110,7 +110,7 @@ class Record:
                 }
             )
         except (TypeError, ValueError, RecursionError) as error:
-            raise Unencodable(f"a record has no text form: {type(error).__name__}") from error
+            raise Unencodable(f"a record cannot be stored as JSON: {type(error).__name__}") from error
         return f"{VERSION} {_seal(body)} {body}"
 
     @classmethod
@@ -191,10 +191,10 @@ def _storable(value: Json) -> Json:
     if not isinstance(value, Mapping):
         members = plain(value)
         if not isinstance(members, dict):
-            raise Unencodable(f"{type(value).__name__} has no text form")
+            raise Unencodable(f"{type(value).__name__} cannot be stored as JSON")
         value = members
     if _BYTES in value or not all(isinstance(key, str) for key in value):
-        raise Unencodable("a message has keys that do not come back from a text")
+        raise Unencodable("a message has keys that JSON cannot restore")
     return {key: _storable(inner) for key, inner in value.items()}
 
 

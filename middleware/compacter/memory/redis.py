@@ -134,13 +134,13 @@ class RedisMemory(BaseMemory, ForkAware):
         Valid for ``seconds`` at most. It is renewed every half second, and expires two seconds after its process died.
         """
         lock = self._run(lambda client: self._locking(client, key, seconds))
-        renew, give_back = partial(self._renewing, lock), partial(self._giving_back, lock)
+        renew, give_back = partial(self._renewing, lock), partial(self._unlocking, lock)
         return lock and Lease(seconds, lambda: self._run(renew), lambda: self._run(give_back))
 
     async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
         """As ``claim``, but asynchronous."""
         lock = await self._arun(lambda client: self._locking(client, key, seconds))
-        renew, give_back = partial(self._renewing, lock), partial(self._giving_back, lock)
+        renew, give_back = partial(self._renewing, lock), partial(self._unlocking, lock)
         return lock and AsyncLease(seconds, lambda: self._arun(renew), lambda: self._arun(give_back))
 
     def clear(self) -> None:
@@ -218,7 +218,7 @@ class RedisMemory(BaseMemory, ForkAware):
     def _renewing(self, lock: Any, _: object) -> Steps[bool]:  # noqa: ANN401 - as above
         return bool((yield lock.extend(LEASE, replace_ttl=True)))
 
-    def _giving_back(self, lock: Any, _: object) -> Steps[None]:  # noqa: ANN401 - as above
+    def _unlocking(self, lock: Any, _: object) -> Steps[None]:  # noqa: ANN401 - as above
         with contextlib.suppress(self._lock_error):  # It has run out.
             yield lock.release()
 
@@ -253,7 +253,7 @@ class RedisMemory(BaseMemory, ForkAware):
 
     def _sync_client(self) -> Any:  # noqa: ANN401 - as above
         if self._client is None:
-            raise MemoryUnavailable("a client of redis.asyncio serves async calls alone: pass a URL or a redis.Redis")
+            raise MemoryUnavailable("a client of redis.asyncio works in async calls only: pass a URL or a redis.Redis")
         return self._client
 
     async def _loops_client(self) -> Any:  # noqa: ANN401 - as above
@@ -334,5 +334,5 @@ def _decoded(value: str | bytes) -> str:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"{name} takes a text that is not empty, not {value!r}")
+        raise ConfigurationError(f"{name} takes a non-empty string, not {value!r}")
     return value

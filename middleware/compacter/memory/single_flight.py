@@ -64,7 +64,7 @@ class Flight:
         return self.running.over()
 
     def release(self) -> None:
-        """End the flight, so that waiting calls continue. Does nothing if this call does not lead, or a second time."""
+        """End the flight, so that waiting calls continue. Only the first release by the leader has an effect."""
         if self.leads:
             self.leads = False
             if self.table.get(self.key) is self.running:

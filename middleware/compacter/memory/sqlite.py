@@ -192,7 +192,7 @@ class SQLiteMemory(BaseMemory):
         """Open the file, and replace it by a new one if it is damaged."""
         try:
             with self._writing.use() as connection:
-                if self.path == ":memory:" or _whole(connection):
+                if self.path == ":memory:" or _undamaged(connection):
                     return
         except sqlite3.DatabaseError as error:
             if _code(error) not in _DAMAGED or not _made_here(self.path):
@@ -339,12 +339,12 @@ def _prepare(connection: sqlite3.Connection, path: str, end: float) -> None:
     _limit(connection, end)
     # One snapshot for all queries: another process may be creating the tables right now.
     with _transaction(connection, "DEFERRED"):
-        ready = _ours(connection, path)
+        ready = _has_tables(connection, path)
     if ready:
         return
     _limit(connection, end)
     with _transaction(connection):
-        if _ours(connection, path):
+        if _has_tables(connection, path):
             return
         for table in ("records", "claims"):
             connection.execute(f"DROP TABLE IF EXISTS {table}")
@@ -354,7 +354,7 @@ def _prepare(connection: sqlite3.Connection, path: str, end: float) -> None:
         connection.execute(f"PRAGMA user_version = {_SCHEMA}")
 
 
-def _ours(connection: sqlite3.Connection, path: str) -> bool:
+def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
     """Return whether the file has the tables of this version."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -370,7 +370,7 @@ def _ours(connection: sqlite3.Connection, path: str) -> bool:
     return bool(version == _SCHEMA and wanted.items() <= tables.items())
 
 
-def _whole(connection: sqlite3.Connection) -> bool:
+def _undamaged(connection: sqlite3.Connection) -> bool:
     """Return whether a check of limited time does not find damage."""
     end = time.monotonic() + _CHECK
     connection.set_progress_handler(lambda: time.monotonic() > end, 1_000)
@@ -397,5 +397,5 @@ def _code(error: BaseException) -> int | None:
 def _file_name(path: object) -> str:
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"path takes the name of a file, not {path!r}")
+        raise ConfigurationError(f"path takes a file name, not {path!r}")
     return name

@@ -1,8 +1,8 @@
 """Detect whether an error, or a reply, means that the request is too long for the model.
 
 A text is read sentence by sentence. A sentence with a veto is ignored; of the others the last clear statement decides,
-because an error that lists its attempts ends with the one that counts. In doubt between a rate limit and a token limit
-it is a rate limit, as folding the history would not help against one.
+because an error that lists its attempts ends with the one that counts. A text that may state a rate limit or a token
+limit counts as a rate limit, as folding the history would not help against one.
 """
 
 from __future__ import annotations

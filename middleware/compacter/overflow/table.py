@@ -1,4 +1,4 @@
-"""The table of the detector: patterns of errors about a too long request, and of similar errors.
+"""The table of the detector: patterns of errors about a request that is too long, and of similar errors.
 
 A row has a name, a pattern, and a sample: a message that is misjudged without the row. A test takes out each row in
 turn and checks that its sample is misjudged, so every row is needed. The rules that combine meanings are in ``detect``

@@ -1,4 +1,4 @@
-"""Normalise the text of an error, which may have come through a terminal, a JSON encoder or a translation.
+"""Normalise the text of an error, which may have passed through a terminal, a JSON encoder or an editor.
 
 The patterns (see ``table``) are written for this form: lower case, ASCII digits and quotes, no accents, single spaces,
 no URL, no colour code, no frame of a terminal, JSON escapes decoded, words that a line wrap broke joined again.
@@ -98,7 +98,7 @@ def bounded(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return text without accents and full-width forms. Patterns are converted in the same way."""
+    """Return text without accents, and full-width forms as plain characters. Patterns are converted in the same way."""
     text = unicodedata.normalize("NFKD", text.translate(_SPELLINGS))
     return unicodedata.normalize("NFKC", _ACCENT.sub("", text))
 

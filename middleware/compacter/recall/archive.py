@@ -86,5 +86,5 @@ class Archive:
             [type(e.role), type(e.kind), type(e.text), type(e.name), type(e.index)] == [str, str, str, str, int]
             for e in entries
         ):
-            raise ValueError("an archive holds a shift, and entries of four texts and an index")
+            raise ValueError("an archive needs an integer shift, and entries of four strings and an index")
         return cls(entries, shift)

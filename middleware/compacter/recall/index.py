@@ -103,12 +103,12 @@ class Found:
 
     def with_answer(self, number: int) -> tuple[int, ...]:
         """Return a run; with the next one if it is a question, or with the end of its turn if tools were called."""
-        answer = self._came_of(self.runs[3 * number])
+        answer = self._answer_run(self.runs[3 * number])
         if answer is None and asks(self.entry(number).text[slice(*self.span(number))]):
             answer = number + 1
         return (number,) if answer is None or answer >= self.count else (number, answer)
 
-    def _came_of(self, place: int) -> int | None:
+    def _answer_run(self, place: int) -> int | None:
         """Return the first run of the last text of a turn, if the entry is the user's and tools were called for it."""
         turn = list(takewhile(lambda entry: entry.role != "user", self.entries[place + 1 : place + _LONGEST_TURN]))
         if self.entries[place].role != "user" or all(entry.kind == "text" for entry in turn):

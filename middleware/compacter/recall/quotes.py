@@ -95,7 +95,7 @@ def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank |
 
     """
     found = index.find(asked.terms)
-    if not _bears(found):
+    if not _fits(found):
         return None
     said = view.find(found.terms, 1, found.weights).hits
     if said and said[0].score >= found.hits[0].score:
@@ -130,7 +130,7 @@ def search(where: Index | Iterable[Part], query: str, limit: int = 5) -> list[Pa
     return passages
 
 
-def _bears(found: Found) -> bool:
+def _fits(found: Found) -> bool:
     """Return whether the best hit has enough of the question, and a rare word of it."""
     if not found.hits:
         return False

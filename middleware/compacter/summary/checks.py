@@ -24,7 +24,7 @@ _FILTERED = frozenset(
     ("content_filter", "content_filtered", "safety", "refusal", "recitation", "blocklist", "prohibited_content")
 ) | {"spii", "guardrail_intervened"}
 _HEAD = 240
-"""Length of the beginning of an answer in which a refusal or a reply to the user is searched, in characters."""
+"""Length of the beginning of an answer that is searched for a refusal or a reply to the user, in characters."""
 
 # First person, at the beginning: "I'm sorry, but I can't help with that". A report says "the assistant refused".
 _SORRY = (
@@ -174,13 +174,13 @@ def fault(
         (refused or (_APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)), "the summarizer refused"),
         (not said, "the summary is empty"),
         (finish in _CUT_OFF, "the summary was cut off by its token limit"),
-        (_FENCE.search(text), "the summary holds a tag of the request"),
+        (_FENCE.search(text), "the summary contains a tag of the request"),
     )
     for failed, reason in checks:
         if failed:
             return reason
     if _says_request_again(text, said, entries):
-        return "the answer says the request again"
+        return "the answer repeats the request"
     if _continues(text, entries):
         return "the answer continues the conversation instead of summarising it"
     if _in_another_script(text, entries):

@@ -16,7 +16,7 @@ PRIOR_OPEN, PRIOR_CLOSE = "<earlier_summary>", "</earlier_summary>"
 FENCE_SIZE = len(OPEN) + len(CLOSE) + 2
 """Size of both fence lines with their line breaks, in characters."""
 SMALL = 600
-"""Size of a summary in tokens below which the short form is used: models with a small window repeat a long one."""
+"""Smallest summary in tokens for which the long prompt is used, as models with a small window repeat it."""
 
 SMALLEST_CHUNK = 256
 """Smallest chunk in characters: room for the fence, a speaker and a part label."""

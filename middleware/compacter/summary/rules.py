@@ -17,7 +17,7 @@ from compacter.summary.sentences import TYPED, UNSPACED, Sentence, read, stems, 
 
 _SHORTEST, _LONGEST, _LONGEST_CHANGE = 8, 320, 200
 _SAME = 0.3
-"""Smallest share of common words in the shorter of two statements about the same."""
+"""Smallest share of the shorter statement's words that two statements about the same have in common."""
 _FEW = 4
 _MOST_TOPICS, _MOST_CHANGES = 200, 60
 """Most rules with which a later statement is compared, and most later statements kept: the newest."""
@@ -226,7 +226,7 @@ def _about(text: str) -> set[str]:
 
 
 def overlap(some: set[str], others: set[str]) -> float:
-    """Return the share of the smaller set of words that is in both."""
+    """Return the number of words in both sets, as a share of the smaller set."""
     return len(some & others) / min(len(some), len(others)) if some and others else 0.0
 
 

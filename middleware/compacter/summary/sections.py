@@ -272,7 +272,7 @@ class _Evidence:
 
     @cached_property
     def _bearing(self) -> dict[str, list[int]]:
-        """Numbers of these sentences by the words of the items in them."""
+        """For each word of the items, the numbers of these sentences that contain it."""
         bearing: dict[str, list[int]] = defaultdict(list)
         stems_of = reader()
         for place, (_, sentence) in enumerate(self._said):

@@ -37,7 +37,7 @@ a step. Factors for questions and exclamations were tried, without a measurable 
 _NUMBER, _IDENTIFIED = 6.0, 30.0
 """Weights of a number and of any other identifier, in relation to a rare word: higher if harder to guess."""
 _RELATED, _CHANGED, _WORDS, _RARE = 0.4, 0.1, 2, 5
-"""Two statements are about the same if their common words have this share of the smaller one's weight (the second if
+"""Two statements are about the same if the words in both have this share of the smaller one's weight (the second if
 the user mentions a change), and are at least this many; words in more sentences than the last number are ignored."""
 _NAMES = 0.3
 """Weight of identifiers in the story, in relation to artifacts."""
