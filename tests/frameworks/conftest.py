@@ -41,10 +41,12 @@ class Served:
         assert self.server.invalid == []
         return self.server.refused > 0 and len(self.server.accepted) > 0
 
-    def kept_the_picture(self) -> bool:
-        """Whether the last request was answered, and had a picture beside a text that was shortened."""
-        sent = str(self.server.accepted[-1])
-        return self.recovered() and "data:image/png;base64," in sent and "characters left out" in sent
+    def kept_the_pictures(self) -> bool:
+        """Whether the last two requests were answered, each with its own picture beside a text that was shortened."""
+        sent = list(map(str, self.server.accepted[-2:]))
+        shown = [re.findall(r"data:image/png;base64,[\w+/=]+", request) for request in sent]
+        each_is_shown = [len(found) for found in shown] == [1, 1] and shown[0] != shown[1]
+        return self.recovered() and each_is_shown and all("characters left out" in request for request in sent)
 
 
 @pytest.fixture
@@ -73,9 +75,12 @@ def in_stream(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def picture() -> str:
-    """A PNG as base64 text."""
-    return "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+def pictures() -> list[str]:
+    """Two different PNGs as base64 text."""
+    return [
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYPgPAAEDAQAIicLsAAAAAElFTkSuQmCC",
+    ]
 
 
 @pytest.fixture

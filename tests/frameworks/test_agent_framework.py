@@ -13,6 +13,9 @@ from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
+from compacter.clients.agent_framework import _read
+from compacter.messages.openai import OPENAI
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -86,15 +89,31 @@ async def test_output_type(serve: Callable, compacter: Compacter, history: list,
     assert served.recovered()
 
 
-async def test_a_picture_stays_where_its_text_is_shortened(
-    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+async def test_each_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, pictures: list[str], words: str
 ) -> None:
     served = serve()
-    shown = Content.from_uri(f"data:image/png;base64,{picture}", media_type="image/png")
-    messages = [Message("user", [about_it, shown]), Message("assistant", ["Ships."]), Message("user", ["Why?"])]
-    made = client(OpenAIChatCompletionClient, "framework", shortening)
-    assert (await made.get_response(messages)).text == words
-    assert served.kept_the_picture()
+    for picture in pictures:
+        shown = Content.from_uri(f"data:image/png;base64,{picture}", media_type="image/png")
+        messages = [Message("user", [about_it, shown]), Message("assistant", ["Ships."]), Message("user", ["Why?"])]
+        made = client(OpenAIChatCompletionClient, "framework", shortening)
+        assert (await made.get_response(messages)).text == words
+    assert served.kept_the_pictures()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        lambda picture: Message("user", ["Look.", picture]),
+        lambda picture: Message("tool", [Content.from_function_result("a", result=[picture])]),
+    ],
+    ids=["user", "tool"],
+)
+def test_messages_that_differ_in_a_picture_have_different_contents(message: Callable, pictures: list[str]) -> None:
+    shown = [Content.from_uri(f"data:image/png;base64,{picture}", media_type="image/png") for picture in pictures]
+    one, other, same = (OPENAI.content(_read([message(picture)])[0]) for picture in (*shown, shown[0]))
+    assert one != other
+    assert one == same
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

@@ -11,9 +11,15 @@ pytest.importorskip("autogen_agentchat")
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.teams import RoundRobinGroupChat
-from autogen_core import Image
+from autogen_core import FunctionCall, Image
 from autogen_core.model_context import UnboundedChatCompletionContext
-from autogen_core.models import AssistantMessage, ChatCompletionClient, UserMessage
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionClient,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
+    UserMessage,
+)
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 from pydantic import BaseModel
 
@@ -106,14 +112,50 @@ async def test_a_saved_agent_compacts_when_it_is_loaded(serve: Callable, compact
     assert served.recovered()
 
 
-async def test_a_picture_stays_where_its_text_is_shortened(
-    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+async def test_each_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, pictures: list[str], words: str
 ) -> None:
     served = serve()
-    asked = UserMessage(content=[about_it, Image.from_base64(picture)], source="user")
-    messages = [asked, AssistantMessage(content="Ships.", source="agent"), UserMessage(content="Why?", source="user")]
-    assert (await client(shortening).create(messages)).content == words
-    assert served.kept_the_picture()
+    for picture in pictures:
+        asked = UserMessage(content=[about_it, Image.from_base64(picture)], source="user")
+        messages = [
+            asked,
+            AssistantMessage(content="Ships.", source="agent"),
+            UserMessage(content="Why?", source="user"),
+        ]
+        assert (await client(shortening).create(messages)).content == words
+    assert served.kept_the_pictures()
+
+
+async def test_a_shortened_message_keeps_its_other_fields(
+    serve: Callable, shortening: Compacter, about_it: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve()
+    inner = OpenAIChatCompletionClient(model="gpt-4o", max_retries=0, include_name_in_message=True)
+    sent: list[Any] = []
+    create = OpenAIChatCompletionClient.create
+
+    async def recorded(self: Any, messages: Any, **kwargs: Any) -> Any:
+        sent[:] = messages
+        return await create(self, messages, **kwargs)
+
+    monkeypatch.setattr(OpenAIChatCompletionClient, "create", recorded)
+    call = FunctionCall(id="a", name="look_up", arguments="{}")
+    failed = FunctionExecutionResult(call_id="a", name="look_up", content=about_it, is_error=True)
+    messages = [
+        UserMessage(content=about_it, source="captain"),
+        AssistantMessage(content=about_it, thought="Ships?", source="pilot"),
+        UserMessage(content="Well?", source="captain"),
+        AssistantMessage(content=[call], thought=about_it, source="pilot"),
+        FunctionExecutionResultMessage(content=[failed]),
+        UserMessage(content="Why?", source="captain"),
+    ]
+    await shortening.wrap(inner).create(messages)
+    asked, said, _, called, result, _ = sent
+    assert all("characters left out" in text for text in (asked.content, said.content, result.content[0].content))
+    assert (asked.source, said.source, said.thought, called.source) == ("captain", "pilot", "Ships?", "pilot")
+    assert "characters left out" in called.thought
+    assert result.content[0].is_error is True
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

@@ -120,15 +120,16 @@ def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words
     assert served.recovered()
 
 
-def test_a_picture_stays_where_its_text_is_shortened(
-    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+def test_each_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, pictures: list[str], words: str
 ) -> None:
     served = serve()
-    shown = ImageContent(base64_image=picture, mime_type="image/png")
-    asked = ChatMessage.from_user(content_parts=[about_it, shown])
-    messages = [asked, ChatMessage.from_assistant("Ships."), ChatMessage.from_user("Why?")]
-    assert generator(OpenAIChatGenerator, shortening).run(messages)["replies"][0].text == words
-    assert served.kept_the_picture()
+    for picture in pictures:
+        shown = ImageContent(base64_image=picture, mime_type="image/png")
+        asked = ChatMessage.from_user(content_parts=[about_it, shown])
+        messages = [asked, ChatMessage.from_assistant("Ships."), ChatMessage.from_user("Why?")]
+        assert generator(OpenAIChatGenerator, shortening).run(messages)["replies"][0].text == words
+    assert served.kept_the_pictures()
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

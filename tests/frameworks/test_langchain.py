@@ -180,14 +180,15 @@ async def test_middleware(serve: Callable, compacter: Compacter, report: str, wo
         assert served.recovered()
 
 
-def test_a_picture_stays_where_its_text_is_shortened(
-    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+def test_each_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, pictures: list[str], words: str
 ) -> None:
     served = serve()
-    shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
-    asked = HumanMessage([{"type": "text", "text": about_it}, shown])
-    assert model(shortening).invoke([asked, AIMessage("Ships."), HumanMessage("Why?")]).content == words
-    assert served.kept_the_picture()
+    for picture in pictures:
+        shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
+        asked = HumanMessage([{"type": "text", "text": about_it}, shown])
+        assert model(shortening).invoke([asked, AIMessage("Ships."), HumanMessage("Why?")]).content == words
+    assert served.kept_the_pictures()
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

@@ -19,6 +19,9 @@ from llama_index.llms.litellm import LiteLLM
 from llama_index.llms.openai import OpenAI, OpenAIResponses
 from llama_index.llms.openai_like import OpenAILike
 
+from compacter.clients.llama_index import _read
+from compacter.messages.openai import OPENAI
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -115,15 +118,23 @@ def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words
     assert served.recovered()
 
 
-def test_a_picture_stays_where_its_text_is_shortened(
-    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+def test_each_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, pictures: list[str], words: str
 ) -> None:
     served = serve()
-    shown = ImageBlock(image=picture.encode(), image_mimetype="image/png")
-    asked = ChatMessage(role="user", blocks=[TextBlock(text=about_it), shown])
-    messages = [asked, ChatMessage(role="assistant", content="Ships."), ChatMessage(role="user", content="Why?")]
-    assert shortening.wrap(llm("chat", served.url)).chat(messages).message.content == words
-    assert served.kept_the_picture()
+    for picture in pictures:
+        shown = ImageBlock(image=picture.encode(), image_mimetype="image/png")
+        asked = ChatMessage(role="user", blocks=[TextBlock(text=about_it), shown])
+        messages = [asked, ChatMessage(role="assistant", content="Ships."), ChatMessage(role="user", content="Why?")]
+        assert shortening.wrap(llm("chat", served.url)).chat(messages).message.content == words
+    assert served.kept_the_pictures()
+
+
+def test_messages_that_differ_in_a_url_have_different_contents() -> None:
+    read = [_read(ChatMessage(role="user", blocks=[ImageBlock(url=f"https://example.com/{name}")])) for name in "aba"]
+    one, other, same = map(OPENAI.content, read)
+    assert one != other
+    assert one == same
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

@@ -12,12 +12,23 @@ pytest.importorskip("pydantic_ai")
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent
-from pydantic_ai.messages import BinaryContent, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import (
+    BinaryContent,
+    DocumentUrl,
+    FilePart,
+    ImageUrl,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from compacter.clients.pydantic_ai import CompactingModel
+from compacter.clients.pydantic_ai import CompactingModel, _read
+from compacter.messages.openai import OPENAI
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,15 +152,39 @@ async def test_kept_messages_are_the_same_objects(serve: Callable, compacter: Co
     assert result.all_messages()[: len(before)] == before
 
 
-async def test_a_picture_stays_where_its_text_is_shortened(
-    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+async def test_each_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, pictures: list[str], words: str
 ) -> None:
     served = serve()
-    shown = BinaryContent(base64.b64decode(picture), media_type="image/png")
-    history = [ModelRequest([UserPromptPart([about_it, shown])]), ModelResponse([TextPart("Ships.")])]
-    result = await Agent(model("chat", "model", shortening)).run(QUESTION, message_history=history)
-    assert result.output == words
-    assert served.kept_the_picture()
+    for picture in pictures:
+        shown = BinaryContent(base64.b64decode(picture), media_type="image/png")
+        history = [ModelRequest([UserPromptPart([about_it, shown])]), ModelResponse([TextPart("Ships.")])]
+        result = await Agent(model("chat", "model", shortening)).run(QUESTION, message_history=history)
+        assert result.output == words
+    assert served.kept_the_pictures()
+
+
+MEDIA = {
+    "picture": lambda name: ImageUrl(f"https://example.com/{name}", media_type="image/png"),
+    "document": lambda name: DocumentUrl(f"https://example.com/{name}", identifier=name),
+    "data": lambda name: BinaryContent(name.encode(), media_type="image/png"),
+}
+
+
+@pytest.mark.parametrize("medium", MEDIA.values(), ids=MEDIA.keys())
+@pytest.mark.parametrize(
+    "message",
+    [
+        lambda medium: ModelRequest([UserPromptPart(["Look.", medium])]),
+        lambda medium: ModelRequest([ToolReturnPart("look_up", ["Look.", medium], "a")]),
+        lambda medium: ModelResponse([TextPart("Look."), FilePart(medium)]),
+    ],
+    ids=["user", "tool", "model"],
+)
+def test_messages_that_differ_in_a_medium_have_different_contents(message: Callable, medium: Callable) -> None:
+    one, other, same = (OPENAI.content(_read([message(medium(name))])[0]) for name in "aba")
+    assert one != other
+    assert one == same
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

@@ -93,15 +93,16 @@ def test_copy(serve: Callable, compacter: Compacter, history: list[Any], words: 
     assert served.recovered()
 
 
-def test_a_picture_stays_where_its_text_is_shortened(
-    serve: Callable, shortening: Compacter, about_it: str, picture: str, words: str
+def test_each_picture_stays_where_its_text_is_shortened(
+    serve: Callable, shortening: Compacter, about_it: str, pictures: list[str], words: str
 ) -> None:
     served = serve()
-    shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
-    asked = ChatMessage(MessageRole.USER, [{"type": "text", "text": about_it}, shown])
-    said = [(MessageRole.ASSISTANT, "Ships."), (MessageRole.USER, "Why?")]
-    assert model("model", shortening).generate([asked, *(ChatMessage(*one) for one in said)]).content == words
-    assert served.kept_the_picture()
+    for picture in pictures:
+        shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
+        asked = ChatMessage(MessageRole.USER, [{"type": "text", "text": about_it}, shown])
+        said = [(MessageRole.ASSISTANT, "Ships."), (MessageRole.USER, "Why?")]
+        assert model("model", shortening).generate([asked, *(ChatMessage(*one) for one in said)]).content == words
+    assert served.kept_the_pictures()
 
 
 def test_page(serve: Callable, run_page: Callable, words: str) -> None:

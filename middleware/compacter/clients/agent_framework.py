@@ -29,7 +29,11 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
         if results and len(results) == len(message.contents):
             found += [
                 Mirror(
-                    {"role": "tool", "tool_call_id": one.call_id, "content": json_text(one.result)},
+                    {
+                        "role": "tool",
+                        "tool_call_id": one.call_id,
+                        "content": _with_media(json_text(one.result), getattr(one, "items", None)),
+                    },
                     Piece(message, one, len(results)),
                 )
                 for one in results
@@ -40,14 +44,16 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
 
 
 def _whole(message: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"role": str(message.role), "content": message.text}
-    media = [content for content in message.contents if content.type in {"data", "uri", "hosted_file"}]
-    if media:
-        found["content"] = mixed([message.text, *media])
+    found: dict[str, Any] = {"role": str(message.role), "content": _with_media(message.text, message.contents)}
     calls = [content for content in message.contents if content.type == "function_call"]
     if calls:
         found["tool_calls"] = [tool_call(call.call_id, call.name, json_text(call.arguments)) for call in calls]
     return found
+
+
+def _with_media(text: str, contents: Sequence[Any] | None) -> Any:
+    media = [content for content in contents or () if content.type in {"data", "uri", "hosted_file"}]
+    return mixed([text, *media], lambda medium: medium.to_dict()) if media else text
 
 
 def _made(message: Mapping[str, Any]) -> Any:

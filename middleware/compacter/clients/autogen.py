@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
-from autogen_core import Component, ComponentBase, ComponentModel, FunctionCall
+from autogen_core import Component, ComponentBase, ComponentModel, FunctionCall, Image
 from autogen_core.models import (
     AssistantMessage,
     ChatCompletionClient,
@@ -38,23 +39,39 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
     for message in messages:
         if isinstance(message, FunctionExecutionResultMessage):
             found += [
-                Mirror({"role": "tool", "tool_call_id": one.call_id, "name": one.name, "content": one.content},
-                       Piece(message, one, len(message.content)))
+                Mirror(
+                    {
+                        "role": "tool",
+                        "tool_call_id": one.call_id,
+                        "name": one.name,
+                        "content": one.content,
+                        "is_error": one.is_error,
+                    },
+                    Piece(message, one, len(message.content)),
+                )
                 for one in message.content
-            ]  # fmt: skip
+            ]
         elif isinstance(message, AssistantMessage):
             found.append(Mirror(_assistant(message), message))
+        elif isinstance(message, SystemMessage):
+            found.append(Mirror({"role": "system", "content": message.content}, message))
         else:
-            role = "system" if isinstance(message, SystemMessage) else "user"
-            found.append(Mirror({"role": role, "content": mixed(message.content)}, message))
+            content = mixed(message.content, _pixels)
+            found.append(Mirror({"role": "user", "content": content, "source": message.source}, message))
     return found
 
 
+def _pixels(picture: Image) -> list[Any]:
+    image = picture.image
+    return [image.mode, image.size, sha256(image.tobytes()).digest()]
+
+
 def _assistant(message: AssistantMessage) -> dict[str, Any]:
+    found = {"role": "assistant", "source": message.source}
     if isinstance(message.content, str):
-        return {"role": "assistant", "content": message.content}
+        return {**found, "content": message.content, "thought": message.thought}
     calls = [tool_call(call.id, call.name, call.arguments) for call in message.content]
-    return {"role": "assistant", "content": message.thought, "tool_calls": calls}
+    return {**found, "content": message.thought, "tool_calls": calls}
 
 
 def _made(message: Mapping[str, Any]) -> Any:
@@ -62,17 +79,21 @@ def _made(message: Mapping[str, Any]) -> Any:
     if role == "system":
         return SystemMessage(content=content)
     if role == "user":
-        return UserMessage(content=content, source="user")
+        return UserMessage(content=content, source=message.get("source", "user"))
     if role == "tool":
         result = FunctionExecutionResult(
-            call_id=message["tool_call_id"], name=str(message.get("name")), content=content, is_error=False
+            call_id=message["tool_call_id"],
+            name=str(message.get("name")),
+            content=content,
+            is_error=message.get("is_error"),
         )
         return FunctionExecutionResultMessage(content=[result])
     calls = [
         FunctionCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
         for call in message.get("tool_calls") or ()
     ]
-    return AssistantMessage(content=calls or content, source="assistant")
+    thought = content or None if calls else message.get("thought")
+    return AssistantMessage(content=calls or content, thought=thought, source=message.get("source", "assistant"))
 
 
 def _answer(result: Any) -> Any:

@@ -21,12 +21,17 @@ def _read(message: Any) -> Mapping[str, Any]:
     ] or [plain(call) for call in extra.get("tool_calls") or ()]
     media = [block for block in message.blocks if block.block_type in {"image", "audio", "video", "document"}]
     if media:
-        found["content"] = mixed([found["content"], *media])
+        found["content"] = mixed([found["content"], *media], _data)
     if calls:
         found["tool_calls"] = calls
     if extra.get("tool_call_id"):
         found |= {"role": "tool", "tool_call_id": extra["tool_call_id"]}
     return found
+
+
+def _data(block: Any) -> dict[str, Any]:
+    """Return the fields of a block, whose URL may be an object. A path has hidden data, as its file may change."""
+    return {name: str(value) if name == "url" else value for name, value in vars(block).items()}
 
 
 def _write(message: Mapping[str, Any]) -> Any:

@@ -110,12 +110,34 @@ def back(
     return own
 
 
-def mixed(content: Any) -> Any:
-    """Return a text, or a list of texts and media, in OpenAI's form."""
+class Medium:
+    """Data of a framework's medium, which is part of its message's digest.
+
+    Without ``__dict__``, so that a record with it is not saved as text, of which no framework's object can be made.
+    """
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+
+def _itself(thing: Any) -> Any:
+    return thing
+
+
+def mixed(content: Any, data: Callable[[Any], Any] = _itself) -> Any:
+    """Return a text, or a list of texts and media, in OpenAI's form.
+
+    ``data`` returns what distinguishes a medium from others. The default is the framework's object; a message whose
+    object has hidden data has no digest, and is not remembered.
+    """
     if isinstance(content, str):
         return content
     return [
-        {"type": "text", "text": part} if isinstance(part, str) else Mirror({"type": "image_url"}, part)
+        {"type": "text", "text": part}
+        if isinstance(part, str)
+        else Mirror({"type": "image_url", "medium": Medium(data(part))}, part)
         for part in content
     ]
 
@@ -152,10 +174,6 @@ def _model(thing: Any) -> str | None:
 
 def _server(thing: Any) -> str:
     return str(next((address for key in _ADDRESSES if (address := getattr(thing, key, None))), ""))
-
-
-def _itself(thing: Any) -> Any:
-    return thing
 
 
 @dataclass(frozen=True, slots=True)

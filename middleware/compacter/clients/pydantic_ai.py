@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.messages import (
+    FilePart,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -49,9 +50,9 @@ def _read(messages: Sequence[Any]) -> list[Mirror]:
 
 def _part(part: Any) -> dict[str, Any]:
     if isinstance(part, UserPromptPart):
-        return {"role": "user", "content": mixed(part.content)}
+        return {"role": "user", "content": mixed(part.content, _data)}
     if isinstance(part, ToolReturnPart):
-        content = part.model_response_str()
+        content = _with_files(part.model_response_str(), getattr(part, "files", ()))
         return {"role": "tool", "tool_call_id": part.tool_call_id, "name": part.tool_name, "content": content}
     if isinstance(part, RetryPromptPart):
         if part.tool_name is None:
@@ -63,13 +64,23 @@ def _part(part: Any) -> dict[str, Any]:
     return {"role": "system", "content": str(getattr(part, "content", ""))}
 
 
+def _with_files(text: str, files: Sequence[Any]) -> Any:
+    return mixed([text, *files], _data) if files else text
+
+
+def _data(medium: Any) -> dict[str, Any]:
+    """Return the fields of a medium, of which some have private names and public properties."""
+    return {name.lstrip("_"): value for name, value in vars(medium).items()}
+
+
 def _response(message: ModelResponse) -> dict[str, Any]:
     texts = [
         part.content
         for part in message.parts
         if isinstance(getattr(part, "content", None), str) and not isinstance(part, ThinkingPart)
     ]
-    found: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts)}
+    files = [part.content for part in message.parts if isinstance(part, FilePart)]
+    found: dict[str, Any] = {"role": "assistant", "content": _with_files("\n".join(texts), files)}
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
     if calls:
         found["tool_calls"] = [tool_call(call.tool_call_id, call.tool_name, call.args_as_json_str()) for call in calls]
@@ -84,7 +95,8 @@ def _made(message: Mapping[str, Any]) -> ModelMessage:
             ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
             for call in message.get("tool_calls") or ()
         ]
-        return ModelResponse([*([TextPart(content)] if content or not calls else []), *calls])
+        said = content if isinstance(content, list) else [content] if content or not calls else []
+        return ModelResponse([*(TextPart(one) if isinstance(one, str) else FilePart(one) for one in said), *calls])
     if role == "tool":
         return ModelRequest([ToolReturnPart(str(message.get("name")), content, message["tool_call_id"])])
     return ModelRequest([SystemPromptPart(content) if role == "system" else UserPromptPart(content)])
