@@ -29,7 +29,7 @@ HERE = "callback_settings.compacter"
         ({"model_groups": ["small"]}, f"{HERE}.model_groups takes a mapping"),
         ({"model_groups": {"small": {"max_retries": -1}}}, f"{HERE}.model_groups.small: max_retries: "),
         ({"teams": {"blue": {"colour": "blue"}}}, f"{HERE}.teams.blue.colour is unknown"),
-        ({"keys": {"anna": {"memory": {}}}}, f"{HERE}.keys.anna.memory: there is one memory"),
+        ({"keys": {"anna": {"memory": {}}}}, f"{HERE}.keys.anna.memory: the proxy has one memory"),
         ({"memory": {"redis": "localhost"}}, f"{HERE}.memory: url takes redis://"),
         ({"memory": {"redis": "redis://h", "sqlite": "x.db"}}, f"{HERE}.memory takes redis or sqlite"),
         ({"memory": {"disk": "x.db"}}, f"{HERE}.memory.disk: "),

@@ -1,13 +1,13 @@
-"""A plug-in of the LiteLLM proxy: every program behind the proxy survives its context window, unchanged.
+"""A plug-in of the LiteLLM proxy, which compacts requests that are too long. Programs behind it need no change.
 
 In the proxy's config file::
 
     litellm_settings:
       callbacks: compacter.clients.litellm_proxy.compacter
 
-``docs/gateway.md`` says what is covered. The chapters: `settings` reads the config; `plugin` has the hooks by which the
-proxy asks what to send; `calls` is a request over all its attempts, `attempts` carries on the flow of one call from
-each to the next; `summaries` asks for summaries, `metrics` counts.
+``docs/gateway.md`` lists what is covered. The chapters: `settings` reads the config; `plugin` has the hooks that the
+proxy calls; `calls` is a request with all its attempts, `attempts` continues the flow of one call from each attempt to
+the next; `summaries` requests summaries, `metrics` has the counters.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _plugin() -> object:
 
 
 def __getattr__(name: str) -> object:
-    # Made when the proxy asks for it, after it has read its config file; importing this needs no litellm.
+    # Created when the proxy imports it, after reading its config file; importing this module does not need litellm.
     if name == "compacter":
         return _plugin()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

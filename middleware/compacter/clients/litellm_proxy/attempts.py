@@ -1,7 +1,7 @@
-"""One call whose attempts somebody else makes: a gateway's router, with retries and fallbacks of its own.
+"""A call whose attempts are made by a gateway's router, with its own retries and fallbacks.
 
-`call/wrap.py` makes the calls of a function itself. A plug-in of a gateway cannot: it is asked before each attempt what
-to send, and told of each failure. So the same flow (`complete`, `recover`) is carried on from one attempt to the next.
+`call/wrap.py` calls the wrapped function itself. A plug-in of a gateway cannot: its hooks run before each attempt, and
+after each failure. So the same flow (`complete`, `recover`) is continued from one attempt to the next.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from compacter.errors import CompactionError
 from compacter.overflow import TokenLimit
 
 _SMALL = 0.5
-"""Share of the window up to which a history surely fits, by a quick estimate."""
+"""Largest share of the window that a history certainly fits into, by a quick estimate."""
 
 
 class SteppedCall(WrappedFunction):
-    """The attempts of one call. ``first`` says what to send, ``again`` what to send after a token limit.
+    """The attempts of one call. ``first`` returns what to send, ``again`` what to send after a token limit.
 
     Args:
-        state: Options, memory and totals. The option ``summarizer`` is set: nobody else could be asked.
+        state: Options, memory and totals. The option ``summarizer`` must be set: no function can be called.
         binding: How to read the call's arguments.
     """
 
     def __init__(self, state: State, binding: Binding) -> None:
-        super().__init__(state, _nobody, binding)
+        super().__init__(state, _not_called, binding)
         self.rounds = 0
-        """Times that the request was made smaller after a token limit."""
+        """Number of times that the request was made smaller after a token limit."""
         self.original_size = 0
-        """Characters of the messages as the caller sent them; 0 where they went on as they were."""
+        """Characters of the caller's messages; 0 if they were sent unchanged."""
         self.sent_size = 0
-        """Characters of what was sent last."""
+        """Characters of the messages that were sent last."""
         self._given_up: Exception | None = None
         self._flow: Flow[object] | None = None
         self._call: WrappedCall | None = None
@@ -47,20 +47,20 @@ class SteppedCall(WrappedFunction):
 
     @property
     def changed(self) -> bool:
-        """Whether anything but the caller's own request was sent."""
+        """Whether a smaller request than the caller's was sent."""
         return bool(self.sent_size) and self.sent_size < self.original_size
 
     @property
     def tokens_saved(self) -> int:
-        """Estimate of the tokens by which the request became smaller."""
+        """Estimated number of tokens by which the request became smaller."""
         if self._call is None or not self.changed:
             return 0
         return self._call.policy.calibration.tokens(self.original_size - self.sent_size)
 
     async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments to send first: a remembered view, or what ``trigger_tokens`` makes of them.
+        """Return the arguments to send first: with a remembered view, or compacted because of ``trigger_tokens``.
 
-        Nothing is read where no record is kept and there is no trigger. Raises nothing of compacter's own.
+        Messages are not read if there are no records and no trigger. Never raises an exception of compacter.
         """
         self.state.count_call()
         if self.idle()() or self._surely_fits(kwargs):
@@ -72,21 +72,21 @@ class SteppedCall(WrappedFunction):
         return await self._sent(kwargs, None)
 
     def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments to send when an attempt failed for another reason than a token limit: the same view.
+        """Return the arguments to send after another failure than a token limit: with the same view.
 
-        Raises the provider's own exception once the call is given up: nothing is sent again that was refused.
+        Raises the provider's exception once the call is given up, so that no refused request is sent again.
         """
         if self._given_up is not None:
             raise self._given_up
         return kwargs if self._effect is None else self._replaced(kwargs, self._effect)
 
     async def again(self, kwargs: dict[str, Any], error: Exception, found: TokenLimit) -> dict[str, Any]:
-        """The arguments to send after a token limit. Raises ``error`` when the call is given up.
+        """Return the arguments to send after a token limit. Raises ``error`` when the call is given up.
 
         Args:
-            kwargs: The arguments as the caller made them.
-            error: What the provider said.
-            found: What was read of it.
+            kwargs: The caller's arguments.
+            error: The provider's exception.
+            found: The token limit in it.
         """
         if self._given_up is not None:
             raise self._given_up
@@ -107,13 +107,13 @@ class SteppedCall(WrappedFunction):
         return sent
 
     async def answered(self, reply: object) -> None:
-        """Take in the usage of a reply: what ``trigger_tokens`` goes by."""
+        """Record the usage of a reply, for ``trigger_tokens``."""
         if self._flow is not None and self._effect is not None and self.state.proactive:
             await self._advanced(Reply(raw=reply))
             self.close()
 
     async def planned(self, kwargs: dict[str, Any], found: TokenLimit) -> CompactionPlan | None:
-        """What ``again`` would fold: no model is asked. ``None`` where the call holds nothing that could be folded."""
+        """Return what ``again`` would fold, without calling a model. ``None`` if the call cannot be compacted."""
         call = await self._begun(kwargs)
         if call is None:
             return None
@@ -121,7 +121,7 @@ class SteppedCall(WrappedFunction):
         return plan(self.state.options, call.policy.job(call.policy.target(found), found))
 
     def close(self) -> None:
-        """End the flow, and release what others may wait for."""
+        """End the flow, and release leases that other calls may wait for."""
         flow, self._flow = self._flow, None
         if flow is not None:
             flow.close()
@@ -129,9 +129,9 @@ class SteppedCall(WrappedFunction):
             self._call.close()
 
     def _surely_fits(self, kwargs: dict[str, Any]) -> bool:
-        """Whether the whole history is far below the known window: then no record is looked for, whatever it is.
+        """Return whether the whole history is far below the known window, so that no record is looked up.
 
-        Where that guess is wrong, the provider refuses, and what was folded before is found then.
+        If the estimate is wrong, the provider refuses, and the record is found then.
         """
         messages = kwargs.get(self.binding.messages_param)
         calibration = self.state.calibration(self.binding.read((), kwargs).model)
@@ -139,7 +139,7 @@ class SteppedCall(WrappedFunction):
             return False
         left = int(calibration.window * calibration.chars_per_token * _SMALL)
         for message in messages:
-            # Most messages are a role and a text: ten thousand of these are weighed in a millisecond.
+            # Most messages are a role and a text: ten thousand of these are measured in a millisecond.
             text = message.get("content") if type(message) is dict and len(message) == 2 else None
             left -= len(text) if type(text) is str else weight(message, left)
             if left <= 0:
@@ -149,7 +149,7 @@ class SteppedCall(WrappedFunction):
     # -- inside --------------------------------------------------------------------------------------------------------
 
     async def _begun(self, kwargs: dict[str, Any]) -> WrappedCall | None:
-        """The call, read; ``None`` where it holds nothing that could be compacted."""
+        """Read the call; return ``None`` if it cannot be compacted."""
         call = await self.read(ASYNC, (), kwargs)
         if isinstance(call, str):
             return None
@@ -160,7 +160,7 @@ class SteppedCall(WrappedFunction):
     async def _sent(
         self, kwargs: dict[str, Any], outcome: Reply | None, refused: Exception | None = None
     ) -> dict[str, Any]:
-        """Carry the flow on to its next call, and say what that sends; ``kwargs`` where it came to none."""
+        """Continue the flow to its next call, and return the arguments of that; ``kwargs`` if the flow has ended."""
         self._effect = effect = await self._advanced(outcome, refused)
         if effect is None or self._call is None:
             return kwargs
@@ -172,9 +172,9 @@ class SteppedCall(WrappedFunction):
         return self._replaced(kwargs, effect)
 
     async def _advanced(self, outcome: Reply | None, refused: Exception | None = None) -> Call | None:
-        """Carry out what the flow asks for, up to its next call; ``None`` where it has come to its end.
+        """Carry out the flow's effects, and return its next call; ``None`` if the flow has ended.
 
-        ``refused`` is what the provider said last: to end with it is no fault.
+        ``refused`` is the provider's last exception; a flow that ends with it has not failed.
         """
         flow, call = self._flow, self._call
         assert flow is not None and call is not None  # noqa: S101, PT018 - made together
@@ -189,7 +189,7 @@ class SteppedCall(WrappedFunction):
             self._given_up = error if isinstance(error, CompactionError) else refused
             return None
         finally:
-            # The right to fold this head is given back as soon as the record is kept: the attempt itself may last.
+            # The lease is released as soon as the record is saved, as the attempt itself may take long.
             call.close(for_good=False)
         return found if isinstance(found, Call) else None
 
@@ -197,5 +197,5 @@ class SteppedCall(WrappedFunction):
         return self.binding.replace((), kwargs, list(effect.messages), effect.options)[1]
 
 
-async def _nobody(**_: Any) -> None:
-    """Stands for the function that somebody else calls."""
+async def _not_called(**_: Any) -> None:
+    """Placeholder of the wrapped function, which the router calls."""

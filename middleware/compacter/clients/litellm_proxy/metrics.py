@@ -1,4 +1,4 @@
-"""What the plug-in counts, by model group, on the ``/metrics`` page that litellm's ``prometheus`` callback serves."""
+"""Counters of the plug-in by model group, on the ``/metrics`` page of litellm's ``prometheus`` callback."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ COUNTERS = {
     "given_up": "Requests that stayed too long; the client got the provider's error",
     "dry_runs": "Refusals that dry_run has let through",
 }
-"""Name -> what it counts; Prometheus adds ``_total``."""
+"""Counter name -> description; Prometheus adds ``_total`` to the name."""
 
 
 class Metrics:
-    """Counters in Prometheus's own registry; nothing where ``prometheus_client`` is not installed."""
+    """Counters in Prometheus's default registry; none if ``prometheus_client`` is not installed."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
@@ -46,15 +46,15 @@ class Metrics:
         )
 
     def refused(self, group: str) -> None:
-        """Count a refusal: the provider said that a request was too long."""
+        """Count a request that the provider refused as too long."""
         self._count("refusals", group)
 
     def would_fold(self, group: str) -> None:
-        """Count a refusal that ``dry_run`` has let through."""
+        """Count a refusal that ``dry_run`` passed on."""
         self._count("dry_runs", group)
 
-    def told(self, event: Event) -> None:
-        """Take an event of compacter's in."""
+    def count_event(self, event: Event) -> None:
+        """Count an event of compacter."""
         group = event.model or ""
         match event:
             case CompactionEvent():

@@ -1,11 +1,11 @@
-"""The hooks by which the LiteLLM proxy asks what to send, and tells of failures.
+"""The hooks that the LiteLLM proxy calls before and after each attempt.
 
-A plug-in cannot call again: the proxy's router does, by its rules for fallbacks. So each request is given fallbacks to
-its own model group, and `async_pre_call_deployment_hook`, which the router asks before every attempt, folds what that
-attempt sends. Where litellm knows the refusal (``ContextWindowExceededError``) these fallbacks stand in the request's
-``context_window_fallbacks`` from the beginning; where it does not, they are put into its ``fallbacks`` when the failure
-is seen, which is before the router looks. https://docs.litellm.ai/docs/proxy/call_hooks and
-https://docs.litellm.ai/docs/proxy/reliability tell of both.
+A plug-in cannot repeat a call; the proxy's router does, by its rules for fallbacks. So each request gets fallbacks to
+its own model group, and `async_pre_call_deployment_hook`, which the router calls before every attempt, folds what that
+attempt sends. For refusals that litellm recognises (``ContextWindowExceededError``) these fallbacks are in
+``context_window_fallbacks`` of the request from the beginning; for others the failure hook adds them to ``fallbacks``,
+before the router reads these. See https://docs.litellm.ai/docs/proxy/call_hooks and
+https://docs.litellm.ai/docs/proxy/reliability.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ _OLDEST = (1, 106)
 _BROKEN = ((1, 107),)
 _MOST_CALLS = 10_000
 _LONGEST_CALL = 1_800.0
-"""Seconds after which a call of which nothing more was heard is forgotten."""
+"""Seconds after which a call without an end is forgotten."""
 
 
 class CompacterPlugin(CustomLogger):
-    """The plug-in. One object for each worker of the proxy.
+    """The plug-in; one object in each worker of the proxy.
 
     Args:
-        given: What the config file says of it.
+        given: Value of ``callback_settings.compacter`` in the config file.
     """
 
     def __init__(self, given: object = None) -> None:
         super().__init__()
         self.metrics = Metrics()
-        self.settings = Settings(given, on_event=[self.metrics.told])
+        self.settings = Settings(given, on_event=[self.metrics.count_event])
         calls: Any = TTLCache(maxsize=_MOST_CALLS, ttl=_LONGEST_CALL)
         self._calls: MutableMapping[str, ProxyCall] = calls
 
@@ -86,7 +86,7 @@ class CompacterPlugin(CustomLogger):
         """Give the request fallbacks to its own model group."""
         try:
             return self._registered(user_api_key_dict, data, call_type)
-        except Exception as error:  # noqa: BLE001 - the request goes on as it would without the plug-in
+        except Exception as error:  # noqa: BLE001 - the request is sent as without the plug-in
             log.warning("compacter: a request was left alone: %s", type(error).__name__)
             return data
 
@@ -96,7 +96,9 @@ class CompacterPlugin(CustomLogger):
         metadata.pop(TOKEN, None)
         if protocol is None or not isinstance(group, str) or not isinstance(data.get(protocol.messages_param), list):
             return data
-        if data.get("previous_response_id") or "," in group:  # The history is at the provider; several models at once.
+        if (
+            data.get("previous_response_id") or "," in group
+        ):  # The provider stores the history; several models are called at once.
             return data
         team = (text_of(user_api_key_dict, "team_id"), text_of(user_api_key_dict, "team_alias"))
         key = (text_of(user_api_key_dict, "api_key"), text_of(user_api_key_dict, "key_alias"))
@@ -130,7 +132,7 @@ class CompacterPlugin(CustomLogger):
     # -- before and after every attempt --------------------------------------------------------------------------------
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
-        """What this attempt sends."""
+        """Return the arguments of this attempt; ``None`` to leave them unchanged."""
         own_round = kwargs.pop(ROUND, 0)
         call = self._call_of(kwargs)
         if call is None or PROTOCOLS.get(name_of(call_type)) is None:
@@ -146,7 +148,7 @@ class CompacterPlugin(CustomLogger):
             return None
         stepped = call.by_group.get(group)
         if stepped is None:
-            call.refused = None  # What another group's model has said is not about this one.
+            call.refused = None  # That was a refusal of another group's model.
             stepped = call.by_group[group] = SteppedCall(state, self._binding(call, group, state))
             self._learn_windows(state, group, kwargs)
             first = True
@@ -155,7 +157,7 @@ class CompacterPlugin(CustomLogger):
         refused, call.refused = call.refused, None
         said, call.said = call.said, last_failure(metadata)
         if refused is None and call.sent and not first and call.said is not said:
-            # An attempt was made in vain, and no failure was told: it came inside a stream.
+            # The attempt failed without a call of the failure hook: the refusal came inside a stream.
             refused = self._refused_inside_stream(state, group, call.said, is_own=own_round > call.round)
         call.round = max(call.round, own_round)
         caller = CALLER.set(Caller(group, metadata, call.auth))
@@ -179,7 +181,7 @@ class CompacterPlugin(CustomLogger):
         call_type: Any,
         fallback_depth: int | None = None,
     ) -> None:
-        """Take in why an attempt failed, before the router decides what to do."""
+        """Record why an attempt failed, before the router chooses a fallback."""
         call = self._call_of(request_data)
         if call is None:
             return
@@ -190,10 +192,10 @@ class CompacterPlugin(CustomLogger):
             call.refused, call.sent = None, False
             return
         if call.refused is not None or (not call.sent and not switches.dry_run):
-            return  # The call inside this one has told it.
+            return  # Already recorded by the nested call.
         self.metrics.refused(group)
         if switches.dry_run:
-            await self._tell_plan(call, group, state, dict(request_data), found)
+            await self._log_plan(call, group, state, dict(request_data), found)
             return
         call.refused, call.sent = (exception, found), False
         if group not in call.prepared:
@@ -210,7 +212,7 @@ class CompacterPlugin(CustomLogger):
         response: Any,
         request_data: dict[str, Any],
     ) -> AsyncGenerator[Any, None]:
-        """Look into a stream up to its first content; where that says "too long", make the call again."""
+        """Read a stream up to its first content, and repeat the call if it has a token limit."""
         from litellm.proxy import proxy_server
 
         call = self._call_of(request_data)
@@ -229,13 +231,13 @@ class CompacterPlugin(CustomLogger):
             call.refused = (error or RuntimeError("the stream said that the request is too long"), found)
             method = getattr(proxy_server.llm_router, call.protocol.method)
             try:
-                again = await method(**call.afresh(request_data))
-            except Exception as failure:  # noqa: BLE001 - the refusal itself is what the client gets
+                again = await method(**call.unrouted(request_data))
+            except Exception as failure:  # noqa: BLE001 - the client gets the refusal
                 log.debug("compacter: no further attempt: %s", type(failure).__name__)
                 break
             await close(ASYNC, stream)
             stream = again
-        call.tell_in_headers()
+        call.add_headers()
         for chunk in held:
             yield chunk
         if error is not None:
@@ -248,7 +250,7 @@ class CompacterPlugin(CustomLogger):
     async def async_post_call_success_deployment_hook(
         self, request_data: dict[str, Any], response: Any, call_type: Any
     ) -> Any:
-        """Learn from a reply's usage, where ``trigger_tokens`` goes by it."""
+        """Record a reply's usage, for ``trigger_tokens``."""
         call = self._call_of(request_data)
         if call is not None and call.call_type == call_type:
             stepped = call.by_group.get(group_of(call, request_data))
@@ -263,7 +265,7 @@ class CompacterPlugin(CustomLogger):
         request_headers: dict[str, str] | None = None,
         litellm_call_info: dict[str, Any] | None = None,
     ) -> dict[str, str] | None:
-        """``x-compacter-rounds`` and ``x-compacter-tokens-saved``, on what was folded."""
+        """Return ``x-compacter-rounds`` and ``x-compacter-tokens-saved`` for a request that was folded."""
         call = self._call_of(data)
         if call is not None:
             call.stream = response if data.get("stream") else None
@@ -276,7 +278,7 @@ class CompacterPlugin(CustomLogger):
         start_time: Any,
         end_time: Any,
     ) -> None:
-        """Let go of a call that has been answered."""
+        """Release the messages of an answered call."""
         call = self._call_of(kwargs.get("litellm_params") or {})
         if call is not None:
             call.end()
@@ -288,7 +290,7 @@ class CompacterPlugin(CustomLogger):
         user_api_key_dict: Any,
         traceback_str: str | None = None,
     ) -> None:
-        """Let go of a call that has failed for good."""
+        """Release the messages of a call that has failed finally."""
         call = self._call_of(request_data)
         if call is not None:
             call.end()
@@ -314,7 +316,7 @@ class CompacterPlugin(CustomLogger):
 
     @staticmethod
     def _learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
-        """Take the windows of the group and of its summarizer from the config, or from litellm's table."""
+        """Set the windows of the group and of its summarizer from the config, or from litellm's table."""
         calibration, summarizer = state.calibration(group), state.options.summarizer
         if calibration.window is None:
             stated = (kwargs.get("model_info") or {}).get("max_input_tokens")
@@ -334,7 +336,7 @@ class CompacterPlugin(CustomLogger):
         self.metrics.refused(group)
         return ContextWindowExceededError(message=text, model=group, llm_provider=""), found
 
-    async def _tell_plan(
+    async def _log_plan(
         self, call: ProxyCall, group: str, state: State, kwargs: dict[str, Any], found: TokenLimit
     ) -> None:
         planned = await SteppedCall(state, self._binding(call, group, state)).planned(kwargs, found)
@@ -347,10 +349,10 @@ class CompacterPlugin(CustomLogger):
 
 
 def make() -> CompacterPlugin:
-    """The plug-in, by the config file that the proxy has read.
+    """Return the plug-in, with the settings of the config file that the proxy has read.
 
     Raises:
-        ConfigurationError: A setting is unusable, or litellm is of a version that the plug-in does not work with.
+        ConfigurationError: A setting is invalid, or the plug-in does not support this version of litellm.
     """
     import litellm
 

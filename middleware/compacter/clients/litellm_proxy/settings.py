@@ -1,7 +1,7 @@
-"""What the proxy's config file says of compacter: ``callback_settings: {compacter: {...}}``.
+"""Settings in the proxy's config file: ``callback_settings: {compacter: {...}}``.
 
-Options of ``Compacter`` that are plain data stand side by side with the plug-in's own settings. The same may be said
-again for a model group, a team or a key, the more specific one last.
+They are the options of ``Compacter`` that are plain data, and the plug-in's own settings. Both can be overridden for a
+model group, a team and a key; the more specific setting wins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IN_CODE = frozenset({
     "pin", "detect", "on_compaction", "on_event", "before_compaction", "logger", "token_counter", "strategy",
     "summary_request",
 })  # fmt: skip
-"""Options that take objects or functions, or need the wrapped call itself: they cannot be said in a file."""
+"""Options that take objects or functions, or need the wrapped call itself, and cannot be set in a file."""
 OPTIONS = frozenset(Options.model_fields) - _IN_CODE - {"memory", "conversation"}
 
 
@@ -33,39 +33,39 @@ class Switches(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
-    """Whether requests are folded at all."""
+    """Whether requests are folded."""
     dry_run: bool = False
-    """Whether a refusal is only logged and counted, with what would have been folded. The client gets the error."""
+    """Whether a refusal is only counted and logged, with what would be folded. The client gets the error."""
 
 
 class MemorySettings(BaseModel):
-    """Where summaries are kept, so that each is made once."""
+    """Memory in which summaries are saved, so that each is made once."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     redis: str | None = None
     """``redis://host:port/db``, ``rediss://...`` or ``unix:///path``."""
     sqlite: str | None = None
-    """Path of a file, shared by the workers of one machine."""
+    """Path of a file that is shared by the workers of one machine."""
     ttl: float = Field(default=WEEK, gt=0)
-    """Seconds after which a record that nobody used is forgotten."""
+    """Seconds after which an unused record is deleted."""
     namespace: str = Field(default="compacter", min_length=1)
-    """Text that all keys in Redis begin with."""
+    """Prefix of all keys in Redis."""
     deadline: float = Field(default=DEADLINE, gt=0)
-    """Seconds that one operation of Redis may take; a call then goes on without the memory."""
+    """Longest time of one Redis operation, in seconds; a call then goes on without the memory."""
     share: Literal["key", "team"] = "key"
-    """Who may be served one another's records: calls of one key, or of one team."""
+    """Calls that share records: those of one key, or of one team."""
 
 
 class Settings:
-    """The settings of one proxy. Thread-safe: nothing is changed but a table that is filled once for each entry.
+    """The settings of one proxy. Thread-safe: only a cache is changed, once for each entry.
 
     Args:
-        given: What stands under ``callback_settings.compacter``; ``None`` where nothing does.
+        given: Value of ``callback_settings.compacter``; ``None`` if there is none.
         on_event: Hooks for every event.
 
     Raises:
-        ConfigurationError: A setting is unknown or unusable; the message has its path in the file.
+        ConfigurationError: A setting is unknown or invalid; the message has its path in the file.
     """
 
     def __init__(self, given: object = None, on_event: Sequence[Callable[[Event], object]] = ()) -> None:
@@ -81,10 +81,10 @@ class Settings:
                 self._made(f"{_PATH}.{kind}.{name}", {**self._top, **table})
 
     def of(self, group: str, team: tuple[str | None, ...], key: tuple[str | None, ...]) -> tuple[Switches, State]:
-        """Switches and state for a call.
+        """Return switches and state for a call.
 
         Args:
-            group: The model group that is called.
+            group: The called model group.
             team: The team's names, such as id and alias.
             key: The key's names, such as hash and alias.
         """
@@ -107,8 +107,10 @@ class Settings:
         options = {name: value for name, value in table.items() if name not in own}
         for name in options:
             if name not in OPTIONS:
-                reason = "takes an object or a function, which a file cannot hold" if name in _IN_CODE else "is unknown"
-                raise ConfigurationError(f"{path}.{name} {reason}; there are: {', '.join(sorted(_KNOWN))}")
+                reason = (
+                    "takes an object or a function, which cannot be set in a file" if name in _IN_CODE else "is unknown"
+                )
+                raise ConfigurationError(f"{path}.{name} {reason}; known settings: {', '.join(sorted(_KNOWN))}")
         switches = _validated(path, Switches, own)
         from compacter.clients.litellm_proxy.summaries import RouterSummarizer
 
@@ -135,12 +137,12 @@ def _mapping(path: str, given: object) -> dict[str, Any]:
 
 
 def _tables(path: str, given: object) -> dict[str, dict[str, Any]]:
-    """Overrides by name. ``false`` stands for ``{enabled: false}``."""
+    """Return overrides by name. ``false`` means ``{enabled: false}``."""
     tables = {}
     for name, table in _mapping(path, given).items():
         tables[name] = {"enabled": table} if isinstance(table, bool) else _mapping(f"{path}.{name}", table)
         if "memory" in tables[name]:
-            raise ConfigurationError(f"{path}.{name}.memory: there is one memory for the whole proxy; say it above")
+            raise ConfigurationError(f"{path}.{name}.memory: the proxy has one memory; set it in {_PATH}.memory")
     return tables
 
 
@@ -166,8 +168,9 @@ def _validated(path: str, model: type[Any], given: Mapping[str, Any]) -> Any:
     try:
         return model(**given)
     except ValidationError as error:
+        known = ", ".join(model.model_fields)
         problems = (
-            f"{path}.{'.'.join(map(str, problem['loc']))}: {problem['msg']}; there are: {', '.join(model.model_fields)}"
+            f"{path}.{'.'.join(map(str, problem['loc']))}: {problem['msg']}; known settings: {known}"
             for problem in error.errors()
         )
         raise ConfigurationError("; ".join(problems)) from None

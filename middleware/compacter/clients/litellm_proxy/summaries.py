@@ -1,4 +1,4 @@
-"""A summary's own request: through the proxy's router, on the account of the caller whose history is folded."""
+"""Summary requests: through the proxy's router, charged to the caller whose history is folded."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Any
 from compacter.models import window
 
 MARK = "compacter"
-"""Tag of a summary's request in spend logs."""
+"""Tag of summary requests in spend logs."""
 _CARRIED = "user_api_key"
-"""What the names begin with under which the proxy keeps whose call it is."""
+"""Prefix of the metadata keys in which the proxy stores the caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose history is folded."""
+    """The caller whose history is folded."""
 
     group: str
-    """The model group that was called."""
+    """Called model group."""
     metadata: Mapping[str, Any]
-    """The call's metadata, as the proxy has filled it in."""
+    """Metadata of the call, filled in by the proxy."""
     auth: Any
     """``UserAPIKeyAuth`` of the call."""
 
 
 CALLER: ContextVar[Caller] = ContextVar("compacter_caller")
-"""The caller of the attempt that is being prepared."""
+"""Caller of the attempt that is being prepared."""
 
 
 class RouterSummarizer:
-    """Asks a model group of the proxy for a summary.
+    """Summarizer that calls a model group of the proxy.
 
     Args:
-        group: The model group; ``None`` for the one that the call goes to.
+        group: The model group; ``None`` for the group of the call.
     """
 
     def __init__(self, group: str | None = None) -> None:
@@ -43,7 +43,7 @@ class RouterSummarizer:
 
     @property
     def window(self) -> int | None:
-        """The smallest window in tokens of the group's deployments; ``None`` where none is known, or no group named."""
+        """Smallest window of the group's deployments, in tokens; ``None`` if unknown, or if no group is given."""
         from litellm.proxy import proxy_server
 
         router: Any = proxy_server.llm_router
@@ -55,7 +55,7 @@ class RouterSummarizer:
         return min(known, default=None)
 
     async def __call__(self, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> object:
-        """The completion. Raises what the router raises, and the proxy's own refusal where the key has no access."""
+        """Return the completion. Raises the router's exceptions, and the proxy's if the key may not use the group."""
         from litellm.proxy import proxy_server
 
         router: Any = proxy_server.llm_router
