@@ -217,7 +217,7 @@ class TestFromEnvironment:
         [
             ("COMPACTER_COMPACT_RATO", "0.4", "did you mean COMPACTER_COMPACT_RATIO"),
             ("COMPACTER_COMPACT_RATIO", "many", "COMPACTER_COMPACT_RATIO='many': "),
-            ("COMPACTER_MAX_RETRIES", "-1", "COMPACTER_MAX_RETRIES='-1': takes a whole number from 0 on"),
+            ("COMPACTER_MAX_RETRIES", "-1", "COMPACTER_MAX_RETRIES='-1': takes a whole number of at least 0"),
             ("COMPACTER_ON_EVENT", "print", "on_event takes a function"),
             ("COMPACTER_STRATEGY", "forget", "'forget'"),
             ("COMPACTER_FALLBACK", "forget", "COMPACTER_FALLBACK="),

@@ -535,7 +535,7 @@ def _check_messages(messages: object) -> tuple[Message, ...]:
 
 def _check_budget(budget: object) -> None:
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
-        raise ConfigurationError(f"budget takes a number of characters from 1 on, not {budget!r}")
+        raise ConfigurationError(f"budget takes a number of characters of at least 1, not {budget!r}")
 
 
 def _check_hook(hook: object) -> None:

@@ -88,7 +88,7 @@ class History(MutableSequence[Message]):
         )
         for name, value, least in limits:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ConfigurationError(f"{name} takes a whole number from {least} on, not {value!r}")
+                raise ConfigurationError(f"{name} takes a whole number of at least {least}, not {value!r}")
         self._messages: list[Message] = _checked(messages)
         self._pins = [False] * len(self._messages)
         if isinstance(messages, History):

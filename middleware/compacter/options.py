@@ -42,7 +42,7 @@ def _retries(value: object) -> object:
     if isinstance(value, stop_base) or (callable(value) and not isinstance(value, type)):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("takes a whole number from 0 on, or a tenacity stop such as stop_after_delay(30)")
+        raise ValueError("takes a whole number of at least 0, or a tenacity stop such as stop_after_delay(30)")
     return value
 
 

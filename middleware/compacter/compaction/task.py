@@ -331,5 +331,5 @@ def links_of(strategies: Iterable[CompactionStrategy]) -> tuple[CompactionStrate
 def whole_number(name: str, value: object, *, least: int, of: str) -> int:
     """``value``, a whole number from ``least`` on. Raises ``ConfigurationError`` that names the argument."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigurationError(f"{name} takes a number of {of} from {least} on, not {value!r}")
+        raise ConfigurationError(f"{name} takes a number of {of} of at least {least}, not {value!r}")
     return value
