@@ -73,16 +73,16 @@ class Matcher:
         try:
             record = self.memory.attached(f"opening:{conversation_digest(OPENAI, messages)}")
             known = self.memory.attached(f"recognised:{record}")
-            if isinstance(known, Recognised):
-                first = _History(known.form, messages).first
-                middle = first + len(known.prefix)
-                end = middle + len(known.rest)
-                # Comparing structures runs in C, and no message is encoded twice.
-                if known.prefix == messages[first:middle] and known.rest == messages[middle:end]:
-                    return known, end
-        except Exception:  # noqa: BLE001, S110 - a foreign class: ``view`` reports its exception
-            pass
-        return None, 0
+            if not isinstance(known, Recognised):
+                return None, 0
+            first = _History(known.form, messages).first
+            middle = first + len(known.prefix)
+            end = middle + len(known.rest)
+            # Comparing structures runs in C, and no message is encoded twice.
+            same = known.prefix == messages[first:middle] and known.rest == messages[middle:end]
+        except Exception:  # noqa: BLE001 - a foreign class: ``view`` reports its exception
+            return None, 0
+        return (known, end) if same else (None, 0)
 
     def view(
         self,
