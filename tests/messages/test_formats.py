@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from compacter.messages import media
+from compacter.messages import parts
 from compacter.messages.format import FORMATS, get_format
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def test_a_large_picture_weighs_as_a_picture_and_shows_as_a_placeholder(
     picture = dialect.picture()
     (entry,) = dialect.format.parts(picture, 7)
 
-    assert dialect.format.size(picture) == media.IMAGE
+    assert dialect.format.size(picture) == parts.IMAGE
     assert (entry.role, entry.kind, entry.index) == ("user", "media", 7)
     assert entry.text.startswith("[image/png, 4,000,0")
     assert len(entry.text) < 60
@@ -275,7 +275,7 @@ def test_real_conversations_are_read_whole(data: Path) -> None:
 
             # What is said is counted once, and besides only names, arguments, results, reasoning.
             shown = sum(len(entry.text) for entry in entries if entry.kind == "text")
-            pictures = media.IMAGE * sum(entry.kind == "media" for entry in entries)
+            pictures = parts.IMAGE * sum(entry.kind == "media" for entry in entries)
             assert shown <= sum(outline.sizes) <= len(json.dumps(messages, ensure_ascii=False)) + pictures
             assert [reader.size(message) for message in messages] == outline.sizes
             assert all(reader.rewrite(m, lambda _kind, text, _name: text) is m for m in messages)

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from compacter.messages import media
+from compacter.messages import parts
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 
@@ -22,7 +22,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "role": "user",
                 "content": [{"type": "image_url", "image_url": {"url": "https://x.invalid/a.png", "detail": "low"}}],
             },
-            media.IMAGE_LOW_DETAIL,
+            parts.IMAGE_LOW_DETAIL,
             "[image/*]",
             id="openai-low-detail",
         ),
@@ -32,7 +32,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "role": "user",
                 "content": [{"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}],
             },
-            media.weight("audio/mp3", 150_000),
+            parts.media_weight("audio/mp3", 150_000),
             "[audio/mp3, 150,000 bytes]",
             id="openai-audio",
         ),
@@ -42,7 +42,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "role": "user",
                 "content": [{"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PDF}"}}],
             },
-            media.weight("application/pdf", 150_000),
+            parts.media_weight("application/pdf", 150_000),
             "[application/pdf, 150,000 bytes]",
             id="openai-file",
         ),
@@ -52,7 +52,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "role": "user",
                 "content": [{"type": "image", "source": {"type": "url", "url": "https://x.invalid/a"}}],
             },
-            media.IMAGE,
+            parts.IMAGE,
             "[image/*]",
             id="anthropic-url",
         ),
@@ -62,7 +62,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "role": "user",
                 "content": [{"type": "document", "source": {"type": "file", "file_id": "file_1"}}],
             },
-            media.weight("application/pdf"),
+            parts.media_weight("application/pdf"),
             "[application/pdf]",
             id="anthropic-file",
         ),
@@ -77,7 +77,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                     }
                 ],
             },
-            media.weight("application/pdf", 150_000),
+            parts.media_weight("application/pdf", 150_000),
             "[application/pdf, 150,000 bytes]",
             id="anthropic-pdf",
         ),
@@ -117,35 +117,35 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "role": "user",
                 "content": [{"type": "input_file", "file_data": f"data:application/pdf;base64,{_PDF}"}],
             },
-            media.weight("application/pdf", 150_000),
+            parts.media_weight("application/pdf", 150_000),
             "[application/pdf, 150,000 bytes]",
             id="responses-file",
         ),
         pytest.param(
             "responses",
             {"role": "user", "content": [{"type": "input_image", "file_id": "file_1", "detail": "low"}]},
-            media.IMAGE_LOW_DETAIL,
+            parts.IMAGE_LOW_DETAIL,
             "[image/*]",
             id="responses-image",
         ),
         pytest.param(
             "responses",
             {"role": "user", "content": [{"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}]},
-            media.weight("audio/mp3", 150_000),
+            parts.media_weight("audio/mp3", 150_000),
             "[audio/mp3, 150,000 bytes]",
             id="responses-audio",
         ),
         pytest.param(
             "responses",
             {"role": "user", "content": [{"type": "input_file", "file_data": _PDF}]},
-            media.weight("application/pdf", 150_000),
+            parts.media_weight("application/pdf", 150_000),
             "[application/pdf, 150,000 bytes]",
             id="responses-bare-data",
         ),
         pytest.param(
             "anthropic",
             {"role": "user", "content": [{"type": "container_upload", "file_id": "file_1"}]},
-            media.weight("application/octet-stream"),
+            parts.media_weight("application/octet-stream"),
             "[application/octet-stream]",
             id="anthropic-upload",
         ),
@@ -165,7 +165,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "role": "user",
                 "parts": [{"file_data": {"file_uri": "gs://b/secret.mp4", "mime_type": "video/mp4"}}],
             },
-            media.weight("video/mp4"),
+            parts.media_weight("video/mp4"),
             "[video/mp4]",
             id="gemini-file",
         ),
@@ -175,7 +175,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "role": "user",
                 "content": [{"document": {"format": "pdf", "name": "d", "source": {"bytes": bytes(90_000)}}}],
             },
-            media.weight("application/pdf", 90_000),
+            parts.media_weight("application/pdf", 90_000),
             "[application/pdf, 90,000 bytes]",
             id="bedrock-pdf",
         ),
@@ -195,7 +195,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "role": "user",
                 "content": [{"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/k"}}}}],
             },
-            media.weight("video/mp4"),
+            parts.media_weight("video/mp4"),
             "[video/mp4]",
             id="bedrock-video",
         ),
@@ -225,8 +225,8 @@ def test_each_sort_of_part_of_a_chat_is_its_own_medium(part: object, mime: str, 
     message = {"role": "user", "content": [part]}
     (entry,) = get_format("openai").parts(message, 0)
 
-    assert entry.text == media.placeholder(mime, bytes_=size)
-    assert get_format("openai").size(message) == media.weight(mime, size)
+    assert entry.text == parts.placeholder(mime, bytes_=size)
+    assert get_format("openai").size(message) == parts.media_weight(mime, size)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(n
         ("tool", "result"),
         ("tool", "media"),
     ]
-    assert media.IMAGE < reader.size(message) < media.IMAGE + 60
+    assert parts.IMAGE < reader.size(message) < parts.IMAGE + 60
     assert reader.outline([message]).kinds == [Kind.RESULT]
     assert reader.size(edited) < 30
     assert [entry.kind for entry in reader.parts(edited, 0)] == ["result"]
@@ -313,20 +313,20 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(n
 @pytest.mark.parametrize(
     ("mime", "size", "weight"),
     [
-        ("image/png", 4_000_000, media.IMAGE),
+        ("image/png", 4_000_000, parts.IMAGE),
         ("audio/mpeg", 160_000, 1_000),
         ("audio/mpeg", 1, 100),
         ("text/plain", 700, 700),
-        ("text/plain", None, media.UNKNOWN),
+        ("text/plain", None, parts.UNKNOWN_MEDIUM),
         ("application/pdf", 60_000, 6_400),
         ("application/pdf", 60_001, 12_800),
         ("application/pdf", None, 12_800),
         ("audio/mpeg", None, 3_000),
-        ("model/obj", 10**9, media.UNKNOWN),
+        ("model/obj", 10**9, parts.UNKNOWN_MEDIUM),
     ],
 )
 def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -> None:
-    assert media.weight(mime, size) == weight
+    assert parts.media_weight(mime, size) == weight
 
 
 @pytest.mark.parametrize(
@@ -338,4 +338,4 @@ def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -
     ],
 )
 def test_a_placeholder_tells_type_and_size(data: str | bytes | None, shown: str) -> None:
-    assert media.placeholder("image/gif", data) == shown
+    assert parts.placeholder("image/gif", data) == shown

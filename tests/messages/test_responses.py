@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from compacter.messages import media
+from compacter.messages import parts
 from compacter.messages.format import get_format
 
 _PICTURE = base64.b64encode(bytes(150_000)).decode()
@@ -110,7 +110,7 @@ def test_every_sort_of_call_has_its_output(call: object, output: object) -> None
         [("tool", "result")],
         [("tool", "media")],
     )
-    assert outline.sizes[2] < 2 * media.IMAGE
+    assert outline.sizes[2] < 2 * parts.IMAGE
 
 
 def test_a_call_that_openai_ran_itself_needs_no_output() -> None:
@@ -120,7 +120,7 @@ def test_a_call_that_openai_ran_itself_needs_no_output() -> None:
 
     assert reader.outline([_ASK, picture, search, _ASK]).broken == ()
     assert [entry.kind for entry in reader.parts(picture, 1)] == ["call", "media"]
-    assert media.IMAGE <= reader.size(picture) < media.IMAGE + 50
+    assert parts.IMAGE <= reader.size(picture) < parts.IMAGE + 50
     assert ["blue" in entry.text for entry in reader.parts(search, 2)] == [False, True]
 
 

@@ -13,7 +13,7 @@ from google.genai import types as genai
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 
-from compacter.messages import media
+from compacter.messages import parts
 from compacter.messages.format import get_format
 
 if TYPE_CHECKING:
@@ -230,5 +230,5 @@ def test_an_uploaded_file_weighs_by_its_type() -> None:
     file = genai.File(uri="https://example.invalid/files/x", mime_type="image/png", name="files/x")
     (entry,) = get_format("gemini").parts(file, 0)
 
-    assert get_format("gemini").size(file) == media.IMAGE
+    assert get_format("gemini").size(file) == parts.IMAGE
     assert entry.text == "[image/png]"

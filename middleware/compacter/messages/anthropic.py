@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from compacter.messages import media
 from compacter.messages.fields import (
     Json,
     characters,
@@ -25,7 +24,7 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Part, Speaker, spoken
+from compacter.messages.parts import Part, Speaker, sealed_size, spoken
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
 _EDITABLE_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
@@ -52,11 +51,11 @@ class AnthropicFormat(MessageFormat):
             elif kind == "thinking":
                 # If the thinking itself is omitted, the signature contains it in encrypted form.
                 text, signature = field(block, "thinking"), field(block, "signature")
-                yield Part.of_reasoning(role, len(text) if text else media.sealed(signature), index)
+                yield Part.of_reasoning(role, len(text) if text else sealed_size(signature), index)
             elif kind == "redacted_thinking":
-                yield Part.of_reasoning(role, media.sealed(field(block, "data")), index)
+                yield Part.of_reasoning(role, sealed_size(field(block, "data")), index)
             elif kind == "compaction":
-                sealed = media.sealed(field(block, "encrypted_content"))
+                sealed = sealed_size(field(block, "encrypted_content"))
                 yield Part.of_reasoning(role, len(text_field(block, "content")) or sealed, index)
             elif kind in _MEDIA:
                 yield _medium(block, role, index)
@@ -130,7 +129,7 @@ def _other(block: Message) -> tuple[str, int]:
     if not isinstance(data, dict):
         return json_text(data), characters(data)
     sealed = [data.pop(key) for key in list(data) if key.startswith("encrypted_")]
-    return json_text(data), characters(data) + sum(map(media.sealed, sealed))
+    return json_text(data), characters(data) + sum(map(sealed_size, sealed))
 
 
 def _medium(block: Message, role: Speaker, index: int) -> Part:

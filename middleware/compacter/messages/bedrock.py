@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from compacter.messages import media
 from compacter.messages.fields import Json, faithful, field, listed, replaced, text_field
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Part, Speaker, spoken
+from compacter.messages.parts import Kind, Part, Speaker, sealed_size, spoken
 
 _MEDIA = ("image", "document", "video", "audio")
 _OTHER_FORMATS = {
@@ -87,8 +86,8 @@ def _part(block: Message, role: Speaker, index: int) -> Part:
         return Part.of_text(role, text, index)
     if (thought := field(block, "reasoningContent")) is not None:
         spelt = field(thought, "reasoningText")
-        size = len(text_field(spelt, "text")) or media.sealed(field(spelt, "signature"))
-        return Part.of_reasoning(role, size + media.sealed(field(thought, "redactedContent")), index)
+        size = len(text_field(spelt, "text")) or sealed_size(field(spelt, "signature"))
+        return Part.of_reasoning(role, size + sealed_size(field(thought, "redactedContent")), index)
     if (guarded := field(block, "guardContent")) is not None:
         inner = field(guarded, "text")
         return _part(guarded, role, index) if inner is None else Part.of_text(role, text_field(inner, "text"), index)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from compacter.messages import media
 from compacter.messages.fields import (
     Json,
     characters,
@@ -29,7 +28,7 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
-from compacter.messages.parts import Kind, Outline, Part, Speaker, spoken
+from compacter.messages.parts import Kind, Outline, Part, Speaker, sealed_size, spoken
 
 _CAMEL = {
     "function_call": "functionCall",
@@ -102,7 +101,7 @@ class GeminiFormat(MessageFormat):
                 continue
             signature = _either(part, "thought_signature")
             if signature:
-                yield Part.of_reasoning(role, media.sealed(signature), index)
+                yield Part.of_reasoning(role, sealed_size(signature), index)
             text = part if isinstance(part, str) else field(part, "text")
             if isinstance(text, str):
                 thought = bool(field(part, "thought"))

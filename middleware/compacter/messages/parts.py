@@ -1,4 +1,4 @@
-"""Parts of messages, and steps of messages that must stay together, in every format."""
+"""Parts of messages, steps of messages that must stay together, and weights of media, in every format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal, TypeAlias
 
-from compacter.messages import media
 from compacter.messages.fields import Json, characters, json_text
 
 
@@ -86,7 +85,7 @@ class Part:
     index: int = 0
     """Index of the message in the caller's list."""
     size: int = 0
-    """Data size in characters; a medium's weight (see ``media``)."""
+    """Data size in characters; a medium's weight (see ``media_weight``)."""
     call_id: str | None = None
     """Id by which a call is paired with its result; ``None`` if it needs no partner."""
 
@@ -128,14 +127,14 @@ class Part:
         characters: int | None = None,
     ) -> Part:
         """Return a part for a medium. ``data`` is bytes, base64 or a URL; ``characters`` is the size of a text file."""
-        if isinstance(data, str) and (found := media.data_url(data)) is not None:
+        if isinstance(data, str) and (found := _data_url(data)) is not None:
             mime, data = found
         if not isinstance(data, (str, bytes, bytearray)) or not data or (isinstance(data, str) and ":" in data[:16]):
             data = None  # A URL, such as https://...
         size = characters
         if size is None:
-            size = media.weight(mime, None if data is None else media.decoded_size(data), detail=detail)
-        return cls(role, "media", media.placeholder(mime, data, bytes_=characters), name, index, size)
+            size = media_weight(mime, None if data is None else _decoded_size(data), detail=detail)
+        return cls(role, "media", placeholder(mime, data, bytes_=characters), name, index, size)
 
 
 def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
@@ -216,3 +215,62 @@ def paired(  # noqa: C901 - one decision a line
 def spoken(text: str) -> str:
     """Return ``text``, or a placeholder if it is blank: Anthropic, Bedrock and Gemini refuse blank text blocks."""
     return text if text.strip() else "(empty)"
+
+
+# -- media ------------------------------------------------------------------------------------------------------------
+#
+# Providers charge for media by pixels, seconds or pages, not by the length of their base64 text. The weights are
+# estimates, with four characters per token:
+#
+# * an image: 1,000 tokens (OpenAI's high-detail images run from 765 to about 1,500, Anthropic's up to 1,600);
+#   85 tokens where ``detail`` is ``"low"`` (OpenAI's documented price);
+# * audio and video: 25 tokens a second (audio 32, video about 260 at Gemini; compressed audio at 16 kB a second);
+# * a document: 1,600 tokens a page (Anthropic: 1,500 to 3,000), with 60 kB per page;
+# * encrypted reasoning (encrypted content, a signature): one character per byte of the decoded base64 text.
+
+IMAGE = 4_000
+IMAGE_LOW_DETAIL = 340
+_AUDIO_PER_SECOND = 100
+_AUDIO_BYTES_PER_SECOND = 16_000
+_PAGE = 6_400
+_PAGE_BYTES = 60_000
+UNKNOWN_MEDIUM = 4_000
+
+
+def media_weight(mime: str, bytes_: int | None = None, *, detail: str | None = None) -> int:
+    """Return the weight of a medium of this MIME type, in characters; ``bytes_`` is its decoded size, if known."""
+    kind = mime.partition("/")[0].lower()
+    if kind == "image":
+        return IMAGE_LOW_DETAIL if detail == "low" else IMAGE
+    if kind in ("audio", "video"):
+        known = bytes_ or 30 * _AUDIO_BYTES_PER_SECOND
+        return max(_AUDIO_PER_SECOND, known * _AUDIO_PER_SECOND // _AUDIO_BYTES_PER_SECOND)
+    if kind == "text":
+        return bytes_ if bytes_ is not None else UNKNOWN_MEDIUM
+    if kind == "application":
+        return max(1, -(-(bytes_ or 2 * _PAGE_BYTES) // _PAGE_BYTES)) * _PAGE
+    return UNKNOWN_MEDIUM
+
+
+def _decoded_size(data: str | bytes | bytearray) -> int:
+    """Return the decoded size of base64 text, or the size of raw bytes, in bytes."""
+    return len(data) * 3 // 4 if isinstance(data, str) else len(data)
+
+
+def sealed_size(data: object) -> int:
+    """Return the weight of encrypted base64 text or bytes, in characters; 0 for anything else."""
+    return _decoded_size(data) if isinstance(data, (str, bytes, bytearray)) else 0
+
+
+def _data_url(url: str) -> tuple[str, str] | None:
+    """Return MIME type and base64 text of a ``data:`` URL, or ``None`` for any other URL."""
+    if not url.startswith("data:"):
+        return None
+    head, _, body = url[5:].partition(",")
+    return head.partition(";")[0] or "application/octet-stream", body
+
+
+def placeholder(mime: str, data: str | bytes | bytearray | None = None, *, bytes_: int | None = None) -> str:
+    """Return the text that replaces a medium for a summarizer: its type and size, without path or content."""
+    size = _decoded_size(data) if data else bytes_
+    return f"[{mime or 'media'}, {size:,} bytes]" if size else f"[{mime or 'media'}]"

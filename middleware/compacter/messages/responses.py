@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from compacter.messages import media
 from compacter.messages.fields import Json, characters, faithful, field, listed, replaced, text_field, word
 from compacter.messages.format import Edit, Message, MessageFormat, foreign
-from compacter.messages.parts import Broken, Kind, Outline, Part, Speaker, Steps
+from compacter.messages.parts import Broken, Kind, Outline, Part, Speaker, Steps, sealed_size
 
 _TYPES = {
     "reasoning": Kind.OTHER,
@@ -78,7 +77,7 @@ class ResponsesFormat(MessageFormat):
                 yield _part(part, role, index)
         elif what in ("reasoning", *_COMPACTED):
             texts = (*listed(field(message, "summary")), *listed(field(message, "content")))
-            size = sum(map(len, map(_part_text, texts))) + media.sealed(field(message, "encrypted_content"))
+            size = sum(map(len, map(_part_text, texts))) + sealed_size(field(message, "encrypted_content"))
             yield Part.of_reasoning(role, size, index)
         elif what == "mcp_approval_request":
             name, arguments = text_field(message, "name"), field(message, "arguments")
