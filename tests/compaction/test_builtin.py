@@ -10,7 +10,7 @@ import pytest
 from tests.effort import grows_linearly, repeated
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
-from compacter.compaction.excerpt import shorten
+from compacter.compaction.strategies import shorten
 from compacter.errors import ConfigurationError
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer

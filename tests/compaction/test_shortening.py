@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from compacter.compaction.excerpt import shorten
+from compacter.compaction.strategies import shorten
 
 RECEIPT = re.compile(r" […\[]*…([\d,]+) characters left out…\] ")
 

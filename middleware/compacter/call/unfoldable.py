@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from compacter.call.request import Request
-from compacter.compaction import excerpt
 from compacter.compaction.plan import Calibration
+from compacter.compaction.strategies import shorten
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 from compacter.options import Retrieved
@@ -74,7 +74,7 @@ def _by_function(text: str, size: int, function: Callable[[str, int], str]) -> s
 def _by_marks(text: str, share: Callable[[int], int], marks: tuple[str, str]) -> str:
     pieces, at = list[str](), 0
     for begin, end in _spans(text, marks):
-        pieces += [text[at:begin], excerpt.shorten(text[begin:end], share(end - begin))]
+        pieces += [text[at:begin], shorten(text[begin:end], share(end - begin))]
         at = end
     return "".join([*pieces, text[at:]])
 
