@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from compacter.call.io import ASYNC, IO, SYNC, run
 from compacter.compacter import CompactionResult
-from compacter.compaction.check import kept_and_discarded
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, kept_and_discarded
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
 from compacter.fork import Lock
 from compacter.memory.record import conversation_digest

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter import Compacter
-from compacter.compaction.check import assemble
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, assemble
 from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

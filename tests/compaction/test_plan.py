@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, TokenLimit
-from compacter.compaction.check import assemble
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, assemble
 from compacter.compaction.plan import Calibration, Job, choose_cut, plan, target_characters
 from compacter.compaction.task import CompactionTask
 from compacter.messages.format import get_format

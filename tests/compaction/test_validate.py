@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.compaction.check import kept_and_discarded, violations
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, kept_and_discarded, violations
 from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, History, Truncate
-from compacter.compaction.check import violations
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, violations
 from compacter.compaction.task import CompactionTask
 from compacter.messages.format import get_format
 from compacter.summary import message as summary_message

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
 
-from compacter.compaction.check import kept_and_discarded, violations
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, kept_and_discarded, violations
 from compacter.compaction.plan import Job, plan
 from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
 from compacter.compaction.summarize import Summarize, fall_back, reserve

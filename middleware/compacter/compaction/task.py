@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from compacter.compaction.check import assemble
+from compacter.compaction.conversation import assemble
 from compacter.effects import Effect
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import flat

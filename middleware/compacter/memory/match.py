@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from pydantic import BaseModel
 
-from compacter.compaction.check import kept_and_discarded
+from compacter.compaction.conversation import kept_and_discarded
 from compacter.memory.base import Memory, Steps, base_memory
 from compacter.memory.record import (
     LONGEST_OPENING,
