@@ -32,7 +32,6 @@ PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
 PURE_ENOUGH = {
     "call/request.py": {"compacter.fork.kept"},
     "recall/index.py": {"sqlite3", "sys.getsizeof", "compacter.fork.Lock"},
-    "recall/archive.py": {"compacter.fork.Lock"},
 }
 """A database in memory, which reaches no disk, the bytes of a text, and the lock that guards them."""
 

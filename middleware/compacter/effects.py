@@ -14,7 +14,7 @@ from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
-    from compacter.recall.archive import Archive
+    from compacter.recall.index import Archive
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Iterable, Mapping, MutableSequence
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from compacter.call.io import ASYNC, IO, SYNC, run
@@ -16,13 +17,13 @@ from compacter.fork import Lock
 from compacter.memory.record import conversation_digest
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
-from compacter.recall.archive import Archive
+from compacter.recall.index import Archive, Redact
+from compacter.recall.quotes import folded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compacter.compacter import Compacter
-    from compacter.recall.index import Redact
     from compacter.recall.passages import Passage
 
 
@@ -362,7 +363,8 @@ class History(MutableSequence[Message]):
             pins = [position is not None and self._pins[position] for position in positions]
             if self._archive is not None:
                 form = get_format(self._wire_format or recognise(self._messages))
-                self._archive.add(self._messages, messages, form, redact)
+                fold = partial(folded, self._messages, messages, form)
+                self._archive.add(fold, len(self._messages) - len(messages), redact)
             self._conversation = self._conversation or self._digest()
             self._set(list(messages), pins)
             return True

@@ -13,7 +13,7 @@ from compacter.messages.fields import field, listed
 from compacter.messages.format import Message, MessageFormat
 
 if TYPE_CHECKING:
-    from compacter.recall.archive import Archive
+    from compacter.recall.index import Archive
 
 _LARGE, _MANY = 200_000, 4_000
 """Size of a history, in characters and in messages, from which computations on it run outside the event loop."""
