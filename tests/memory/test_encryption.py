@@ -14,8 +14,7 @@ from cryptography.fernet import Fernet, MultiFernet
 from compacter import SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.memory import Record
-from compacter.memory.encryption import Codec
-from compacter.memory.record import StoredMessage
+from compacter.memory.record import Codec, StoredMessage
 
 OLD, NEW = Fernet.generate_key(), Fernet.generate_key()
 

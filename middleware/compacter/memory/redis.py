@@ -27,8 +27,7 @@ from compacter.memory.base import (
     pump,
     seconds,
 )
-from compacter.memory.encryption import Codec, Encryption
-from compacter.memory.record import Record
+from compacter.memory.record import Codec, Encryption, Record
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

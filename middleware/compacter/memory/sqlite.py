@@ -26,8 +26,7 @@ from compacter.memory.base import (
     seconds,
     whole_number,
 )
-from compacter.memory.encryption import Codec, Encryption
-from compacter.memory.record import Record
+from compacter.memory.record import Codec, Encryption, Record
 
 _SCHEMA = 2
 """``PRAGMA user_version`` of the file. A file with an older schema is emptied: its records can be made again."""
