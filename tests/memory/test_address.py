@@ -9,7 +9,7 @@ import pytest
 
 from compacter import Compacter, RedisMemory, SQLiteMemory
 from compacter.errors import ConfigurationError
-from compacter.memory.address import memory_at
+from compacter.settings import memory_at
 
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:{}", "sqlite://{}"])

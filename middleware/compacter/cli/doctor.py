@@ -23,7 +23,7 @@ from rich.text import Text
 
 from compacter import models
 from compacter.cli.terminal import print_facts, print_json, results
-from compacter.memory.address import memory_at, sqlite_path
+from compacter.settings import memory_at, sqlite_path
 
 State = Literal["ok", "note", "bad"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.errors import CompacterError, ConfigurationError
 from compacter.memory import Memory
-from compacter.memory.address import memory_at
+from compacter.settings import memory_at
 
 if TYPE_CHECKING:
     import uvicorn
