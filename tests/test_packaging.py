@@ -30,8 +30,7 @@ PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
 """What the rooms may know of the front: they are data."""
 
 PURE_ENOUGH = {
-    "call/request.py": {"compacter.fork.kept"},
-    "recall/index.py": {"sqlite3", "sys.getsizeof", "compacter.fork.Lock"},
+    "recall/index.py": {"sqlite3", "sys.getsizeof", "compacter.locks.Lock"},
 }
 """A database in memory, which reaches no disk, the bytes of a text, and the lock that guards them."""
 

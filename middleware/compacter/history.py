@@ -13,7 +13,7 @@ from compacter.call.io import ASYNC, IO, SYNC, run
 from compacter.compacter import CompactionResult
 from compacter.compaction.conversation import Conversation, kept_and_discarded
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
-from compacter.fork import Lock
+from compacter.locks import Lock
 from compacter.memory.record import conversation_digest
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, UnknownFormatError, get_format, recognise

@@ -23,7 +23,7 @@ from tenacity.stop import stop_base
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionPlan, CompactionStrategy, as_strategy
 from compacter.errors import ConfigurationError
-from compacter.fork import Lock
+from compacter.locks import Lock
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit

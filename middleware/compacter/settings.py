@@ -125,7 +125,7 @@ def _rules(variable: str, text: str) -> list[object]:
     return rules
 
 
-# -- addresses of memories, for environment variables, ``compacter serve`` and ``compacter doctor`` ---------------------
+# -- addresses of memories, for environment variables, ``compacter serve`` and ``compacter doctor`` --------------------
 
 _REDIS = ("redis://", "rediss://", "unix://")
 _FILE = re.compile(r"(?![a-z]+://)(?:[./~].*|[A-Za-z]:[\\/].*|.*\.(?:db|sqlite3?)|:memory:)", re.DOTALL)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from compacter.call.recall import Recall
-from compacter.fork import Lock
+from compacter.locks import Lock
 from compacter.memory import InProcessMemory, Record, RedisMemory, SQLiteMemory
 from compacter.options import Options
 from compacter.recall.index import Index

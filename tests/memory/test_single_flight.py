@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from compacter.memory.single_flight import Flight, SingleFlight
+from compacter.locks import Flight, SingleFlight
 
 
 def lead(flights: SingleFlight, key: str = "k") -> Flight:
@@ -254,7 +254,7 @@ def test_a_waiter_whose_loop_has_ended_disturbs_nobody(caplog: pytest.LogCapture
 def test_a_forked_child_does_not_wait_for_its_parents_flights(environment: dict[str, str]) -> None:
     program = """
 import os, threading
-from compacter.memory.single_flight import SingleFlight
+from compacter.locks import SingleFlight
 flights = SingleFlight()
 thread = threading.Thread(target=lambda: held.append(flights.join("k", blocks=True)))
 held = []

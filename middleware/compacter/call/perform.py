@@ -29,10 +29,10 @@ from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
 from compacter.events import CompactionEvent, CompactionStarted, PassagesRecalled, RetriesExhausted
+from compacter.locks import LONGEST_WAIT, LOOK_AGAIN
 from compacter.memory.base import BaseMemory, Steps, apump, pump
 from compacter.memory.match import Recognised, View
 from compacter.memory.record import prefix_digest
-from compacter.memory.single_flight import LONGEST_WAIT, LOOK_AGAIN
 from compacter.messages.fields import Unencodable, json_text, word
 from compacter.messages.format import Message, MessageFormat
 from compacter.overflow import detect_in_reply

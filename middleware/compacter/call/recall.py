@@ -10,7 +10,7 @@ from operator import is_
 from cachetools import LRUCache
 
 from compacter.effects import Quote
-from compacter.fork import ForkAware, Lock
+from compacter.locks import ForkAware, Lock
 from compacter.messages.format import Message
 from compacter.options import Options
 from compacter.recall.index import MAX_BYTES, Index

@@ -26,10 +26,9 @@ from compacter.events import (
     RetriesExhausted,
     Totals,
 )
-from compacter.fork import Lock
+from compacter.locks import Lock, SingleFlight
 from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
-from compacter.memory.single_flight import SingleFlight
 from compacter.messages.format import Message
 from compacter.models import window
 from compacter.options import ASKED, Options, UserDetector, taken

@@ -16,9 +16,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from cachetools import LRUCache
 
 from compacter.errors import CompacterError, ConfigurationError
-from compacter.fork import Lock
+from compacter.locks import Lock, SingleFlight
 from compacter.memory.record import Record, footprint
-from compacter.memory.single_flight import SingleFlight
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError
-from compacter.fork import ForkAware
+from compacter.locks import ForkAware
 from compacter.memory.base import (
     DEADLINE,
     LEASE,

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from compacter.errors import ConfigurationError
-from compacter.fork import PATIENCE, ForkAware
+from compacter.locks import PATIENCE, ForkAware
 from compacter.memory.base import (
     DEADLINE,
     LEASE,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from compacter.errors import ConfigurationError
 from compacter.events import Event
-from compacter.fork import Lock
+from compacter.locks import Lock
 
 if sys.platform != "win32":
     import fcntl

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from weakref import finalize
 
 from compacter.errors import CompacterError
-from compacter.fork import Lock
+from compacter.locks import Lock
 from compacter.messages.fields import Json
 from compacter.messages.parts import Part
 from compacter.recall.passages import DENSE, asks, cut, readable
