@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 PACKAGE = Path(compacter.__file__).parent
-LEAVES = ("messages/", "overflow/text.py")
+TEXTS = ("text_of", "bounded", "fold", "normalise", "_decoded", "_mended", "sentences")
+LEAVES = ("messages/", *(f"overflow/signals.py {name}" for name in TEXTS))
 """Readers of one message or one text; a person who follows a call reads what they are named after, not them."""
 
 
@@ -53,7 +54,7 @@ def followed(turns: int) -> tuple[set[str], set[tuple[str, str]]]:
             return
         inner = str(Path(code.co_filename).relative_to(PACKAGE))
         files.add(inner)
-        if not code.co_name.startswith("<") and not inner.startswith(LEAVES):
+        if not code.co_name.startswith("<") and not f"{inner} {code.co_qualname}".startswith(LEAVES):
             functions.add((inner, code.co_qualname))
 
     sys.setprofile(note)

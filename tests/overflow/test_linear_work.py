@@ -6,7 +6,7 @@ import pytest
 from tests.effort import grows_linearly, repeated, seconds
 
 from compacter.overflow import detect_text
-from compacter.overflow.text import MAX_TEXT
+from compacter.overflow.signals import MAX_TEXT
 
 SHAPES = [
     "max ",

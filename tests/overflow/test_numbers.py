@@ -7,7 +7,7 @@ import pytest
 from compacter.overflow import TokenLimit, detect_text
 from compacter.overflow.detect import default_table
 from compacter.overflow.numbers import measure, token_counts
-from compacter.overflow.text import normalise
+from compacter.overflow.signals import normalise
 
 TABLE = default_table()
 

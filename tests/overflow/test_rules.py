@@ -6,8 +6,7 @@ import pytest
 
 from compacter.overflow import TokenLimit, detect_text, detect_token_limit, explain
 from compacter.overflow.detect import default_table, judge
-from compacter.overflow.signals import Signals
-from compacter.overflow.text import MAX_SENTENCE, MAX_SENTENCES
+from compacter.overflow.signals import MAX_SENTENCE, MAX_SENTENCES, Signals
 
 CLEAR = "The prompt exceeds the context window."
 LIKELY = "The prompt is too long."

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from compacter.overflow import explain
-from compacter.overflow.signals import handled, reasons, siblings, signals_of
-from compacter.overflow.text import MAX_TEXT
+from compacter.overflow.signals import MAX_TEXT, handled, reasons, siblings, signals_of
 
 
 class ProviderError(Exception):

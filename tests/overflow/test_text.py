@@ -7,7 +7,7 @@ import json
 import pytest
 
 from compacter.overflow import detect_text
-from compacter.overflow.text import MAX_TEXT, bounded, normalise
+from compacter.overflow.signals import MAX_TEXT, bounded, normalise
 
 SENTENCE = "The prompt has 9000 tokens, which exceeds the maximum context length of 8192 tokens."
 

@@ -14,9 +14,20 @@ from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 from compacter.overflow.numbers import NUMBER_WORDS, TokenLimit, measure
-from compacter.overflow.signals import MAX_EXCEPTIONS, NETWORK, Signals, handled, reasons, siblings, signals_of
+from compacter.overflow.signals import (
+    MAX_EXCEPTIONS,
+    NETWORK,
+    Signals,
+    Span,
+    fold,
+    handled,
+    normalise,
+    reasons,
+    sentences,
+    siblings,
+    signals_of,
+)
 from compacter.overflow.table import LIMITS, VETOES, Row, Table, compiled
-from compacter.overflow.text import Span, fold, normalise, sentences
 
 ROWS: Final[tuple[Row, ...]] = (*LIMITS, *VETOES, *NUMBER_WORDS)
 """The whole table."""

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from compacter.overflow.text import fold
+from compacter.overflow.signals import fold
 
 Table = Mapping[str, re.Pattern[str]]
 """Compiled pattern of each meaning."""
