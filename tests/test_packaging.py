@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("messages", "compaction", "overflow", "summary", "recall")
-PURE_FILES = ("call/recover.py", "call/request.py", "call/unfoldable.py")
+PURE_FILES = ("call/recover.py", "call/request.py")
 PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
 """What the rooms may know of the front: they are data."""
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, ConfigurationError, History
-from compacter.call.request import Request
-from compacter.call.unfoldable import advice, shortened, with_less_retrieved
+from compacter.call.request import Request, advice, shortened, with_less_retrieved
 from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import get_format

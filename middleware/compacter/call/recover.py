@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
-from compacter.call.request import ConversationState, Request, pinned, tokens_read
+from compacter.call.request import ConversationState, Request, advice, pinned, tokens_read, with_less_retrieved
 from compacter.compaction.plan import MARGIN, Calibration, Job, most_tokens, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.effects import Call, Flow, Quote, Remembered, Reply, Tell
@@ -168,8 +168,6 @@ class Policy:
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
-        from compacter.call.unfoldable import advice
-
         helps = advice(self.request, self.calibration, found.limit if found else None)
         refused.error.add_note(f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}")
         raise refused.error
@@ -196,8 +194,6 @@ class Policy:
             yield from Tell(event)
             return f"{request.output_option} lowered from {before} to {lowered}"
         if self.options.retrieved is not None:
-            from compacter.call.unfoldable import with_less_retrieved
-
             shorter = with_less_retrieved(request, self.options.retrieved, target)
             if shorter is not None:
                 self.request = shorter
