@@ -5,9 +5,9 @@ In the proxy's config file::
     litellm_settings:
       callbacks: compacter.clients.litellm_proxy.compacter
 
-``docs/gateway.md`` lists what is covered. The chapters: `settings` reads the config; `plugin` has the hooks that the
-proxy calls; `calls` is a request with all its attempts, `attempts` continues the flow of one call from each attempt to
-the next; `summaries` requests summaries, `metrics` has the counters.
+``docs/gateway.md`` lists what is covered. The chapters: `settings` reads the config and requests summaries; `plugin`
+has the hooks that the proxy calls; `calls` is a request with all its attempts, `attempts` continues the flow of one
+call from each attempt to the next; `metrics` has the counters.
 """
 
 from __future__ import annotations

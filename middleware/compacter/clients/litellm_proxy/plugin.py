@@ -43,8 +43,7 @@ from compacter.clients.litellm_proxy.calls import (
     with_own,
 )
 from compacter.clients.litellm_proxy.metrics import Metrics
-from compacter.clients.litellm_proxy.settings import Settings
-from compacter.clients.litellm_proxy.summaries import CALLER, Caller, RouterSummarizer
+from compacter.clients.litellm_proxy.settings import CALLER, Caller, RouterSummarizer, Settings
 from compacter.errors import ConfigurationError
 from compacter.models import window
 from compacter.overflow import TokenLimit
