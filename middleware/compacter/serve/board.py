@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, Event, RetriesExhausted, Totals
-from compacter.observe.jsonl import TEXTS
+from compacter.observe import TEXTS
 from compacter.report import Record, page, stories
 from compacter.report.figures import plural
 
