@@ -1,4 +1,4 @@
-"""The commands and their options. Each command is carried out by the module of its name, imported on demand.
+"""The commands and their options. Each command is carried out by another module, imported on demand.
 
 The functions called there take the options as arguments, and return the exit code.
 """
@@ -72,9 +72,9 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what would be folded and what would stay. Changes nothing and calls no model."""
-    from compacter.cli.plan import run
+    from compacter.cli.conversation import show_plan
 
-    raise typer.Exit(run(file, conversation, window=window, ratio=ratio, model=model, as_json=as_json))
+    raise typer.Exit(show_plan(file, conversation, window=window, ratio=ratio, model=model, as_json=as_json))
 
 
 @app.command(epilog="Example: compacter compact chat.json -o shorter.json --extractive --budget 20000")
@@ -90,13 +90,14 @@ def compact(
     force: Force = False,
 ) -> None:
     """Fold the oldest part, and write the result in the same format. Exit code 1: over the budget."""
-    from compacter.cli.compact import run
+    from compacter.cli.conversation import write_compacted
     from compacter.cli.terminal import MistakeError
 
     if model and extractive:
         raise MistakeError("pass either --model or --extractive, not both")
     options = {"compact_ratio": ratio, "rules": rule}
-    raise typer.Exit(run(file, output, conversation, model=model, budget=budget, force=force, options=options))
+    code = write_compacted(file, output, conversation, model=model, budget=budget, force=force, options=options)
+    raise typer.Exit(code)
 
 
 @app.command(epilog='Example: compacter search session.jsonl "which port did we choose?"')
@@ -108,9 +109,9 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Show the passages that recall would quote for a question. Exit code 1: none."""
-    from compacter.cli.search import run
+    from compacter.cli.conversation import show_passages
 
-    raise typer.Exit(run(file, query, conversation, limit=limit, as_json=as_json))
+    raise typer.Exit(show_passages(file, query, conversation, limit=limit, as_json=as_json))
 
 
 @app.command(epilog="Example: compacter report events.jsonl -o report.html")

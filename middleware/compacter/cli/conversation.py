@@ -1,26 +1,47 @@
-"""``compacter plan``: show what a compaction would fold, as a table by role, and as bars before and after."""
+"""Commands on one conversation of a file: ``compacter plan``, ``compact`` and ``search``.
+
+``plan`` shows what a compaction would fold, as a table by role, and as bars before and after; ``compact`` folds it and
+writes it in the format it was read in; ``search`` prints the passages that match a question.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
+from rich.status import Status
+from rich.text import Text
 
 from compacter import models
+from compacter.call.log import remedy
 from compacter.cli.files import Transcript, read_transcript
-from compacter.cli.terminal import bar, print_json, print_table, results
-from compacter.compacter import Compacter
+from compacter.cli.terminal import (
+    MistakeError,
+    bar,
+    check_writable,
+    harmless,
+    print_json,
+    print_table,
+    remarks,
+    results,
+    write_text,
+)
+from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, plan, target_characters
 from compacter.compaction.task import CompactionPlan
-from compacter.errors import ConfigurationError
+from compacter.errors import CompactionError, ConfigurationError
+from compacter.events import CompactionFailed, Event
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 from compacter.overflow import TokenLimit
 from compacter.report import plural
+
+# -- plan --------------------------------------------------------------------------------------------------------------
 
 CHARS_PER_TOKEN = 4.0
 """Assumed ratio: a file has no usage to calibrate with, so sizes in tokens are estimates."""
@@ -81,7 +102,7 @@ def rows(made: CompactionPlan) -> dict[str, Row]:
     return dict(found)
 
 
-def run(
+def show_plan(
     path: str,
     number: int | None,
     *,
@@ -167,3 +188,117 @@ def _bars(made: CompactionPlan, window: int | None, width: int) -> str:
         edge = round(width * limit / scale)
         lines.append(f"window  {' ' * max(0, edge - 1)}▲")
     return "\n".join([*lines, "        [magenta]▒[/] folded  [green]█[/] kept"])
+
+
+# -- compact -----------------------------------------------------------------------------------------------------------
+
+
+def write_compacted(
+    path: str,
+    output: str,
+    number: int | None,
+    *,
+    model: str | None,
+    budget: int | None,
+    force: bool,
+    options: dict[str, Any],
+) -> int:
+    """Compact one conversation, write it, and return the exit code: 1 if it exceeds the budget."""
+    check_writable(output, force=force)
+    file = read_transcript(path, number)
+    console = remarks()
+    result = _compacted(console, file, model, budget, options)
+    write_text(output, file.write(result.messages), force=force)
+    _print_outcome(console, file, result, budget)
+    return 0 if result.fits else 1
+
+
+def _compacted(
+    console: Console, file: Transcript, model: str | None, budget: int | None, options: dict[str, Any]
+) -> CompactionResult:
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    status = Status("reading the conversation", console=console)
+    asked = 0
+
+    def summarizer(messages: list[dict[str, str]], **wanted: Any) -> object:
+        nonlocal asked
+        asked += 1
+        size = sum(len(message["content"]) for message in messages)
+        status.update(f"request {asked} for a summary: {model} reads {size:,} characters")
+        return models.completion(**{**wanted, "model": model, "messages": messages})
+
+    failed: list[CompactionFailed] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, CompactionFailed):
+            failed.append(event)
+
+    # A model's summary is not silently replaced by a fallback. Failures are printed below, so they are not logged.
+    given |= {"summarizer": summarizer, "fallback": None} if model else {"summarizer": "extractive"}
+    silent = logging.getLogger(__name__)
+    silent.disabled = True
+    compacter = Compacter(memory=None, on_event=note, logger=silent, **given)
+    try:
+        with status:
+            result = compacter.compact(file.messages, model=model, wire_format=file.wire_format, budget=budget)
+    except CompactionError as error:
+        helps = remedy(failed[-1].error, failed[-1].cause, model) if failed else ""
+        raise CompactionError(f"{error}\nWhat helps: {helps}" if helps else str(error)) from error
+    for event in failed:
+        console.print(event.sentence, style="yellow", markup=False)
+    return result
+
+
+def _print_outcome(console: Console, file: Transcript, result: CompactionResult, budget: int | None) -> None:
+    event = result.event
+    if event is None:
+        console.print(f"{file.name}: nothing was folded; the conversation was written unchanged", markup=False)
+        return
+    words = (
+        f"{plural(event.messages_before, 'message')} to {event.messages_after:,}, {event.original_data_size:,} to "
+        f"{event.compacted_data_size:,} characters, {event.strategy}{' (fallback)' if event.fallback else ''}, "
+        f"{event.duration:.1f} s"
+    )
+    if event.summarizer_calls:
+        cost = "" if event.cost is None else f", {event.cost:.4f} USD"
+        words += f"; the model read {event.input_tokens:,} and wrote {event.output_tokens:,} tokens{cost}"
+    console.print(words, markup=False)
+    if not result.fits and budget is not None:
+        words = f"{event.compacted_data_size:,} characters exceed the budget of {budget:,}: the rest cannot be folded"
+        console.print(words, style="yellow")
+
+
+# -- search ------------------------------------------------------------------------------------------------------------
+
+
+def show_passages(path: str, query: str, number: int | None, *, limit: int, as_json: bool) -> int:
+    """Print the passages, best first, and return the exit code: 1 if there are none.
+
+    Args:
+        path: Name of the file, or ``-`` for standard input.
+        query: A question, or words to look for.
+        number: Number of the conversation in the file, from 1; ``None`` if it has only one.
+        limit: Largest number of passages.
+        as_json: Whether to print JSON.
+    """
+    if not query.strip():
+        raise MistakeError("QUERY is empty; say what to look for")
+    file = read_transcript(path, number)
+    found = Compacter(memory=None).search(file.messages, query, limit, wire_format=file.wire_format)
+    if as_json:
+        print_json([{"message": passage.index + 1, **asdict(passage)} for passage in found])
+        return 0 if found else 1
+    console = results()
+    for passage in found:
+        speaker = f"{passage.role} {passage.name}".rstrip()
+        console.print(
+            Text(
+                harmless(f"message {passage.index + 1} (index {passage.index}), {speaker}  ({passage.score:.2f})"),
+                "dim",
+            )
+        )
+        console.print(Text(harmless(passage.text)))
+        console.print()
+    if not found:
+        console.print("No passage matches.")
+    return 0 if found else 1
