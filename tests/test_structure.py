@@ -84,7 +84,7 @@ def test_the_map_in_contributing_is_true() -> None:
     assert drawn == there
 
 
-MOST_FILES, MOST_FUNCTIONS = 38, 201
+MOST_FILES, MOST_FUNCTIONS = 37, 200
 """What one overflow passes today, summary, memory and detector included. Lower them when the way gets shorter."""
 
 

@@ -432,7 +432,7 @@ class Compacter:
         _check_wire_format(wire_format)
         archive = getattr(messages, "archive", None)
         held_back = archive.index().entries if archive else ()
-        index = Index.restored(held_back, self._state.options.redaction, max_bytes=sys.maxsize)
+        index = Index.restored(held_back, self._state.redaction, max_bytes=sys.maxsize)
         if held:
             index.add(folded(held, (), get_format(wire_format or recognise(held))))
         return search(index, query, limit)

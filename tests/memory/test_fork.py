@@ -17,8 +17,8 @@ import pytest
 from compacter.call.recall import Recall
 from compacter.locks import Lock
 from compacter.memory import InProcessMemory, Record, RedisMemory, SQLiteMemory
-from compacter.options import Options
 from compacter.recall.index import Index
+from compacter.recall.passages import Quotes
 
 PROGRAM = Path(__file__).with_name("forking.py")
 RECORD = Record("k", 3, (), (), "d", "l")
@@ -140,7 +140,7 @@ def test_a_search_index_is_closed_only_while_no_thread_forks() -> None:
 
 
 def test_a_child_leaves_the_search_indexes_of_its_parent_alone() -> None:
-    recall = Recall(Options())
+    recall = Recall(Quotes(), None)
     index = Index()
     recall._indexes["a record", None] = index
     held = weakref.ref(index)

@@ -12,9 +12,8 @@ from cachetools import LRUCache
 from compacter.effects import Quote
 from compacter.locks import ForkAware, Lock
 from compacter.messages.format import Message
-from compacter.options import Options
-from compacter.recall.index import MAX_BYTES, Index
-from compacter.recall.passages import read
+from compacter.recall.index import MAX_BYTES, Index, Redact
+from compacter.recall.passages import Quotes, read
 from compacter.recall.quotes import Quotation, folded, question, quote, said
 
 _MOST_TURNS = 1_000
@@ -39,12 +38,12 @@ class Recall(ForkAware):
 
     An index belongs to one record, and so to the folded messages of one conversation and scope. A missing index, after
     a restart for instance, is built again from the caller's messages. A cached index is never changed but copied and
-    extended, as two calls may continue the same record in two ways.
+    extended, as two calls may continue the same record in two ways. ``redact`` is applied to all texts.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, recall: Quotes | None, redact: Redact | None) -> None:
         super().__init__()
-        self._options = options
+        self._recall, self._redact = recall, redact
         self._lock = Lock()
         self._begin()
 
@@ -66,7 +65,7 @@ class Recall(ForkAware):
         Each is a further compaction of the one before it. Raises ``SearchUnavailableError`` if SQLite has no FTS5, and
         the exceptions of ``rank`` and ``redact``.
         """
-        conversation, room, recall = asked.conversation, asked.room, self._options.recall
+        conversation, room, recall = asked.conversation, asked.room, self._recall
         at = conversation.last_user
         if recall is None or at is None:
             return None
@@ -108,7 +107,7 @@ class Recall(ForkAware):
         index, since = known[-1] if known else (asked.archive.index() if asked.archive else None, None)
         parts = folded(original, conversation.messages, conversation.format, since)
         if index is None:
-            index = Index(parts, redact=self._options.redaction)
+            index = Index(parts, redact=self._redact)
         elif parts:
             index = index.extended(parts)
         if record:
@@ -123,7 +122,7 @@ class Recall(ForkAware):
         with self._lock:
             seen = self._seen.get(source)
         if seen is None or seen.messages != messages[: len(seen.messages)]:
-            seen = _Seen((), Index(redact=self._options.redaction))
+            seen = _Seen((), Index(redact=self._redact))
         new = messages[len(seen.messages) :]
         parts = read([message for message in new if said(message, conversation.format)], conversation.format)
         if parts:

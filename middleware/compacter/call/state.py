@@ -64,6 +64,7 @@ class State:
         self.matcher: Matcher | None = None
         if self.memory is not None:
             self.matcher = Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._not_remembered)
+        self.redaction = options.redaction
         self._recall: Recall | None = None
         self._recall_complained = False
         self.grants: bool | None = None
@@ -125,7 +126,7 @@ class State:
                 if self._recall is None:
                     from compacter.call.recall import Recall  # Imports SQLite, which few calls need.
 
-                    self._recall = Recall(self.options)
+                    self._recall = Recall(self.options.recall, self.redaction)
             return self._recall.quotation(asked, views)
         except Exception as error:  # noqa: BLE001 - of the user's ranker or redaction, or of SQLite
             if not self._recall_complained:

@@ -239,7 +239,7 @@ class WrappedFunction:
             return raw
 
         def install() -> None:
-            if not history.install(call.version, request.messages, self.state.options.redaction):
+            if not history.install(call.version, request.messages, self.state.redaction):
                 self.state.history_changed(None)
 
         if streams.shape(type(raw)) is not None:
