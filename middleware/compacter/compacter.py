@@ -11,8 +11,8 @@ from inspect import Parameter, Signature
 from typing import Any, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
 from compacter import models
-from compacter.call.io import ASYNC, IO, SYNC, run
-from compacter.call.request import is_large, pinned
+from compacter.call.io import ASYNC, IO, SYNC, is_large, run
+from compacter.call.request import pinned
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan

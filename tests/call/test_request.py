@@ -9,8 +9,9 @@ import pytest
 from tests.conversations import history, talk
 
 from compacter import Compacter, CompactionEvent
+from compacter.call.io import is_large
 from compacter.call.recover import Policy
-from compacter.call.request import Request, is_large, pinned, read_reply, tokens_read, usage_of
+from compacter.call.request import Request, pinned, read_reply, tokens_read, usage_of
 from compacter.call.state import State
 from compacter.compaction.plan import MARGIN, Calibration
 from compacter.effects import Call, Remembered, Reply

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from compacter.call.io import is_large
 from compacter.call.recover import Policy
-from compacter.call.request import ConversationState, Request, is_large
+from compacter.call.request import ConversationState, Request
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Call, Quote, Reply
 from compacter.events import CompactionSkipped, SilentTruncation

@@ -15,7 +15,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+_LARGE, _MANY = 200_000, 4_000
+"""Size of a history, in characters and in messages, from which computations on it run outside the event loop."""
 
 
 class SyncIO:
@@ -242,3 +244,25 @@ def _in_thread(action: Callable[[], T]) -> Future[T]:
 
     threading.Thread(target=work, daemon=True, name="compacter").start()
     return done
+
+
+def is_large(messages: object) -> bool:
+    """Return whether computations on these messages should not block an event loop. A quick estimate."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str):
+        return False
+    return len(messages) >= _MANY or weight(list(messages), _LARGE) >= _LARGE
+
+
+def weight(value: Any, enough: int, depth: int = 6) -> int:
+    """Return the number of characters of all texts in a value, counted up to ``enough``."""
+    if isinstance(value, str):
+        return len(value)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    if not inner:
+        inner = getattr(value, "__dict__", {}).values()
+    total = 0
+    for one in inner if depth else ():
+        total += len(one) if type(one) is str else weight(one, enough - total, depth - 1)
+        if total >= enough:
+            break
+    return total

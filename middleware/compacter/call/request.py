@@ -19,9 +19,6 @@ from compacter.options import Retrieved
 if TYPE_CHECKING:
     from compacter.recall.index import Archive
 
-_LARGE, _MANY = 200_000, 4_000
-"""Size of a history, in characters and in messages, from which computations on it run outside the event loop."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
@@ -141,28 +138,6 @@ def pinned(
         if wanted:
             found.append(index)
     return tuple(found)
-
-
-def is_large(messages: object) -> bool:
-    """Return whether computations on these messages should not block an event loop. A quick estimate."""
-    if not isinstance(messages, Sequence) or isinstance(messages, str):
-        return False
-    return len(messages) >= _MANY or weight(list(messages), _LARGE) >= _LARGE
-
-
-def weight(value: Any, enough: int, depth: int = 6) -> int:
-    """Return the number of characters of all texts in a value, counted up to ``enough``."""
-    if isinstance(value, str):
-        return len(value)
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    if not inner:
-        inner = getattr(value, "__dict__", {}).values()
-    total = 0
-    for one in inner if depth else ():
-        total += len(one) if type(one) is str else weight(one, enough - total, depth - 1)
-        if total >= enough:
-            break
-    return total
 
 
 # -- what cannot be folded ---------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
 from compacter.call.arguments import Binding, characters_sent
-from compacter.call.io import ASYNC, IO, SYNC, is_kind, run
+from compacter.call.io import ASYNC, IO, SYNC, is_kind, is_large, run
 from compacter.call.perform import GiveUps, WrappedCall, gave_up_since, mark_given_up
 from compacter.call.recover import Policy, expected_tokens
-from compacter.call.request import ConversationState, Request, is_large, tokens_read
+from compacter.call.request import ConversationState, Request, tokens_read
 from compacter.call.state import State
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply

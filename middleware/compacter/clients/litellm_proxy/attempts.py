@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from compacter.call.arguments import Binding
-from compacter.call.io import ASYNC
+from compacter.call.io import ASYNC, weight
 from compacter.call.perform import WrappedCall
-from compacter.call.request import weight
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
 from compacter.compaction.plan import plan
