@@ -70,11 +70,16 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, A2, U3, SUMMARY], {}, "newest message is not one of the conversation's"),
         ([S, SUMMARY, U2, A2, U3], {"alternate": True}, "two user messages in a row"),
         ([S, SUMMARY, FILLER, FILLER, FILLER, FILLER, U3], {"alternate": True}, "two assistant messages"),
+        ([S, A1, U2, A2, U3], {"alternate": True}, "the assistant speaks first"),
         ([S, *[{**U1, "content": "."}] * 4, U3], {"edited": True}, "neither original nor the summary"),
     ],
 )  # fmt: skip
 def test_what_breaks_one_is_named(after: list[Any], options: dict[str, Any], told: str) -> None:
     assert told in "; ".join(faults(after, **options))
+
+
+def test_the_assistant_may_speak_first_where_it_did_before() -> None:
+    assert faults([S, A1, U2, A2, U3], [S, A1, U1, A1, U2, A2, U3], alternate=True) == []
 
 
 def test_an_edited_copy_may_stand_beside_a_neighbour_of_its_role_where_the_original_did() -> None:

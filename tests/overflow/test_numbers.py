@@ -77,6 +77,20 @@ def test_a_number_like_a_status_in_brackets_counts_where_a_word_claims_it(text: 
 @pytest.mark.parametrize(
     ("text", "values"),
     [
+        ("400 the prompt is too long", []),
+        ("the call failed: 413 - the prompt is too long", []),
+        ("(500 in the messages, 512 in the completion)", [500, 512]),
+        ("500 in your prompt; 512 for the completion", [500, 512]),
+        ("prompt 500 + completion 512 exceeds", [500, 512]),
+    ],
+)
+def test_a_status_stands_only_at_the_beginning_of_a_statement(text: str, values: list[int]) -> None:
+    assert counts(text) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
         ("exceeds limit (2013)", []),
         ("exceeds limit (9999)", []),
         ("exceeds limit (10000)", [10000]),
@@ -197,3 +211,14 @@ def test_a_word_speaks_for_eighty_characters_and_not_further() -> None:
 
 def test_a_word_does_not_speak_across_the_end_of_a_sentence() -> None:
     assert measure("this is the limit. x 8192", TABLE, guess=False).limit is None
+
+
+@pytest.mark.parametrize("output", [400, 500, 512, 599, 600])
+def test_an_output_limit_is_read_whatever_its_size(output: int) -> None:
+    found = detect_text(
+        f"This model's maximum context length is 8192 tokens. However, you requested {8000 + output} tokens "
+        f"(8000 in the messages, {output} in the completion)."
+    )
+
+    assert found is not None
+    assert (found.kind, found.input_tokens, found.output_tokens) == ("input_plus_output", 8000, output)

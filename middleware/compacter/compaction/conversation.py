@@ -231,7 +231,7 @@ def violations(before: Conversation, after: Conversation, *, alternate: bool, ed
         _find_edited(before, after, positions)
     found.extend(_strangers(before, after, positions, alternate=alternate))
     if alternate:
-        found.extend(_turns(after, positions))
+        found.extend(_turns(before, after, positions))
     return found
 
 
@@ -316,13 +316,16 @@ def _strangers(
     return found
 
 
-def _turns(after: Conversation, positions: Sequence[int | None]) -> list[str]:
+def _turns(before: Conversation, after: Conversation, positions: Sequence[int | None]) -> list[str]:
     found: list[str] = []
+    first = next((role for role in map(before.format.speaker, before.messages) if role != "system"), "")
     last: tuple[str, int | None] | None = None
     for message, position in zip(after.messages, positions, strict=True):
         role = after.format.speaker(message)
         if role == "system":
             continue
+        if last is None and role == "assistant" and first == "user":
+            found.append("the assistant speaks first")
         if last and role == last[0] and role in ("user", "assistant"):
             neighbours = last[1] is not None and position == last[1] + 1
             if not neighbours:

@@ -77,9 +77,9 @@ _OVERSHOT: Final = re.compile(
     r"\b(?:by|um|por|на)(?: (?:about|approximately|around|roughly|at least|more than|over|nearly))? ?~?[(\[]?$"
 )
 _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
-_STATUS_OF_WORDS: Final = re.compile(
-    r" ?[-:]? ?[`'\"{(]{0,2}(?!\w{0,20}tokens?\b)[a-z]"
-)  # "400 the prompt is too long"
+# "400 the prompt is too long", at the beginning of a statement; not "(500 in the messages, 512 in the completion)".
+_STATEMENT: Final = re.compile(r"(?:^|[-:>|\"'`{\x1e]) ?$")
+_STATUS_OF_WORDS: Final = re.compile(r" ?[-:]? ?[`'\"{(]{0,2}(?!\w{0,20}tokens?\b|(?:in|for|from|of)\b)[a-z]")
 _STATUS_IN_BRACKETS: Final = re.compile(r"[>\])](?! ?-?tok)")
 _LOWER_BOUND: Final = re.compile(r", ?\d{2,12}[\])]")
 _ADDED: Final = re.compile(r"[)\]]? ?(?:tokens? ?)?[)\]]?,? ?(?:\+|and\b|plus\b|&|(?:which )?together\b)")
@@ -179,7 +179,8 @@ def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -
         if not _IS_TOKENS.match(after):
             if table["no count before"].search(before) or str(value) in codes:
                 continue
-            if 400 <= value < 600 and _STATUS_OF_WORDS.match(after) and not _role(before, "", table)[1]:
+            opens = _STATEMENT.search(before) and _STATUS_OF_WORDS.match(after)
+            if opens and 400 <= value < 600 and not _role(before, "", table)[1]:
                 continue
             if opened and value % 1024 and _STATUS_IN_BRACKETS.match(after):
                 if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:

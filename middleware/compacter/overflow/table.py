@@ -271,7 +271,8 @@ VETOES: Final[tuple[Row, ...]] = (
     Row("other unit: media", (r"\b(?:batch|embedding)\b|\b(?:images?|audio|video|speech|voice|file|attachment|pdf"
         r"|document)s?\b.{0,40}(?:\btoo (?:large|long|big)|\bexceed)"), "The batch of inputs is too large"),
     Row("other unit: characters", (r"\b(?:characters?|chars|words|bytes?|[kmg]i?b|megabytes?|kilobytes?|pixels?|px"
-        r"|octets|seconds|minutes|hours|days|pages)\b|\d[kmg]i?b\b"),
+        r"|octets|seconds|minutes|hours|days|pages|body size|(?:body|content|entity|payload) too large(?! for))\b"
+        r"|\d[kmg]i?b\b"),
      "The input exceeds the maximum of the model: 5000 characters"),
     Row("other unit: other languages", (r"\b(?:zeichen|bild(?:er)?|caracteres|fichiers?|arquivos?|caratter\w)\b"
         r"|\b(?:datei|файл)|(?:图片|图像|文件|工具|函数|轮次)(?:数量|个数|数|太多|过多|过大)|\d ?(?:张|个文件|轮)|字符"
