@@ -188,6 +188,8 @@ class WrappedCall(Performer):
     policy: Policy
     scope: str
     """Part of each record's key; the same for calls that may share a summary."""
+    as_passed: bool
+    """Whether ``request.original`` is what the caller passed: no ``History``, and without quotes of an earlier call."""
     history: History | None
     """The ``History`` that was passed in place of a list."""
     version: int
@@ -216,8 +218,11 @@ class WrappedCall(Performer):
         before, last = GiveUps.count, self.last
         if last is not None and last.token_limit is not None and last.error is None:
             await streams.close(self.io, last.raw)
+        unchanged = self.as_passed and effect.messages is self.policy.request.original
         try:
-            args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
+            # The caller's own object if nothing was folded: it may be a text, or a list that the function adds to.
+            messages = self.binding.messages(self.args, self.kwargs) if unchanged else list(effect.messages)
+            args, kwargs = self.binding.replace(self.args, self.kwargs, messages, effect.options)
             raw = self.function(*args, **kwargs)
             if self.io.asynchronous and inspect.isawaitable(raw):
                 raw = await raw
