@@ -357,11 +357,16 @@ class WrappedCall(Performer):
         """Return whether the claim was granted, and have it released when this call is closed."""
         if claim is None or isinstance(claim, bool):
             return bool(claim)
-        release: Callable[[], object] = partial(self.state.safely, "memory", claim.release)
-        if inspect.iscoroutinefunction(claim.release):
+        give_back = getattr(claim, "release", None)
+        if not callable(give_back):
+            fault = f"claim() returns an object with a method release() or None, not {type(claim).__name__}"
+            self.state.log.failed("memory", TypeError(fault))
+            return True
+        release: Callable[[], object] = partial(self.state.safely, "memory", give_back)
+        if inspect.iscoroutinefunction(give_back):
             # Not a partial: Python 3.11 does not recognise a partial of a coroutine method as a coroutine function.
             async def awaited() -> None:
-                await self._safely("memory", claim.release)
+                await self._safely("memory", give_back)
 
             release = awaited
         with self._lock:
