@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompacterError, CompactionEvent, History, InvalidHistoryError, Truncate
+from compacter import (
+    Compacter,
+    CompacterError,
+    CompactionEvent,
+    History,
+    InProcessMemory,
+    InvalidHistoryError,
+    Truncate,
+)
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
 from compacter.testing import (
@@ -24,6 +32,25 @@ if TYPE_CHECKING:
 def answered(reply: Any) -> str:
     text: str = reply["choices"][0]["message"]["content"]
     return text
+
+
+async def never_awaited(*_: object) -> None: ...
+
+
+class CallableLater:
+    name = "later"
+
+    async def __call__(self, *_: object) -> None: ...
+
+    async def compact(self, task: object) -> None: ...
+
+
+class AsyncMemory:
+    async def find(self, keys: object) -> None: ...
+
+    async def save(self, record: object) -> None: ...
+
+    async def claim(self, key: object, seconds: object) -> None: ...
 
 
 class TestOptions:
@@ -62,6 +89,26 @@ class TestOptions:
             ("detect", lambda: True),
             ("redact", "secret"),
             ("logger", 3),
+            ("logger", object()),
+            ("logger", []),
+            ("memory", InProcessMemory),
+            ("memory", AsyncMemory()),
+            ("preserve_recent_turns", True),
+            ("min_calls_between", False),
+            ("timeout", True),
+            ("pin", lambda: True),
+            ("redact", lambda: ""),
+            ("before_compaction", lambda: None),
+            ("token_counter", lambda: 1),
+            ("retrieved", lambda text: text),
+            ("pin", never_awaited),
+            ("redact", never_awaited),
+            ("detect", never_awaited),
+            ("detect", CallableLater()),
+            ("token_counter", never_awaited),
+            ("retrieved", never_awaited),
+            ("strategy", never_awaited),
+            ("strategy", CallableLater()),
         ],
     )
     def test_an_unusable_option_is_named_at_construction(self, option: str, value: Any) -> None:
@@ -97,9 +144,9 @@ class TestOptions:
         assert issubclass(ConfigurationError, CompacterError)
         assert issubclass(ConfigurationError, ValueError)
 
-    def test_a_hook_that_cannot_be_called_is_refused(self) -> None:
+    @pytest.mark.parametrize("hook", ["print", lambda: None, lambda event, more: None])
+    def test_a_hook_that_cannot_be_called_is_refused(self, hook: Any) -> None:
         compacter = Compacter()
-        hook: Any = "print"
         for register in (compacter.on_compaction, compacter.on_event):
             with pytest.raises(ConfigurationError, match="hook"):
                 register(hook)

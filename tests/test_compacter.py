@@ -207,6 +207,18 @@ class TestFromEnvironment:
         assert Compacter.from_env().options.compact_ratio == 0.4
         assert Compacter.from_env(compact_ratio=0.5).options.compact_ratio == 0.5
 
+    @pytest.mark.parametrize("option", ["conversation", "summary_prompt"])
+    @pytest.mark.parametrize("text", ["4711", "0.5", "on", "true"])
+    def test_the_environment_may_name_a_text_that_looks_like_a_number_or_a_word(self, option: str, text: str) -> None:
+        options = Compacter.from_env({f"COMPACTER_{option.upper()}": text}).options
+        assert getattr(options, option) == text
+
+    def test_none_in_the_environment_turns_an_option_off(self) -> None:
+        names = ("memory", "recall", "conversation", "summary_prompt", "redact", "timeout", "trigger_tokens")
+        options = Compacter.from_env({f"COMPACTER_{name.upper()}": "none" for name in names}).options
+        assert [getattr(options, name) for name in names] == [None] * len(names)
+        assert Compacter.from_env({"COMPACTER_RULES": "none", "COMPACTER_FALLBACK": "None"}).options.rules == ()
+
     def test_rules_may_be_json_and_the_prefix_ones_own(self) -> None:
         options = Compacter.from_env({"BOT_RULES": '["Be brief.\\nAlways."]', "COMPACTER_RECALL": "off"}, prefix="BOT_")
         assert options.options.rules == ("Be brief.\nAlways.",)

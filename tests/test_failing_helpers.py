@@ -209,6 +209,17 @@ class TestHooksMemoriesAndLoggersThatFail:
         assert answered(await completion("m", talk())) == "ok"
         assert broken in memory.raised
 
+    @pytest.mark.parametrize("claim", [7, "granted", object(), []])
+    async def test_so_is_one_whose_claims_cannot_be_released(self, claim: Any) -> None:
+        memory: Any = Broken("nothing")
+        memory.claim = lambda key, seconds: claim
+        model = ScriptedModel(window=900)
+        compacter = Compacter(summarizer=ScriptedSummarizer("Short."), memory=memory)
+
+        assert answered(compacter.wrap(model.completion)("m", talk())) == "ok"
+        assert answered(await compacter.wrap(model.acompletion)("another", talk())) == "ok"
+        assert compacter.totals.rounds == 2
+
     def test_a_logger_that_raises_is_ignored(self) -> None:
         class Logger:
             def __getattr__(self, name: str) -> Callable[..., None]:

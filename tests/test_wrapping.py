@@ -8,6 +8,7 @@ import functools
 import inspect
 import pickle
 import threading
+from collections import UserList, deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
@@ -151,6 +152,39 @@ class TestSyncCallables:
         strangers = [message for message in seen[1] if not any(message is own for own in history)]
         assert len(strangers) == 1
         assert strangers[0]["content"].startswith(summary_message.TAG)
+
+    @pytest.mark.parametrize("kind", [str, tuple, list, deque, UserList])
+    @pytest.mark.parametrize("trigger", [None, 100_000])
+    def test_what_fits_is_passed_on_as_the_very_object_also_when_something_is_remembered(
+        self, kind: Any, trigger: int | None
+    ) -> None:
+        model, passed = ScriptedModel(window=400), []
+        own = compacter(trigger_tokens=trigger)
+        own.wrap(model.completion)("m", talk(30))
+        assert own.totals.rounds == 1
+
+        @own
+        def ask(messages: object) -> str:
+            passed.append(messages)
+            return "an answer"
+
+        given = "a question" if kind is str else kind(talk(2))
+        ask(given)
+        ask(messages=given)
+        assert all(each is given for each in passed)
+
+    def test_after_a_compaction_the_function_gets_a_list_each_time(self) -> None:
+        model, kinds = ScriptedModel(window=400), []
+
+        @compacter()
+        def ask(messages: Sequence[Chat]) -> Any:
+            kinds.append(type(messages))
+            return model.completion("m", messages)
+
+        for _ in range(2):
+            ask(talk(30))
+        assert kinds == [list] * 3
+        assert model.rejected == 1
 
     def test_the_reply_is_the_providers_own_object(self) -> None:
         reply = object()

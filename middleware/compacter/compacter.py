@@ -23,7 +23,7 @@ from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import FORMATS, Message, get_format, recognise
-from compacter.options import Detector, Fallback, Options, PlanHook, Retrieved, Stop, Summarizer, validated
+from compacter.options import Detector, Fallback, Options, PlanHook, Retrieved, Stop, Summarizer, check_hook, validated
 from compacter.recall.passages import Passage, Quotes
 from compacter.settings import PRESETS, from_environment
 
@@ -262,9 +262,9 @@ class Compacter:
             hook: Function of the event, sync or async. Its exceptions are logged.
 
         Raises:
-            ConfigurationError: ``hook`` is not callable.
+            ConfigurationError: ``hook`` is not a function of one argument.
         """
-        _check_hook(hook)
+        check_hook(hook)
         self._state.compaction_hooks.append(hook)
         return hook
 
@@ -275,9 +275,9 @@ class Compacter:
             hook: Function of the event, sync or async. Its exceptions are logged.
 
         Raises:
-            ConfigurationError: ``hook`` is not callable.
+            ConfigurationError: ``hook`` is not a function of one argument.
         """
-        _check_hook(hook)
+        check_hook(hook)
         self._state.event_hooks.append(hook)
         return hook
 
@@ -536,11 +536,6 @@ def _check_messages(messages: object) -> tuple[Message, ...]:
 def _check_budget(budget: object) -> None:
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
         raise ConfigurationError(f"budget takes a number of characters of at least 1, not {budget!r}")
-
-
-def _check_hook(hook: object) -> None:
-    if not callable(hook):
-        raise ConfigurationError(f"a hook is a function of the event, not {hook!r}")
 
 
 def _check_wire_format(name: str | None) -> None:

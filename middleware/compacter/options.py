@@ -21,7 +21,7 @@ from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionPlan, CompactionStrategy, as_strategy
+from compacter.compaction.task import CompactionPlan, CompactionStrategy, as_strategy, is_async
 from compacter.errors import ConfigurationError
 from compacter.locks import Lock
 from compacter.memory import InProcessMemory, Memory
@@ -87,23 +87,44 @@ def taken(function: Callable[..., object], names: Iterable[str]) -> list[str]:
     return [name for name in names if any_name or name in parameters]
 
 
-def _check_call(function: Callable[..., object], shown: str, remedy: str, options: Iterable[str] = ()) -> None:
-    """Raise ``ValueError`` if a function cannot be called with one positional argument and these options."""
+def _check_call(
+    function: Callable[..., object], shown: str, remedy: str, options: Iterable[str] = (), *, count: int = 1
+) -> None:
+    """Raise ``ConfigurationError`` if a function cannot be called with ``count`` arguments and these options."""
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
         return
     try:
-        signature.bind([], **dict.fromkeys(taken(function, options)))
+        signature.bind(*[[]] * count, **dict.fromkeys(taken(function, options)))
     except TypeError as error:
         name = getattr(function, "__qualname__", type(function).__qualname__)
-        raise ValueError(f"{name} cannot be called as {shown}: {error}. {remedy}") from None
+        raise ConfigurationError(f"{name} cannot be called as {shown}: {error}. {remedy}") from None
 
 
-def _ratio(value: object) -> object:
+def _function(shown: str, takes: str, *, count: int = 1, awaited: bool = False) -> Callable[[object], object]:
+    """Return a validator of functions, called as ``shown``; ``awaited`` if they may be async."""
+
+    def check(value: object) -> object:
+        if value is None:
+            return value
+        if not callable(value):
+            raise ValueError(f"takes {takes}, or None")  # noqa: TRY004 - pydantic reads it
+        _check_call(value, shown, f"It takes {takes}", count=count)
+        if not awaited and is_async(value):
+            raise ValueError(f"is called as {shown} and not awaited; it takes {takes} that is not async")
+        return value
+
+    return check
+
+
+def _number(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("takes a share such as 0.7, not a bool")  # noqa: TRY004 - pydantic reads it
+        raise ValueError("takes a number, not a bool")  # noqa: TRY004 - pydantic reads it
     return value
+
+
+_Number = BeforeValidator(_number)
 
 
 def _strategy(value: object) -> object:
@@ -122,14 +143,15 @@ def _fallback(value: object) -> object:
     return ("extractive", "truncate") if parts == ("extractive",) else parts
 
 
+_redaction = _function("redact(text)", 'a function of a text that returns it redacted, "secrets"')
+
+
 def _redact(value: object) -> object:
     if value == "secrets":
         from compacter.redaction import redact_secrets
 
         return redact_secrets
-    if value is None or callable(value):
-        return value
-    raise ValueError('takes a function of a text that returns it redacted, "secrets", or None')
+    return _redaction(value)
 
 
 def _trigger(value: object) -> object:
@@ -155,9 +177,12 @@ def _recall(value: object) -> object:
         ) from None
 
 
+_shortening = _function("retrieved(text, characters)", "two marks or a function of a text and a size", count=2)
+
+
 def _retrieved(value: object) -> object:
     if value is None or (callable(value) and not isinstance(value, type)):
-        return value
+        return _shortening(value)
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(mark, str) and mark for mark in value):
         return tuple(value)
     raise ValueError('takes two marks such as ("<context>", "</context>"), a function of (text, characters), or None')
@@ -172,15 +197,23 @@ def _rules(value: object) -> object:
 
 
 def _memory(value: object) -> object:
-    if value is None or isinstance(value, Memory):
-        return value
-    raise ValueError(
-        "takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), your own Memory, or None to turn it off"
-    )
+    if value is not None and (isinstance(value, type) or not isinstance(value, Memory)):
+        raise ValueError(
+            "takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), your own Memory, or None to turn it off"
+        )
+    if value is not None and any(map(is_async, (value.find, value.save, value.claim))):
+        raise ValueError("has async methods; name them afind, asave and aclaim, beside the others (see BaseMemory)")
+    return value
 
 
 def _logger(value: object) -> object:
-    if value is None or not isinstance(value, (bool, int, float, str, bytes, type)):
+    try:
+        usable = value is None or all(callable(getattr(value, level)) for level in ("debug", "info", "warning"))
+    except AttributeError:
+        usable = False
+    except Exception:  # noqa: BLE001 - exceptions of a logger are ignored
+        return value
+    if usable and not isinstance(value, type):
         return value
     raise ValueError('takes a logger, such as logging.getLogger("app") or structlog.get_logger()')
 
@@ -211,13 +244,13 @@ class UserDetector:
         return TokenLimit(limit=None, requested=None, kind="input") if found is None and answer is True else found
 
 
+_detector = _function("detect(error)", "a function of an exception that returns a TokenLimit, True or False")
+
+
 def _detect(value: object) -> object:
     if value is None or value is detect_token_limit or isinstance(value, UserDetector):
         return value or detect_token_limit
-    if not callable(value):
-        raise ValueError("takes a function of an exception that returns a TokenLimit, True, False or None")  # noqa: TRY004 - as below
-    _check_call(value, "detect(error)", "A detector takes the exception and nothing else")
-    return UserDetector(cast("Detector", value))
+    return UserDetector(cast("Detector", _detector(value)))
 
 
 def _functions(value: object) -> object:
@@ -225,10 +258,15 @@ def _functions(value: object) -> object:
         return ()
     several = tuple(value) if isinstance(value, Iterable) and not callable(value) else (value,)
     for one in several:
-        if not callable(one):
-            raise ValueError(f"takes a function or several, not {one!r}")  # noqa: TRY004 - pydantic reads it
-        _check_call(one, "hook(event)", "A hook takes the event and nothing else")
+        check_hook(one)
     return several
+
+
+def check_hook(hook: object) -> None:
+    """Raise ``ConfigurationError`` if this is not a function of an event."""
+    if not callable(hook):
+        raise ConfigurationError(f"a hook is a function of the event, not {hook!r}")
+    _check_call(hook, "hook(event)", "A hook takes the event and nothing else")
 
 
 class Options(BaseModel):
@@ -244,7 +282,7 @@ class Options(BaseModel):
         validate_default=True,
     )
 
-    compact_ratio: Annotated[float, BeforeValidator(_ratio)] = Field(default=0.7, gt=0, le=1)
+    compact_ratio: Annotated[float, _Number] = Field(default=0.7, gt=0, le=1)
     """Share of the size of all messages that may be folded, oldest first: more than 0, at most 1. More is folded if the
     provider stated its numbers and that is needed to fit in one round."""
     max_retries: Annotated[int | Stop, PlainValidator(_retries)] = 3
@@ -266,13 +304,15 @@ class Options(BaseModel):
     fallback: Annotated[tuple[Fallback, ...], PlainValidator(_fallback)] = ("extractive", "truncate")
     """Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, or both in order; ``None`` to raise
     ``CompactionError``."""
-    preserve_recent_turns: int = Field(default=0, ge=0)
+    preserve_recent_turns: Annotated[int, _Number] = Field(default=0, ge=0)
     """Number of newest turns to keep verbatim as long as the result fits."""
-    pin: Callable[[Message], object] | None = None
+    pin: Annotated[
+        Callable[[Message], object] | None, PlainValidator(_function("pin(message)", "a function of a message"))
+    ] = None
     """Predicate that returns whether to keep a message verbatim, in its order, with its tool call or results."""
     trigger_tokens: Annotated[int | float | None, PlainValidator(_trigger)] = None
     """Size at which to compact before the call: an int for tokens, or a share of the model's window such as ``0.8``."""
-    min_calls_between: int = Field(default=3, ge=0)
+    min_calls_between: Annotated[int, _Number] = Field(default=3, ge=0)
     """Number of calls of a conversation to wait before that trigger compacts, or tries to, again. A token limit is
     handled at once."""
     alternate_roles: bool | None = None
@@ -281,7 +321,7 @@ class Options(BaseModel):
     """Whether to lower a too large output limit, in place of folding, if the input alone fits."""
     memory: Annotated[Memory | None, PlainValidator(_memory)] = Field(default_factory=InProcessMemory)
     """Store of compactions, for later calls; ``None`` to turn it off."""
-    timeout: float | None = Field(default=None, gt=0)
+    timeout: Annotated[float | None, _Number] = Field(default=None, gt=0)
     """Limit for the summaries of one call, in seconds; after it, ``fallback`` is used. ``None`` for no limit."""
     detect: Annotated[Callable[[BaseException], TokenLimit | None], PlainValidator(_detect)] = Field(
         default=None, validate_default=True
@@ -292,7 +332,9 @@ class Options(BaseModel):
     """Function or functions, sync or async, called with each ``CompactionEvent``."""
     on_event: Annotated[tuple[Hook, ...], PlainValidator(_functions)] = ()
     """Function or functions, sync or async, called with every event."""
-    before_compaction: PlanHook | None = None
+    before_compaction: Annotated[
+        PlanHook | None, PlainValidator(_function("before_compaction(plan)", "a function of a plan", awaited=True))
+    ] = None
     """Called with each ``CompactionPlan``: returns a changed plan, False to veto the compaction, or anything else to
     allow it."""
     redact: Annotated[Callable[[str], str] | None, PlainValidator(_redact)] = None
@@ -316,7 +358,10 @@ class Options(BaseModel):
     summary_request: Literal["transcript", "native"] = "transcript"
     """``"transcript"`` to send the messages as a fenced transcript. ``"native"`` to send the messages themselves, most
     of which the provider then reads from its prompt cache; only with ``summarizer=None`` and without ``redact``."""
-    token_counter: Callable[[Sequence[Message]], int] | None = None
+    token_counter: Annotated[
+        Callable[[Sequence[Message]], int] | None,
+        PlainValidator(_function("token_counter(messages)", "a function of a list of messages")),
+    ] = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the usage of replies, and
     estimates."""
 

@@ -34,6 +34,8 @@ _FUNCTIONS = frozenset(
 _STRATEGIES = {
     "summarize": Summarize, "truncate": Truncate, "clear_tool_results": ClearToolResults, "shorten": Shorten,
 }  # fmt: skip
+_TEXTS = frozenset({"conversation", "summary_prompt"})
+"""Options that take any text, numbers and words among them."""
 _WORDS: Mapping[str, bool | None] = {
     "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None,
 }  # fmt: skip
@@ -101,8 +103,10 @@ def _read(variable: str, name: str, text: str) -> object:
         if unknown:
             raise ConfigurationError(f"{variable} takes names from {', '.join(_STRATEGIES)}, not {unknown[0]!r}")
         return [_STRATEGIES[word]() for word in words] if name == "strategy" else words
+    if name in _TEXTS:
+        return None if text.lower() == "none" else text
     if name == "rules":
-        return _rules(variable, text)
+        return [] if text.lower() == "none" else _rules(variable, text)
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     for number in (int, float):

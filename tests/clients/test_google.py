@@ -228,6 +228,25 @@ def test_contents_in_every_form(
     assert len(gemini_server.bodies) == 1
 
 
+@pytest.mark.parametrize("once_more", ["What?", [PART], ["What?", "And why?"]])
+def test_contents_in_every_form_when_a_compaction_is_remembered(
+    once_more: Any, client: genai.Client, compacter: Compacter, contents: list[Any], words: str
+) -> None:
+    wrapped = compacter.wrap(client)
+    wrapped.models.generate_content(model=MODEL, contents=contents)
+    assert compacter.totals.rounds == 1
+    assert wrapped.models.generate_content(model=MODEL, contents=once_more).text == words
+
+
+def test_retrieved_text_in_a_single_text_is_shortened(
+    client: genai.Client, compacter: Compacter, gemini_server: Provider, words: str
+) -> None:
+    wrapped = compacter.replace(retrieved=("<context>", "</context>")).wrap(client)
+    asked = f"<context>{'word ' * 5_000}</context> What is the word?"
+    assert wrapped.models.generate_content(model=MODEL, contents=asked).text == words
+    assert "What is the word?" in str(gemini_server.bodies[-1]["contents"])
+
+
 def test_a_single_text_that_is_too_long_is_refused_by_the_sdks_own_exception(
     client: genai.Client, compacter: Compacter, gemini_server: Provider
 ) -> None:

@@ -188,6 +188,8 @@ class WrappedCall(Performer):
     policy: Policy
     scope: str
     """Part of each record's key; the same for calls that may share a summary."""
+    as_passed: bool
+    """Whether ``request.original`` is what the caller passed: no ``History``, and without quotes of an earlier call."""
     history: History | None
     """The ``History`` that was passed in place of a list."""
     version: int
@@ -216,8 +218,11 @@ class WrappedCall(Performer):
         before, last = GiveUps.count, self.last
         if last is not None and last.token_limit is not None and last.error is None:
             await streams.close(self.io, last.raw)
+        unchanged = self.as_passed and effect.messages is self.policy.request.original
         try:
-            args, kwargs = self.binding.replace(self.args, self.kwargs, effect.messages, effect.options)
+            # The caller's own object if nothing was folded: it may be a text, or a list that the function adds to.
+            messages = self.binding.messages(self.args, self.kwargs) if unchanged else list(effect.messages)
+            args, kwargs = self.binding.replace(self.args, self.kwargs, messages, effect.options)
             raw = self.function(*args, **kwargs)
             if self.io.asynchronous and inspect.isawaitable(raw):
                 raw = await raw
@@ -352,11 +357,16 @@ class WrappedCall(Performer):
         """Return whether the claim was granted, and have it released when this call is closed."""
         if claim is None or isinstance(claim, bool):
             return bool(claim)
-        release: Callable[[], object] = partial(self.state.safely, "memory", claim.release)
-        if inspect.iscoroutinefunction(claim.release):
+        give_back = getattr(claim, "release", None)
+        if not callable(give_back):
+            fault = f"claim() returns an object with a method release() or None, not {type(claim).__name__}"
+            self.state.log.failed("memory", TypeError(fault))
+            return True
+        release: Callable[[], object] = partial(self.state.safely, "memory", give_back)
+        if inspect.iscoroutinefunction(give_back):
             # Not a partial: Python 3.11 does not recognise a partial of a coroutine method as a coroutine function.
             async def awaited() -> None:
-                await self._safely("memory", claim.release)
+                await self._safely("memory", give_back)
 
             release = awaited
         with self._lock:

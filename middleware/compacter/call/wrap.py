@@ -291,9 +291,11 @@ class WrappedFunction:
         if not messages:
             return f"the call has no messages in its argument {binding.messages_param!r}"
         try:
-            form, seen = self._recognised(binding, messages)
+            form, seen, quoted = self._recognised(binding, messages)
         except UnknownFormatError as error:
             return str(error)
+        if isinstance(given, str):
+            messages[0] = form.say("user", given)
         called = facts.model or getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
@@ -332,13 +334,14 @@ class WrappedFunction:
             kwargs=kwargs,
             policy=Policy(options, request, calibration, known, detect=state.detect, watched=watched),
             scope="\0".join(scope),
+            as_passed=not quoted and history is None,
             history=history,
             version=getattr(history, "version", 0),
             seen=seen,
         )
 
-    def _recognised(self, binding: Binding, messages: list[Message]) -> tuple[MessageFormat, Recognised | None]:
-        """Return the format of a call's messages, and how they were recognised when they were last sent.
+    def _recognised(self, binding: Binding, messages: list[Message]) -> tuple[MessageFormat, Recognised | None, bool]:
+        """Return the format of a call's messages, how they were recognised when last sent, and whether any had quotes.
 
         Quotes are removed from the list. Messages that were sent before contain none, and do not change the format.
         Raises ``UnknownFormatError``.
@@ -353,10 +356,11 @@ class WrappedFunction:
             seen, new = None, 0
             name = binding.wire_format or recognise(messages, param=param)
         form = get_format(name)
-        kept = strip(messages[new:], form)
+        added = messages[new:]
+        kept = strip(added, form)
         if new or kept:
             messages[new:] = kept
-        return form, seen
+        return form, seen, kept != added
 
     # -- calibration by quiet calls ------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -306,6 +307,8 @@ def as_strategy(value: object) -> CompactionStrategy:
     """``value`` as a strategy: one as it is, a function wrapped. Raises ``ConfigurationError`` for anything else."""
     if isinstance(value, type):
         pass  # The class of a strategy, where one of its instances is wanted.
+    elif is_async(value) or is_async(getattr(value, "compact", None)):
+        raise ConfigurationError(f"takes a strategy that is not async, as it is not awaited; not {value!r}")
     elif isinstance(value, CompactionStrategy):
         return value
     elif callable(value):
@@ -318,6 +321,11 @@ def as_strategy(value: object) -> CompactionStrategy:
         "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "
         f"not {value!r}{f'; say {meant}()' if known else ''}"
     )
+
+
+def is_async(value: object) -> bool:
+    """Return whether a function, or an object's ``__call__``, is a coroutine function."""
+    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None))  # noqa: B004
 
 
 def links_of(strategies: Iterable[CompactionStrategy]) -> tuple[CompactionStrategy, ...]:
