@@ -30,7 +30,7 @@ from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
 from compacter.events import CompactionEvent, CompactionStarted, PassagesRecalled, RetriesExhausted
 from compacter.locks import LONGEST_WAIT, LOOK_AGAIN
-from compacter.memory.base import BaseMemory, Steps, apump, pump
+from compacter.memory.base import BaseMemory, Steps, advanced, apump, pump
 from compacter.memory.match import Recognised, View
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, json_text, word
@@ -77,7 +77,7 @@ class Performer:
         advance = flow.send
         try:
             while True:
-                step = partial(_step, advance, outcome)
+                step = partial(advanced, advance, outcome)
                 ended, found = await self.io.thread(step) if self.large else step()
                 if ended or isinstance(found, until):
                     return found
@@ -167,14 +167,6 @@ class Performer:
 
 async def _unknown(_: Performer, effect: object) -> Any:
     raise TypeError(f"{effect!r} is not an effect; strategies yield those of compacter.effects")
-
-
-def _step(advance: Callable[[Any], Effect[Any]], outcome: Any) -> tuple[bool, Any]:
-    """Run a flow up to its next effect; return False and the effect, or True and the flow's result at its end."""
-    try:
-        return False, advance(outcome)
-    except StopIteration as stop:
-        return True, stop.value
 
 
 @dataclass(kw_only=True, eq=False)

@@ -409,7 +409,7 @@ async def apump(steps: Steps[T], thread: Callable[[Callable[[], Any]], Awaitable
     outcome: Any = None
     try:
         while True:
-            step = partial(_advanced, advance, outcome)
+            step = partial(advanced, advance, outcome)
             ended, found = step() if thread is None else await thread(step)
             if ended:
                 result: T = found
@@ -423,7 +423,8 @@ async def apump(steps: Steps[T], thread: Callable[[Callable[[], Any]], Awaitable
             steps.close()
 
 
-def _advanced(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any]:
+def advanced(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any]:
+    """Run a generator up to its next value; return False and that, or True and the generator's result at its end."""
     try:
         return False, advance(outcome)
     except StopIteration as stop:
