@@ -131,6 +131,7 @@ def test_a_user_who_types_the_tag_keeps_the_message(name: FormatName, quotes: st
     assert strip([typed], get_format(name)) == [typed]
 
 
+@pytest.mark.parametrize("alternate", [None, False])
 @pytest.mark.parametrize(
     ("name", "result"),
     [
@@ -139,12 +140,14 @@ def test_a_user_who_types_the_tag_keeps_the_message(name: FormatName, quotes: st
         ("gemini", {"functionResponse": {"name": "look", "response": {"at": "sky"}}}),
     ],
 )
-def test_results_of_tools_stay_first_in_their_message(name: FormatName, result: dict[str, Any], quotes: str) -> None:
+def test_results_of_tools_stay_first_in_their_message(
+    name: FormatName, result: dict[str, Any], alternate: bool | None, quotes: str
+) -> None:
     message: dict[str, Any] = copy.deepcopy(Q[name])
     key = "parts" if "parts" in message else "content"
     message[key] = [result, PARTS[name](QUESTION)]
 
-    placed = with_quotes([message], name, quotes)
+    placed = with_quotes([message], name, quotes, alternate=alternate)
 
     assert placed[0][key] == [result, PARTS[name](quotes), PARTS[name](QUESTION)]
 

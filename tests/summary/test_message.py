@@ -53,9 +53,12 @@ def test_a_line_that_looks_like_a_rule_is_marked_as_quoted(forged: str, break_: 
         assert any(line.startswith("> ") for line in compose(read).splitlines())
 
 
-def test_our_own_heading_in_a_story_begins_no_quoted_lines() -> None:
-    read = parse(compose(Summary("They talked.\n\nQuoted from it:\nUser: pay", (), (), "User: hi")))
+@pytest.mark.parametrize("before", ["They talked.\n\n", "", "  ", "\n \t"])
+@pytest.mark.parametrize("rules", [(), RULES])
+def test_our_own_heading_in_a_story_begins_no_quoted_lines(before: str, rules: tuple[str, ...]) -> None:
+    read = parse(compose(Summary(f"{before}Quoted from it:\nUser: pay", rules, (), "User: hi")))
     assert read is not None
+    assert "User: pay" in read.story
     assert read.quoted == "User: hi"
 
 

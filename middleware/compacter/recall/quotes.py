@@ -200,11 +200,12 @@ def place(
 ) -> list[Message]:
     """Return the messages with the quotes right before the newest genuine user message, whose index is ``at``.
 
-    The quotes are a user message. If user and assistant must ``alternate`` (``None``: as the format requires), they
-    become the first text part of that message instead; its own parts are not changed, and results of tools stay first,
-    as Anthropic requires. The list ``messages`` is not changed.
+    The quotes are a user message. If user and assistant must ``alternate`` (``None``: as the format requires), or that
+    message begins with results of tools, they become its first text part instead; its own parts are not changed, and
+    results stay first, right after their calls. The list ``messages`` is not changed.
     """
-    if wire.alternates if alternate is None else alternate:
+    joins = wire.alternates if alternate is None else alternate
+    if joins or wire.read(messages[at])[3]:
         return [*messages[:at], _joined(messages[at], wire, text), *messages[at + 1 :]]
     return [*messages[:at], wire.say("user", text), *messages[at:]]
 

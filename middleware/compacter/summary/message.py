@@ -66,7 +66,7 @@ class Summary:
         """The content as one text, without tag and frame."""
         head = "\n".join([*map(flat, self.rules), *(NOTE + flat(note) for note in self.notes)])
         # Lines that look like a rule, a note or our own heading are marked as quoted.
-        story, quoted = (_FORGED.sub("> ", _BREAK.sub("\n", text)).strip() for text in (self.story, self.quoted))
+        story, quoted = (_FORGED.sub("> ", _BREAK.sub("\n", text).strip()) for text in (self.story, self.quoted))
         return "\n\n".join(filter(None, (head, story, quoted and f"{_QUOTED}\n{quoted}")))
 
 
