@@ -130,7 +130,19 @@ class TestOptions:
             Compacter(**options)
 
     @pytest.mark.parametrize(
-        ("argument", "value"), [("messages", {"role": "user"}), ("compacter", 5), ("model", 5), ("max_tokens", True)]
+        ("argument", "value"),
+        [
+            ("messages", {"role": "user"}),
+            ("compacter", 5),
+            ("compacter", Compacter),
+            ("model", 5),
+            ("wire_format", "smoke"),
+            ("max_tokens", True),
+            ("reserve_tokens", -1),
+            ("reserve_tokens", None),
+            ("conversation", 5),
+            ("conversation", ""),
+        ],
     )
     def test_an_unusable_argument_of_a_history_is_named(self, argument: str, value: Any) -> None:
         with pytest.raises(ConfigurationError, match=argument):
@@ -171,6 +183,11 @@ class TestWhatIsNoCall:
         with pytest.raises(ConfigurationError, match=r"'history'.*chat.*prompt"):
             Compacter().wrap(chat, messages_param="history")
 
+    def test_a_messages_param_that_is_no_name_is_refused(self) -> None:
+        names: Any = ["messages"]
+        with pytest.raises(ConfigurationError, match="messages_param"):
+            Compacter().wrap(ScriptedModel().completion, messages_param=names)
+
     def test_an_unknown_wire_format_is_named_beside_the_known_ones(self) -> None:
         with pytest.raises(ConfigurationError, match=r"'smoke'.*'openai'"):
             Compacter().wrap(ScriptedModel().completion, wire_format="smoke")
@@ -199,9 +216,32 @@ class TestWhatIsNoHistory:
 
     @pytest.mark.parametrize("messages", [7, None, "hello", b"x", {"role": "user"}, [None], [7]])
     def test_compacting_by_hand_says_what_it_takes(self, messages: Any) -> None:
-        for action in (Compacter().plan, Compacter(summarizer="extractive").compact):
+        compacter = Compacter(summarizer="extractive")
+        actions: list[Any] = [
+            compacter.plan,
+            compacter.compact,
+            compacter.estimate_tokens,
+            lambda messages: compacter.search(messages, "harbour"),
+        ]
+        for action in actions:
             with pytest.raises(ConfigurationError, match="messages"):
                 action(messages)
+
+    @pytest.mark.parametrize(
+        ("argument", "value"),
+        [("query", None), ("query", 7), ("query", b"x"), ("limit", 0), ("limit", -1), ("limit", 1.5), ("limit", "5"),
+         ("limit", None), ("limit", True)],
+    )  # fmt: skip
+    def test_an_unusable_argument_of_a_search_is_named(self, argument: str, value: Any) -> None:
+        arguments = {"query": "harbour", argument: value}
+        for search in (lambda **given: Compacter().search(talk(), **given), History(talk()).search):
+            with pytest.raises(ConfigurationError, match=argument):
+                search(**arguments)
+
+    @pytest.mark.parametrize("argument", ["plan", "compact", "estimate_tokens"])
+    def test_an_unknown_wire_format_by_hand_is_named_beside_the_known_ones(self, argument: str) -> None:
+        with pytest.raises(ConfigurationError, match=r"wire_format='smoke'.*'openai'"):
+            getattr(Compacter(), argument)(talk(), wire_format="smoke")
 
     @pytest.mark.parametrize(
         "messages",

@@ -17,12 +17,12 @@ from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionPlan, StrategyLike, links_of
+from compacter.compaction.task import CompactionPlan, StrategyLike, links_of, whole_number
 from compacter.errors import ConfigurationError, InvalidHistoryError
 from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
 from compacter.memory.record import conversation_digest
-from compacter.messages.format import FORMATS, Message, get_format, recognise
+from compacter.messages.format import Message, get_format, recognise
 from compacter.options import Detector, Fallback, Options, PlanHook, Retrieved, Stop, Summarizer, check_hook, validated
 from compacter.recall.passages import Passage, Quotes
 from compacter.settings import PRESETS, from_environment
@@ -242,10 +242,12 @@ class Compacter:
 
         Raises:
             TypeError: ``target`` cannot be wrapped; the message says what can.
-            ConfigurationError: ``wire_format`` is unknown.
+            ConfigurationError: ``wire_format`` is unknown, or there is no argument ``messages_param``.
         """
         from compacter.clients.wrapping import wrap
 
+        if messages_param is not None and not isinstance(messages_param, str):
+            raise ConfigurationError(f"messages_param takes the name of an argument, not {messages_param!r}")
         _check_wire_format(wire_format)
         return wrap(self._state, target, messages_param=messages_param, wire_format=wire_format)
 
@@ -325,12 +327,17 @@ class Compacter:
             messages: Messages in any of the five formats.
             model: Name of the model whose characters per token are used.
             wire_format: Format of the messages, if it cannot be detected.
+
+        Raises:
+            ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
+        held = _check_messages(messages)
+        _check_wire_format(wire_format)
         counter = self._state.options.token_counter
         if counter is not None:
-            return counter(list(messages))
-        size = get_format(wire_format or recognise(messages)).size
-        return self._state.calibration(model).tokens(sum(map(size, messages)))
+            return counter(list(held))
+        size = get_format(wire_format or recognise(held)).size
+        return self._state.calibration(model).tokens(sum(map(size, held)))
 
     def tell_history_changed(self, event: CompactionEvent | None) -> None:
         """Send the event that a compaction was not installed because its ``History`` has changed meanwhile.
@@ -430,6 +437,9 @@ class Compacter:
 
         held = _check_messages(messages)
         _check_wire_format(wire_format)
+        if not isinstance(query, str):
+            raise ConfigurationError(f"query takes a text, not {query!r}")
+        whole_number("limit", limit, least=1, of="passages")
         archive = getattr(messages, "archive", None)
         held_back = archive.index().entries if archive else ()
         index = Index.restored(held_back, self._state.redaction, max_bytes=sys.maxsize)
@@ -539,8 +549,8 @@ def _check_budget(budget: object) -> None:
 
 
 def _check_wire_format(name: str | None) -> None:
-    if name is not None and name not in FORMATS:
-        raise ConfigurationError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}")
+    if name is not None:
+        get_format(name)
 
 
 def _signature() -> Signature:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from compacter.call.io import ASYNC, IO, SYNC, run
 from compacter.compacter import CompactionResult
 from compacter.compaction.conversation import Conversation, kept_and_discarded
+from compacter.compaction.task import whole_number
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
 from compacter.locks import Lock
 from compacter.memory.record import conversation_digest
@@ -78,17 +79,18 @@ class History(MutableSequence[Message]):
         given: object = messages
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
             raise ConfigurationError(f"messages takes a list of messages, not {type(messages).__name__}")
-        if compacter is not None and not callable(getattr(compacter, "compact", None)):
+        if compacter is not None and (isinstance(compacter, type) or not callable(getattr(compacter, "compact", None))):
             raise ConfigurationError(f"compacter takes a Compacter, not {compacter!r}")
         if model is not None and not isinstance(model, str):
             raise ConfigurationError(f"model takes a model's name, not {model!r}")
-        limits: tuple[tuple[str, object, int], ...] = (
-            ("max_tokens", max_tokens, 1),
-            ("reserve_tokens", reserve_tokens, 0),
-        )
-        for name, value, least in limits:
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ConfigurationError(f"{name} takes a whole number of at least {least}, not {value!r}")
+        if wire_format is not None:
+            get_format(wire_format)
+        name: object = conversation
+        if name is not None and (not isinstance(name, str) or not name):
+            raise ConfigurationError(f"conversation takes a name, or None, not {conversation!r}")
+        if max_tokens is not None:
+            whole_number("max_tokens", max_tokens, least=1, of="tokens")
+        whole_number("reserve_tokens", reserve_tokens, least=0, of="tokens")
         self._messages: list[Message] = _checked(messages)
         self._pins = [False] * len(self._messages)
         if isinstance(messages, History):

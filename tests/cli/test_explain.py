@@ -79,6 +79,7 @@ def test_no_text_is_a_mistake_that_says_what_to_pass(run: Run, nothing: str) -> 
     told = run("explain", stdin=nothing)
     assert told.code == 2
     assert "pass it in quotes" in told.err
+    assert run("explain", nothing).err == told.err
 
 
 def test_the_status_that_came_with_it_counts(run: Run) -> None:

@@ -211,6 +211,8 @@ class TestChain:
         lambda: ClearToolResults(keep_recent=-1),
         lambda: ClearToolResults(min_size=True),
         lambda: ClearToolResults(exclude="read"),
+        lambda: ClearToolResults(exclude=7),  # type: ignore[arg-type]
+        lambda: ClearToolResults(exclude=[7]),  # type: ignore[list-item]
         lambda: Shorten(min_size=5),
         lambda: Shorten(min_size="big"),  # type: ignore[arg-type]
         Chain,

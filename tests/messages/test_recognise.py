@@ -73,9 +73,24 @@ def test_a_format_is_known_by_what_only_it_has(messages: list[Any], name: str) -
     assert recognise(messages) == name
 
 
+@pytest.mark.parametrize("param", ["messages", "input", "contents", "dialogue"])
+@pytest.mark.parametrize(
+    ("messages", "name"),
+    [
+        ([DEVELOPER, ASK, CHAT_CALL], "openai"),
+        ([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}], "anthropic"),
+        ([{"role": "user", "content": [{"text": "hello"}]}], "bedrock"),
+        ([{"role": "user", "parts": [{"text": "hello"}]}], "gemini"),
+    ],
+)
+def test_what_only_one_format_has_outweighs_the_arguments_name(messages: list[Any], name: str, param: str) -> None:
+    assert recognise(messages, param=param) == name
+
+
 def test_the_arguments_name_decides_where_the_messages_do_not() -> None:
     assert recognise([ASK], param="input") == "responses"
     assert recognise(["hello"], param="contents") == "gemini"
+    assert recognise([{"role": "user", "parts": [{"text": "hello"}]}], param="contents") == "gemini"
     assert recognise([ASK], param="messages") == recognise([ASK], param="prompt") == "openai"
 
 

@@ -196,7 +196,15 @@ class TestCalls:
 
     @pytest.mark.parametrize(
         "options",
-        [{"window": 0}, {"chunk_size": 0}, {"housekeeping": -1}, {"fail_after": -1}, {"style": "nobody"}],
+        [
+            {"window": 0},
+            {"chunk_size": 0},
+            {"housekeeping": -1},
+            {"fail_after": -1},
+            {"style": "nobody"},
+            {"overflow_at": "first-event"},
+            {"reply_type": "json"},
+        ],
     )
     def test_nonsense_is_told_at_construction(self, options: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match=f"{next(iter(options))}|nobody"):

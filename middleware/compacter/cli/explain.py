@@ -52,7 +52,7 @@ def _given(text: str | None) -> str:
         return read_text(STDIN)
     # An existing file is read. A string that cannot be a file name (too long, line breaks) is an error's text.
     try:
-        is_file = "\n" not in text and Path(text).exists()
+        is_file = text != "" and "\n" not in text and Path(text).exists()
     except (OSError, ValueError):
         is_file = False
     return read_text(text) if is_file or _PATH.fullmatch(text) else text

@@ -82,9 +82,13 @@ class ClearToolResults:
         least = whole_number("min_size", min_size, least=0, of="characters")
         if isinstance(exclude, str):
             raise ConfigurationError(f'exclude takes several tool names, such as ("{exclude}",)')
+        given: object = exclude
+        names = tuple(given) if isinstance(given, Iterable) else (given,)
+        if not all(isinstance(name, str) for name in names):
+            raise ConfigurationError(f"exclude takes names of tools, not {exclude!r}")
         object.__setattr__(self, "keep_recent", kept)
         object.__setattr__(self, "min_size", max(least, len(_RECEIPT) + 12))
-        object.__setattr__(self, "exclude", frozenset(exclude))
+        object.__setattr__(self, "exclude", frozenset(names))
         object.__setattr__(self, "name", "clear_tool_results")
 
     def compact(self, task: CompactionTask) -> list[Message]:

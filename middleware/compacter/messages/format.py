@@ -248,11 +248,11 @@ def _weight(message: Message) -> int:
 
 
 def get_format(name: str) -> MessageFormat:
-    """Return the message format of that name. Raises ``ValueError`` with the list of valid names."""
+    """Return the message format of that name. Raises ``ConfigurationError`` with the valid names."""
     if name in FORMATS:
         found: MessageFormat = getattr(import_module(f"compacter.messages.{name}"), name.upper())
         return found
-    raise ValueError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}")
+    raise ConfigurationError(f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}")
 
 
 # -- recognising a format --------------------------------------------------------------------------------------
@@ -291,13 +291,14 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
     """Return the message format, recognised by features that only one format has.
 
     Messages with only role and content, which several formats share, are ``openai``; its summary messages are valid in
-    all of them. ``param`` is the name of the argument with the messages: ``contents`` is Gemini's, ``input`` the
-    Responses API's. Messages before ``since`` are known not to change the result; only the first forty are read.
+    all of them. ``param`` is the name of the argument with the messages: ``contents`` is Gemini's unless they have a
+    ``content``, which Gemini refuses; ``input`` is the Responses API's. Messages before ``since`` are known not to
+    change the result; only the first forty are read.
 
     Raises :class:`UnknownFormatError` for messages of frameworks, such as LangChain's or LlamaIndex's, and for lists
     without a user or assistant of any of the formats.
     """
-    if param == "contents":
+    if param == "contents" and not any(type(one) is dict and "content" in one for one in messages[:_LOOK_AT]):
         return "gemini"
     others: Sequence[Message] = messages[since:]
     found = _first_telling(islice(messages, _LOOK_AT))

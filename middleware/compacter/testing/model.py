@@ -59,6 +59,7 @@ class Request:
     """Fault of the list of messages; empty if it is valid."""
 
 
+Returns = Literal["text", "completion"]
 OverflowAt = Literal["open", "first_event", "after_role", "error_chunk"]
 """Point at which a stream reports that the request is too long; see `ScriptedModel`."""
 
@@ -66,6 +67,12 @@ Completion: TypeAlias = Any
 """A completion in OpenAI's shape: a dict, or a `Struct` with ``reply_type="object"``."""
 
 _OUTPUT_OPTIONS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+def _check_word(name: str, word: object, known: object) -> None:
+    """Raise ``ValueError`` if an argument is not one of the words of a ``Literal``."""
+    if word not in get_args(known):
+        raise ValueError(f"{name} takes {', '.join(map(repr, get_args(known)))}, not {word!r}")
 
 
 class ScriptedModel:
@@ -129,7 +136,7 @@ class ScriptedModel:
             chunk_size: Characters of text per chunk.
 
         Raises:
-            ValueError: A style is unknown, or a number is out of range.
+            ValueError: A style or another word is unknown, or a number is out of range.
             TypeError: ``replies`` has another type.
         """
         for name, number, least in (
@@ -140,6 +147,8 @@ class ScriptedModel:
         ):
             if number < least:
                 raise ValueError(f"{name} must be at least {least}, got {number!r}")
+        _check_word("overflow_at", overflow_at, OverflowAt)
+        _check_word("reply_type", reply_type, ReplyType)
         self.window = window
         self.style = style_of(style)
         self.count: Count = CharacterCount(chars_per_token) if count is None else count
@@ -428,7 +437,7 @@ class ScriptedSummarizer:
         text: str | Callable[[tuple[Message, ...]], str] = "SUMMARY: what was said so far.",
         *,
         fail: Failures = None,
-        returns: Literal["text", "completion"] = "text",
+        returns: Returns = "text",
         window: int | None = None,
         style: str | Style = "openai",
         **options: Any,
@@ -444,7 +453,7 @@ class ScriptedSummarizer:
             **options: `usage`, `reply_type`, `chars_per_token` and `count`, as for `ScriptedModel`.
 
         Raises:
-            ValueError: A failure or a style is unknown.
+            ValueError: A failure, a style or another word is unknown.
         """
         self._text = text
         each = not (fail is None or isinstance(fail, (str, BaseException)))
@@ -455,6 +464,7 @@ class ScriptedSummarizer:
         for failure in (*self._failures, self._ever):
             if isinstance(failure, str) and failure not in get_args(Failure):
                 raise ValueError(f"unknown failure {failure!r}; known: {', '.join(get_args(Failure))}")
+        _check_word("returns", returns, Returns)
         self._returns = returns
         self._calls = 0
         self._lock = threading.Lock()
