@@ -40,6 +40,7 @@ SUMMARY = say("user", "summary")
         ([S, S, U1, A1, S, U2], [0, 1, 4, 5], False, [S, S, SUMMARY, S, U2]),  # after the whole prefix
         ([U1, S, A1, U2], [1, 3], False, [SUMMARY, S, U2]),  # in the middle it stays where it was
         ([U1, U2, A1, U3], [0, 1, 3], True, [SUMMARY, ASSISTANT, U1, U2, ASSISTANT, U3]),  # what was, may be
+        ([U1, A1, U2, S, U3], [2, 3, 4], True, [SUMMARY, ASSISTANT, U2, S, U3]),  # also with instructions between
     ],
 )
 def test_the_summary_has_its_place_and_turns_alternate(
@@ -51,6 +52,7 @@ def test_the_summary_has_its_place_and_turns_alternate(
 def test_without_a_summary_a_filler_opens_where_the_user_was_first() -> None:
     assert assemble(Conversation.of(TALK, OPENAI), [0, 2, 3], None, alternate=True) == [S, USER, A1, U2]
     assert assemble(Conversation.of([A1, U1, A2], OPENAI), [0, 1], None, alternate=True) == [A1, U1]
+    assert assemble(Conversation.of(TALK, OPENAI), [0, 3, 4], None, alternate=True) == [S, U2, A2]
 
 
 @pytest.mark.parametrize("form", FORMATS)

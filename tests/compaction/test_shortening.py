@@ -43,7 +43,13 @@ def test_the_receipt_counts_what_is_left_out_and_the_beginning_gets_the_larger_s
     assert size - 20 <= len(shorten(text, size)) <= size
 
 
-@pytest.mark.parametrize("character", ["🇫🇷", "👍🏽", "👩‍👩‍👧", "e\u0301", "\r\n"])
+PAIRS = ["\ud800\udc00", "\udbff\udfff"]
+"""Characters as some programs decode them: in two halves."""
+
+
+@pytest.mark.parametrize(
+    "character", ["🇫🇷", "🇦🇿", "🇿🇦", "👍🏻", "👍🏽", "👍🏿", "👩‍👩‍👧", "e\u0301", "o\u0300", "\r\n", *PAIRS]
+)
 @pytest.mark.parametrize("shift", range(6))
 def test_what_is_seen_as_one_character_stays_whole(character: str, shift: int) -> None:
     head, _, tail = parts(shorten("a" * shift + "|".join([character] * 400) + "b", 300))
@@ -112,3 +118,54 @@ def test_two_values_share_the_room_by_their_sizes_and_a_small_one_stays_whole() 
     assert lines[1] == small
     assert 2 < len(lines[2]) / len(lines[0]) < 4
     assert all(set(json.loads(line)) == {"text"} for line in (lines[0], lines[2]))
+
+
+SENTENCES = [f"Ship {number} lies in harbour {number * 7}." for number in range(400)]
+TEXTS = {
+    "prose": " ".join(SENTENCES),
+    "a list": json.dumps(SENTENCES),
+    "an object": json.dumps({f"key {number}": sentence for number, sentence in enumerate(SENTENCES)}),
+    "a long string": json.dumps({"name": "log", "text": " ".join(SENTENCES)}),
+    "a value below a heading": "Found:\n" + json.dumps(SENTENCES),
+    "an indented value": "\n  " + json.dumps(SENTENCES, indent=2),
+}
+
+
+@pytest.mark.parametrize("size", [600, 1_500, 4_000, 9_000])
+@pytest.mark.parametrize("name", TEXTS)
+def test_most_of_the_room_is_used_and_no_more(name: str, size: int) -> None:
+    short = shorten(TEXTS[name], size)
+
+    assert 0.45 * size < len(short) <= size
+    if name != "prose":
+        json.loads(short.removeprefix("Found:\n"))
+
+
+def test_a_value_that_cannot_be_made_small_enough_keeps_its_first_and_last_member() -> None:
+    rows = [f"row {number} " + "x" * 200 for number in range(10)]
+    first, left, last = json.loads(shorten(json.dumps(rows), 100))
+
+    assert left == "[…8 more items left out…]"
+    assert first.startswith("row 0 ")
+    assert last.endswith("x")
+    members = json.loads(shorten(json.dumps({f"key {number}": row for number, row in enumerate(rows)}), 100))
+    assert list(members) == ["key 0", "key 1", "…"]
+    assert members["…"] == "8 more entries left out"
+
+
+def test_inner_values_are_shortened_like_outer_ones() -> None:
+    value = {"page": {"rows": list(range(5_000)), "log": ["x" * 5_000]}, "done": True, "cost": 0.5, "next": None}
+    short = json.loads(shorten(json.dumps(value), 1_500))
+
+    assert (short["done"], short["cost"], short["next"]) == (True, 0.5, None)
+    assert (short["page"]["rows"][0], short["page"]["rows"][-1]) == (0, 4_999)
+    assert "characters left out" in short["page"]["log"][0]
+
+
+def test_a_link_to_data_is_left_out_whole_where_it_is_longer_than_the_room() -> None:
+    url = "data:image/png;base64," + "A" * 3_000
+    head, left, tail = parts(shorten(f"See {url} there. " + "word " * 100, 300))
+
+    assert head == "See"
+    assert "AA" not in tail
+    assert left > 3_000

@@ -18,7 +18,7 @@ from compacter.effects import AskSummarizer, Reply, Tell
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.overflow import TokenLimit
-from compacter.summary.message import FRAME
+from compacter.summary.message import FRAME, parse
 from compacter.testing import token_limit_error
 
 OPENAI = get_format("openai")
@@ -251,3 +251,47 @@ def test_by_hand_a_budget_that_is_kept_changes_nothing() -> None:
     kept = Compacter(summarizer="extractive").compact(TALK, budget=4_100)
     assert (kept.changed, kept.fits, list(kept.messages)) == (False, True, TALK)
     assert Compacter(summarizer="extractive").compact(TALK, budget=4_099).changed
+
+
+class TestTheLinesThatFillASummary:
+    """A model says little of a head of 32,000 characters; quoted lines fill the summary, but not the window."""
+
+    TALK = tuple(
+        {
+            "role": ("user", "assistant")[turn % 2],
+            "content": " ".join(f"Ship {turn}-{number} lies in bay {number * 7 + turn}." for number in range(20)),
+        }
+        for turn in range(61)
+    )
+
+    @pytest.mark.parametrize(
+        ("options", "calibration", "most"),
+        [
+            ({}, Calibration(), 32_097 // 8),  # An eighth of what it replaces where no window is known,
+            ({}, Calibration(window=100_000), 32_097 // 3),  # else a third of it
+            ({}, Calibration(window=8_192), 256 * 4),  # and at most 256 tokens,
+            ({}, Calibration(window=32_000, chars_per_token=2.0), 1_000 * 2),  # or a thirty-second of the window.
+            ({"summarizer": "extractive"}, Calibration(window=100_000), 32_097 // 3),
+            ({"summarizer": "extractive"}, Calibration(), 32_097 // 3),
+            ({"summarizer": "extractive", "max_summary_tokens": 300}, Calibration(window=8_192), 300 * 4),
+        ],
+    )
+    def test_take_a_share_of_the_head_and_of_the_window(
+        self, options: dict[str, Any], calibration: Calibration, most: int
+    ) -> None:
+        conversation = Conversation.of(self.TALK, OPENAI)
+        work = Job(conversation=conversation, trigger="token_limit", calibration=calibration, must=True)
+        _, made = carried_out(Options(compact_ratio=1.0, **options), work, "They talked of many ships.")
+        summary = parse(made.messages[0]["content"])
+        assert summary is not None
+        assert made.event.discarded == self.TALK[:60]
+        assert 0.94 * most < len(summary.text) <= most
+
+    @pytest.mark.parametrize(("words", "quoted"), [(780, True), (840, False)])
+    def test_are_none_where_there_is_hardly_any_room(self, words: int, quoted: bool) -> None:
+        conversation = Conversation.of(self.TALK, OPENAI)
+        work = Job(conversation=conversation, trigger="token_limit", calibration=Calibration(window=8_192), must=True)
+        _, made = carried_out(Options(compact_ratio=1.0), work, "They talked of ships.".ljust(words, "."))
+        summary = parse(made.messages[0]["content"])
+        assert summary is not None
+        assert bool(summary.quoted) is quoted

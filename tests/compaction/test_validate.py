@@ -25,7 +25,8 @@ S, U1, A1, U2, A2, U3 = (
 )  # fmt: skip
 BEFORE = [S, U1, A1, U2, A2, U3]
 SUMMARY = {"role": "user", "content": summary_message.compose("x")}
-FILLER = {"role": "assistant", "content": FILLERS["assistant"]}
+A3, LONG = say("assistant", "3"), say("assistant", "long" * 200)
+FILLER, OTHER = ({"role": role, "content": text} for role, text in sorted(FILLERS.items()))
 
 
 def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list[str]:
@@ -43,6 +44,9 @@ def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list
         ([S, U2, A2, U3], {}),
         ([S, SUMMARY, FILLER, U2, A2, U3], {"alternate": True}),
         ([S, SUMMARY, FILLER, U3], {"alternate": True}),
+        ([S, U1, FILLER, U2, A2, U3], {"alternate": True}),
+        ([SUMMARY, FILLER, U1, U2, FILLER, U3], {"alternate": True, "before": [U1, U2, LONG, U3]}),
+        ([OTHER, A1, OTHER, A2, OTHER, A3, U3], {"alternate": True, "before": [U1, A1, U2, A2, U1, A3, U3]}),
         ([S, {**U1, "content": "short"}, A1, U2, A2, U3], {"edited": True}),
         ([S, SUMMARY, U2, {**A2, "content": "short"}, U3], {"edited": True}),
     ],
@@ -70,6 +74,7 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, A2, U3, SUMMARY], {}, "newest message is not one of the conversation's"),
         ([S, SUMMARY, U2, A2, U3], {"alternate": True}, "two user messages in a row"),
         ([S, SUMMARY, FILLER, FILLER, FILLER, FILLER, U3], {"alternate": True}, "two assistant messages"),
+        ([S, SUMMARY, FILLER, OTHER, FILLER, U3], {"alternate": True}, "neither original nor the summary"),
         ([S, A1, U2, A2, U3], {"alternate": True}, "the assistant speaks first"),
         ([S, *[{**U1, "content": "."}] * 4, U3], {"edited": True}, "neither original nor the summary"),
     ],

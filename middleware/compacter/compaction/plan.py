@@ -222,8 +222,6 @@ def choose_cut(
     protected, prior, total = conversation.protected, conversation.prior, conversation.free
     count = len(kinds)
     end = count if conversation.open is None else conversation.open
-    if not total and all(protected[:end]):
-        return 0
     # A prior summary is always folded, so its size does not count towards the ratio.
     aged = 0 if prior is None or protected[prior] else conversation.sizes[prior]
     goal = max((total - aged) * ratio + aged, need)
@@ -232,18 +230,16 @@ def choose_cut(
     boundaries = (0, *steps[1:], count)
     wanted = max(bisect_left(heads, goal), bisect_right(heads, 0))
     at = min(bisect_left(boundaries, wanted), bisect_right(boundaries, end) - 1)
-    cut, before_newest = boundaries[at], heads[boundaries[max(at - 1, 0)]]
-
-    newest = steps[-1] if steps else 0
-    if cut > newest > 0 and ratio < 1 and before_newest >= max(need, 1) and kinds[-1] is Kind.RESULT:
+    cut, newest = boundaries[at], boundaries[-2]
+    if cut > newest > 0 and ratio < 1 and heads[newest] >= max(need, 1) and kinds[-1] is Kind.RESULT:
         # The model has not seen the newest results yet: cut before them if that is enough.
         cut = newest
     elif cut:
         # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with tool results.
         turn, most = cut, heads[cut] + total * _TURN_REST
-        while turn < min(end, newest) and kinds[turn] is not Kind.USER and heads[turn] <= most:
+        while turn < newest and kinds[turn] is not Kind.USER and heads[turn] <= most:
             turn += 1
-        near = turn < min(end, newest) and heads[turn] <= most
+        near = turn < newest and heads[turn] <= most
         cut = turn if near and conversation.step(turn)[0] == turn else cut
 
     def only_prior(cut: int) -> bool:
@@ -259,11 +255,9 @@ def choose_cut(
         cut = newest  # At least one message stays.
     while prior is not None and only_prior(cut):
         # A head with nothing but the prior summary is extended by the next step that can be folded.
-        at = bisect_right(steps, cut)
-        following = steps[at] if at < len(steps) else count
-        if following > end or cut >= end:
+        if cut >= end:
             return 0
-        cut = following
+        cut = boundaries[bisect_right(boundaries, cut)]
     return 0 if all(protected[:cut]) else cut
 
 

@@ -284,11 +284,11 @@ def _words(text: str, size: int, whole: Sequence[Span] = ()) -> str:
 
 
 def _json(value: object, size: int) -> str:
-    longest, items = max(size // 2, _SHORTEST), 200
+    longest, items = size, 400
     short = json.dumps(value, ensure_ascii=False)
     while len(short) > size and (longest > _SHORTEST or items > 1):
-        short = json.dumps(_pruned(value, longest, items), ensure_ascii=False)
         longest, items = max(longest // 2, _SHORTEST), max(items // 2, 1)
+        short = json.dumps(_pruned(value, longest, items), ensure_ascii=False)
     return short
 
 
