@@ -143,7 +143,7 @@ class Reach:
         measured.start()
         seconds: dict[str, float] = {}
         failed = []
-        for item, following in itertools.pairwise([*session.items, None]):
+        for item, following in zip(session.items, [*session.items[1:], None], strict=True):
             measured.switch_context(item.nodeid)
             began, faults = time.perf_counter(), session.testsfailed
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -197,7 +197,7 @@ class Attempts:
 
 def _failed(session: Any, items: list[Any]) -> int:
     """Run tests until one fails: 1 then, 0 if none does."""
-    for item, following in itertools.pairwise([*items, None]):
+    for item, following in zip(items, [*items[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return 1
