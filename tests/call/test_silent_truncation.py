@@ -56,6 +56,14 @@ def test_with_a_trigger_the_history_is_compacted_and_sent_again() -> None:
     assert len(told(events, CompactionEvent)) == 1
 
 
+def test_without_rounds_it_is_not_sent_again() -> None:
+    model = ScriptedModel(window=1_000, truncates=True)
+    compacter, events = listening(trigger_tokens=10**6, max_retries=0)
+    compacter.wrap(model.completion)("m", talk(20, 400))
+    assert len(model.requests) == 1
+    assert len(told(events, SilentTruncation)) == 1
+
+
 def test_if_the_second_call_fails_the_first_reply_is_handed_out() -> None:
     answers: list[Any] = ["one", RuntimeError("server is gone")]
 

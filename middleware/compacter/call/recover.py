@@ -356,7 +356,7 @@ class Policy:
     def _checked(self, reply: Reply) -> Flow[object]:
         """Learn from the reply's usage, and return the reply.
 
-        With a trigger, a prompt that the server has truncated is compacted and sent once more.
+        With a trigger, a prompt that the server has truncated is compacted and sent once more, if a round is allowed.
         """
         tokens = 0 if self.calibration.learnt and not self.watched else tokens_read(reply.raw)
         if not tokens:
@@ -365,7 +365,7 @@ class Policy:
             self._learn(tokens)
             return reply.raw
         whole = self.request
-        if self.options.trigger_tokens is None:
+        if self.options.trigger_tokens is None or self.options.max_retries == 0:
             return reply.raw
         target = max(1, int(tokens * _TARGET_SHARE * self.calibration.chars_per_token) - whole.overhead)
         self.request = replace(whole, quotes="")
