@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from compacter import models
 from compacter.call import streams
 from compacter.call.arguments import Binding
-from compacter.call.io import IO, is_kind
+from compacter.call.io import IO, Stopped, is_kind
 from compacter.call.recover import Policy
 from compacter.call.request import read_reply
 from compacter.call.state import State
@@ -215,7 +215,10 @@ class WrappedCall(Performer):
             # The caller's own object if nothing was folded: it may be a text, or a list that the function adds to.
             messages = self.binding.messages(self.args, self.kwargs) if unchanged else list(effect.messages)
             args, kwargs = self.binding.replace(self.args, self.kwargs, messages, effect.options)
-            raw = self.function(*args, **kwargs)
+            try:
+                raw = self.function(*args, **kwargs)
+            except StopIteration as error:
+                raise (error if self.io.asynchronous else Stopped(error)) from None
             if self.io.asynchronous and inspect.isawaitable(raw):
                 raw = await raw
             if hasattr(type(raw), self.io.iterates):
