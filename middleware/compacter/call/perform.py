@@ -210,11 +210,13 @@ class WrappedCall(Performer):
         before, last = GiveUps.count, self.last
         if last is not None and last.token_limit is not None and last.error is None:
             await streams.close(self.io, last.raw)
+        args, kwargs = self.args, self.kwargs
         unchanged = self.as_passed and effect.messages is self.policy.request.original
         try:
-            # The caller's own object if nothing was folded: it may be a text, or a list that the function adds to.
-            messages = self.binding.messages(self.args, self.kwargs) if unchanged else list(effect.messages)
-            args, kwargs = self.binding.replace(self.args, self.kwargs, messages, effect.options)
+            if effect.options or not unchanged:
+                # The caller's own object if nothing was folded: it may be a text, or a list that the function adds to.
+                messages = self.binding.messages(args, kwargs) if unchanged else list(effect.messages)
+                args, kwargs = self.binding.replace(args, kwargs, messages, effect.options)
             try:
                 raw = self.function(*args, **kwargs)
             except StopIteration as error:
