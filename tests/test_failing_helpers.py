@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompactionError, CompactionEvent
+from compacter import Compacter, CompactionError, CompactionEvent, TokenLimit
 from compacter.memory import InProcessMemory
 from compacter.summary import message as summary_message
 from compacter.testing import (
@@ -257,7 +257,10 @@ class TestHooksMemoriesAndLoggersThatFail:
         with pytest.raises(TokenLimitError):
             pinning("m", talk())
 
-    @pytest.mark.parametrize("answer", [ZeroDivisionError("no"), "yes", 4000])
+    @pytest.mark.parametrize(
+        "answer",
+        [ZeroDivisionError("no"), "yes", 4000, TokenLimit(limit=0), TokenLimit(limit=-5), TokenLimit(requested="9")],  # type: ignore[arg-type]
+    )
     def test_a_detector_that_does_not_work_is_told_of(self, answer: Any, caplog: pytest.LogCaptureFixture) -> None:
         def broken(error: BaseException) -> Any:
             if isinstance(answer, Exception):

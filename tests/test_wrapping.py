@@ -173,6 +173,28 @@ class TestSyncCallables:
         ask(messages=given)
         assert all(each is given for each in passed)
 
+    @pytest.mark.parametrize("messages", [talk(2), "a question", None], ids=["list", "text", "none"])
+    @pytest.mark.parametrize("kind", [ValueError, StopIteration, StopAsyncIteration, KeyboardInterrupt, GeneratorExit])
+    def test_an_exception_of_the_function_is_raised_as_it_is_also_when_something_is_remembered(
+        self, kind: type[BaseException], messages: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        own, calls = compacter(), []
+        own.wrap(ScriptedModel(window=400).completion)("m", talk(30))
+        caplog.clear()
+        error = kind("it did not work")
+
+        @own
+        def ask(messages: object) -> None:
+            calls.append(messages)
+            raise error
+
+        with pytest.raises(kind) as caught:
+            ask(messages)
+        assert caught.value is error
+        assert (error.__cause__, error.__context__, getattr(error, "__notes__", [])) == (None, None, [])
+        assert len(calls) == 1
+        assert not caplog.records
+
     def test_after_a_compaction_the_function_gets_a_list_each_time(self) -> None:
         model, kinds = ScriptedModel(window=400), []
 

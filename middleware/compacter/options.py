@@ -224,7 +224,7 @@ class UserDetector:
 
     function: Callable[[BaseException], TokenLimit | bool | None]
     on_error: Callable[[BaseException], None] | None = None
-    """Called with an exception of the function, or a ``TypeError`` for its result; either counts as ``None``."""
+    """Called with an exception of the function, or with one for an unusable result; either counts as ``None``."""
 
     def __call__(self, error: BaseException) -> TokenLimit | None:
         """Return the token limit in ``error``; ``None`` if it is another error."""
@@ -232,6 +232,10 @@ class UserDetector:
             answer = self.function(error)
             if not isinstance(answer, (TokenLimit, bool, NoneType)):
                 raise TypeError(f"detect returns a TokenLimit, True, False or None, not {type(answer).__name__}")  # noqa: TRY301
+            if isinstance(answer, TokenLimit):
+                stated: tuple[object, ...] = (answer.limit, answer.requested, answer.input_tokens, answer.output_tokens)
+                if not all(number is None or (isinstance(number, int) and number > 0) for number in stated):
+                    raise ValueError("the numbers of a TokenLimit are whole, and above 0")  # noqa: TRY301
         except Exception as fault:  # noqa: BLE001 - a broken detector must not hide the provider's error
             answer = None
             if self.on_error is not None:
@@ -357,7 +361,8 @@ class Options(BaseModel):
     structlog if the program has configured it, else the standard library's logger ``compacter``."""
     summary_request: Literal["transcript", "native"] = "transcript"
     """``"transcript"`` to send the messages as a fenced transcript. ``"native"`` to send the messages themselves, most
-    of which the provider then reads from its prompt cache; only with ``summarizer=None`` and without ``redact``."""
+    of which the provider then reads from its prompt cache; with another ``summarizer`` or with ``redact`` it counts as
+    ``"transcript"``."""
     token_counter: Annotated[
         Callable[[Sequence[Message]], int] | None,
         PlainValidator(_function("token_counter(messages)", "a function of a list of messages")),

@@ -132,6 +132,19 @@ def test_invoke_model_with_anthropics_body(
     check_body(bedrock_server, blocks, events)
 
 
+def test_a_body_that_fits_is_sent_byte_for_byte_when_a_compaction_is_remembered(
+    client: Any, compacter: Compacter, blocks: list[Any]
+) -> None:
+    sent: list[Any] = []
+    client.meta.events.register("before-send.bedrock-runtime.*", lambda request, **_: sent.append(request.body))
+    wrapped = compacter.wrap(client)
+    wrapped.invoke_model(modelId=MODEL, body=json.dumps({**BODY, "messages": blocks}))
+    assert compacter.totals.rounds == 1
+    body = json.dumps({"messages": blocks[-1:], **BODY}, indent=3).encode()
+    wrapped.invoke_model(modelId=MODEL, body=body)
+    assert sent[-1] == body
+
+
 def test_invoke_model_with_response_stream(
     client: Any,
     bedrock_server: Provider,

@@ -16,6 +16,7 @@ from typing import Any
 import openai
 import pytest
 
+from compacter import serve
 from compacter.errors import ConfigurationError
 from compacter.serve import main, run
 from compacter.serve.command import parser
@@ -101,6 +102,20 @@ def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk
 def test_a_mistake_is_told_by_name(arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert named in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("upstream", 7), ("host", 7), ("port", "8484"), ("memory", 7), ("ratio", 2), ("compact_rato", 0.5)],
+)
+def test_a_mistake_in_python_is_told_by_name(argument: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match="compact_ratio" if argument == "ratio" else argument):
+        serve.run(**{"upstream": UPSTREAM, argument: value})
+
+
+def test_hosts_that_cannot_be_asked_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="hosts"):
+        serve.create_app(UPSTREAM, hosts=7)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])

@@ -28,6 +28,14 @@ _LARGE, _MANY = 200_000, 4_000
 """Size of a history, in characters and in messages, from which computations on it run outside the event loop."""
 
 
+class Stopped(Exception):  # noqa: N818 - it is no error of its own
+    """Carries a ``StopIteration`` of the wrapped function, which no coroutine can raise (PEP 479), up to ``run``."""
+
+    def __init__(self, error: StopIteration) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class SyncIO:
     """For sync programs: everything blocks, and nothing suspends."""
 
@@ -40,7 +48,10 @@ class SyncIO:
 
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call the function and return its result; a coroutine is not awaited."""
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except StopIteration as error:
+            raise Stopped(error) from None
 
     async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call the user's function, sync or async, and return its result."""
@@ -164,8 +175,12 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as stop:
         result: T = stop.value
         return result
-    coroutine.close()
-    raise RuntimeError("a coroutine that uses SyncIO waited for an event loop")
+    except Stopped as stopped:
+        theirs = stopped.error
+    else:
+        coroutine.close()
+        raise RuntimeError("a coroutine that uses SyncIO waited for an event loop")
+    raise theirs
 
 
 def is_kind(question: Callable[[Any], bool], function: Any) -> bool:

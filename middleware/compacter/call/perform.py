@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from compacter import models
 from compacter.call import streams
 from compacter.call.arguments import Binding
-from compacter.call.io import IO, is_kind
+from compacter.call.io import IO, Stopped, is_kind
 from compacter.call.recover import Policy
 from compacter.call.request import read_reply
 from compacter.call.state import State
@@ -210,12 +210,17 @@ class WrappedCall(Performer):
         before, last = GiveUps.count, self.last
         if last is not None and last.token_limit is not None and last.error is None:
             await streams.close(self.io, last.raw)
+        args, kwargs = self.args, self.kwargs
         unchanged = self.as_passed and effect.messages is self.policy.request.original
         try:
-            # The caller's own object if nothing was folded: it may be a text, or a list that the function adds to.
-            messages = self.binding.messages(self.args, self.kwargs) if unchanged else list(effect.messages)
-            args, kwargs = self.binding.replace(self.args, self.kwargs, messages, effect.options)
-            raw = self.function(*args, **kwargs)
+            if effect.options or not unchanged:
+                # The caller's own object if nothing was folded: it may be a text, or a list that the function adds to.
+                messages = self.binding.messages(args, kwargs) if unchanged else list(effect.messages)
+                args, kwargs = self.binding.replace(args, kwargs, messages, effect.options)
+            try:
+                raw = self.function(*args, **kwargs)
+            except StopIteration as error:
+                raise (error if self.io.asynchronous else Stopped(error)) from None
             if self.io.asynchronous and inspect.isawaitable(raw):
                 raw = await raw
             if hasattr(type(raw), self.io.iterates):

@@ -38,7 +38,7 @@ class Converse(Binding):
 
     def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
         """Return the call with other messages, and other values in ``inferenceConfig``."""
-        changed = {**kwargs, "messages": list(messages)}
+        changed = {**kwargs, "messages": messages}
         if options:
             changed["inferenceConfig"] = {**(kwargs.get("inferenceConfig") or {}), **options}
         return args, changed

@@ -6,7 +6,7 @@ import argparse
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compacter.errors import CompacterError, ConfigurationError
@@ -59,7 +59,10 @@ def run(
 
     if memory is not None:
         options["memory"] = memory_at(memory) if isinstance(memory, str) else memory
+    if not isinstance(host, str):
+        raise ConfigurationError(f"host takes a name or an address, not {host!r}")
     board = Board(say=_say, texts=show_text)
+    upstream = tuple(upstream) if isinstance(upstream, Iterator) else upstream  # It is read twice.
     targets = parse_upstreams(upstream)
     local = is_loopback(host)
     # Names of this machine in other networks are unknown.
@@ -152,8 +155,8 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _listener(host: str, port: int) -> socket.socket:
-    if not 0 <= port <= 65_535:
+def _listener(host: str, port: object) -> socket.socket:
+    if not isinstance(port, int) or not 0 <= port <= 65_535:
         raise ConfigurationError(f"port takes a number from 0 to 65535, not {port!r}")
     host = host.strip("[]")
     try:

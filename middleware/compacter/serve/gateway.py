@@ -69,6 +69,8 @@ def create_app(
     Raises:
         ConfigurationError: An argument is invalid; the message names it.
     """
+    if not callable(hosts):
+        raise ConfigurationError(f"hosts takes a function of a host's name, not {hosts!r}")
     board = Board() if board is None else board
     checked, model = _options(summarizer, board, options, dry_run=dry_run)
     targets = [Target(one, _BoardState(checked, board), model) for one in parse_upstreams(upstream)]

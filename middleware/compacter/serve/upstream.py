@@ -83,9 +83,10 @@ class Upstream:
         return base.copy_with(raw_path=(f"{path}?{query}" if query else path).encode("ascii"))
 
 
-def parse_upstreams(given: str | Iterable[str]) -> tuple[Upstream, ...]:
+def parse_upstreams(given: object) -> tuple[Upstream, ...]:
     """Return the parsed upstreams, the named ones first. Raises ``ConfigurationError``."""
-    found = [Upstream.parse(one) for one in ([given] if isinstance(given, str) else given)]
+    several = given if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    found = [Upstream.parse(one) for one in several]
     if not found:
         raise ConfigurationError("upstream takes at least one URL, such as https://api.openai.com/v1")
     names = [one.name for one in found]
