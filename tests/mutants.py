@@ -3,8 +3,8 @@
     make mutants ROOMS="overflow call" SAMPLE=100
 
 Cosmic Ray, in an environment of its own, makes the mutants. They are tried in the environment of the tests: each in a
-child process, which imports the changed text in place of the file and runs the tests that reach the changed statement,
-the quickest first, until one fails. The files stay as they are. Prints every survivor with its line, then the share of
+child process, which runs the tests that reach the changed statement, the quickest first, until one fails. The files
+stay as they are. Prints every survivor with its line, then the share of
 the killed ones. `tests/README.md` explains those that survive on purpose.
 """
 
@@ -13,23 +13,31 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import gc
 import importlib
 import importlib.machinery
+import inspect
 import itertools
 import json
 import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
 import warnings
+from collections import deque
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware/compacter"
@@ -48,14 +56,9 @@ UNSEEN = re.compile(r"BitOr|RemoveDecorator|UnaryOperator_Delete")
 DECLARES = re.compile(r"\s*(?:@dataclass|(?:async )?def |\*,$|if TYPE_CHECKING:)")
 """Lines on which a mutant changes ``slots=True``, the ``*`` of a signature or an import for types: no fault of what the
 code does."""
-IMPORTED_ONCE = (
-    *("pytest", "hypothesis", "coverage", "pydantic", "structlog", "tenacity", "redis", "starlette", "uvicorn"),
-    *("openai.types.responses", "anthropic.types.beta", "google.genai", "litellm"),
-)
 PYTEST = [
     "-q",
     *("-p", "no:cacheprovider", "-p", "no:randomly"),
-    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # These are imported once, before the children are forked.
     f"--rootdir={ROOT}",
 ]
 SECONDS = 120
@@ -104,19 +107,18 @@ def make(room: str, sample: int, seed: int) -> list[Mutant]:
     return sorted(mutants)
 
 
-class Baseline:
+class Reach:
     """Which test reaches which line, and how long each takes: found by one run with coverage.
 
     A test that fails there, as those that measure a time may, is left out and named.
     """
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+    def __init__(self, session: Any) -> None:
         self._lines: dict[str, dict[int, set[str]]] = {}
         with tempfile.TemporaryDirectory() as folder:
             told, data = Path(folder) / "seconds.json", Path(folder) / "data"
-            _in_child(lambda: self._measure(told, data), seconds=3600)
-            self.seconds = json.loads(told.read_text())
+            next(outcomes([lambda: self._measure(session, told, data)], seconds=3600))
+            self.seconds: dict[str, float] = json.loads(told.read_text())
             coverage: Any = importlib.import_module("coverage")
             read = coverage.CoverageData(str(data))
             read.read()
@@ -124,40 +126,30 @@ class Baseline:
                 by_line = read.contexts_by_lineno(file)
                 self._lines[file] = {line: {each.split("|")[0] for each in found} for line, found in by_line.items()}
 
-    def tests_of(self, mutant: Mutant) -> tuple[list[str], list[str]]:
-        """The tests that reach the statement of a mutant, the quickest first; all where it runs at import.
-
-        Those of its room stand apart: most mutants need no other, and to read test files takes longer than to run them.
-        """
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """The tests that reach the statement of a mutant, the quickest first; all where it runs at import."""
         path = PACKAGE / mutant.file
         lines = self._lines.get(str(path), {})
         first, last = _statement(path.read_text(), mutant.row)
         reached = {test for line in range(first, last + 1) for test in lines.get(line, ())} & self.seconds.keys()
         quickest = sorted(reached if first else self.seconds, key=self.seconds.__getitem__)
         spent = itertools.accumulate(map(self.seconds.__getitem__, quickest))
-        chosen = [test for test, sum_so_far in zip(quickest, spent, strict=True) if sum_so_far <= MOST_SECONDS]
-        own = [test for test in chosen if test.startswith(f"tests/{mutant.file.split('/')[0]}/")]
-        return own, [test for test in chosen if test not in set(own)]
+        return [test for test, sum_so_far in zip(quickest, spent, strict=True) if sum_so_far <= MOST_SECONDS]
 
-    def _measure(self, told: Path, data: Path) -> int:
-        import coverage
-        import pytest
-
-        seconds: dict[str, float] = {}
-        failed: set[str] = set()
+    @staticmethod
+    def _measure(session: Any, told: Path, data: Path) -> int:
+        coverage: Any = importlib.import_module("coverage")
         measured = coverage.Coverage(data_file=str(data), source_pkgs=["compacter"], config_file=False)
-
-        class Watch:
-            def pytest_runtest_logstart(self, nodeid: str) -> None:
-                measured.switch_context(nodeid)
-
-            def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-                seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
-                if report.failed:
-                    failed.add(report.nodeid)
-
         measured.start()
-        pytest.main([*PYTEST, *TESTS], plugins=[Watch()])
+        seconds: dict[str, float] = {}
+        failed = []
+        for item, following in itertools.pairwise([*session.items, None]):
+            measured.switch_context(item.nodeid)
+            began, faults = time.perf_counter(), session.testsfailed
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            seconds[item.nodeid] = time.perf_counter() - began
+            if session.testsfailed > faults:
+                failed.append(item.nodeid)
         measured.stop()
         measured.save()
         told.write_text(json.dumps({test: spent for test, spent in seconds.items() if test not in failed}))
@@ -165,29 +157,151 @@ class Baseline:
         return 0
 
 
-def is_noticed(mutant: Mutant, tests: list[str], *, seconds: float = SECONDS) -> bool:
-    """Whether one of the tests fails, or the run does not end."""
+class Attempts:
+    """A plugin of pytest that tries mutants instead of running the tests once.
 
-    def attempt() -> int:
-        import pytest
+    The tests are imported once. Each mutant has a child process, in which the functions that it changes get its code.
+    """
 
-        place, real = str(PACKAGE / mutant.file), importlib.machinery.SourceFileLoader.get_code
+    def __init__(self, mutants: list[Mutant]) -> None:
+        self._mutants = mutants
+        self.noticed: list[bool] = []
 
-        def get_code(loader: importlib.machinery.SourceFileLoader, name: str) -> Any:
-            if loader.path == place:
-                return compile(mutant.text, place, "exec", dont_inherit=True)
-            return real(loader, name)
+    def pytest_runtestloop(self, session: Any) -> bool:
+        reach = Reach(session)
+        items = {item.nodeid: item for item in session.items}
+        tests = [reach.tests_of(mutant) for mutant in self._mutants]
+        functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
+        gc.freeze()  # What was known before is no garbage of the tests: to look through it takes longer than they do.
+        all_items = [items[test] for test in reach.seconds]
+        some = self._mutants[0]._replace(text=(PACKAGE / self._mutants[0].file).read_text())
+        unchanged = [lambda: _failed(session, all_items), lambda: begin_anew(some, [*reach.seconds][:100])]
+        if any(outcomes(unchanged, seconds=3600)):
+            sys.exit("the tests fail without any mutant")
 
-        importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
-        order = {test: number for number, test in enumerate(tests)}
+        def attempt(mutant: Mutant, names: list[str]) -> int:
+            if put_in(mutant, functions):
+                return _failed(session, [items[name] for name in names])
+            return begin_anew(mutant, names)
 
-        class Chosen:
-            def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-                items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
+        works = [functools.partial(attempt, *each) for each in zip(self._mutants, tests, strict=True)]
+        for mutant, names, outcome in zip(self._mutants, tests, outcomes(works), strict=True):
+            self.noticed.append(outcome != 0)
+            if not outcome:
+                before, after = (PACKAGE / mutant.file).read_text().splitlines(), mutant.text.splitlines()
+                old, new = next(((old, new) for old, new in zip(before, after, strict=False) if old != new), ("", ""))
+                print(f"survived {mutant.file}:{mutant.row} {mutant.operator} ({len(names)} tests)", file=sys.stderr)
+                print(f"    - {old.strip()}\n    + {new.strip()}", file=sys.stderr, flush=True)
+        return True
 
-        return int(pytest.main([*PYTEST, "-x", *sorted({test.split("::")[0] for test in tests})], plugins=[Chosen()]))
 
-    return bool(tests) and _in_child(attempt, seconds=seconds) != 0
+def _failed(session: Any, items: list[Any]) -> int:
+    """Run tests until one fails: 1 then, 0 if none does."""
+    for item, following in itertools.pairwise([*items, None]):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return 1
+    return 0
+
+
+def put_in(mutant: Mutant, functions: list[FunctionType]) -> bool:
+    """Give those of ``functions`` that a mutant changes its code; False if it changes more than functions."""
+    place = str(PACKAGE / mutant.file)
+    real = compile((PACKAGE / mutant.file).read_text(), place, "exec", dont_inherit=True)
+    changed = list(_changed(real, compile(mutant.text, place, "exec", dont_inherit=True)))
+    codes = {old: new for old, new in changed if new is not None}
+    known = [each for each in functions if each.__code__ in codes]
+    if len(codes) < len(changed) or {each.__code__ for each in known} != codes.keys():
+        return False
+    for function in known:
+        function.__code__ = codes[function.__code__]
+    return True
+
+
+def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType | None]]:
+    """The functions that differ, outermost ones, with their new code; None beside what runs at import."""
+    inner = [(a, b) for a, b in zip(old.co_consts, new.co_consts, strict=False) if isinstance(a, CodeType) and a != b]
+    if old.co_flags & inspect.CO_OPTIMIZED:
+        yield old, new
+    elif (
+        len(old.co_consts) != len(new.co_consts)
+        or old.co_code != new.co_code
+        or old.co_names != new.co_names
+        or any(
+            not isinstance(a, CodeType) and (type(a), a) != (type(b), b)
+            for a, b in zip(old.co_consts, new.co_consts, strict=True)
+        )
+    ):
+        yield old, None
+    else:
+        for a, b in inner:
+            yield from _changed(a, b)
+
+
+def begin_anew(mutant: Mutant, tests: list[str]) -> int:
+    """Run tests in an interpreter of its own that imports the text of a mutant: not 0 if one fails."""
+    program = [sys.executable, __file__, mutant.file.split("/")[0], "--anew"]
+    told = json.dumps([mutant, tests])
+    return subprocess.run(program, input=told, text=True, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode
+
+
+def run_anew() -> int:
+    """What ``begin_anew`` begins: mutant and tests come by standard input."""
+    told, tests = json.load(sys.stdin)
+    mutant = Mutant(*told)
+    place, real = str(PACKAGE / mutant.file), importlib.machinery.SourceFileLoader.get_code
+
+    def get_code(loader: importlib.machinery.SourceFileLoader, name: str) -> Any:
+        if loader.path == place:
+            return compile(mutant.text, place, "exec", dont_inherit=True)
+        return real(loader, name)
+
+    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
+    pytest: Any = importlib.import_module("pytest")
+
+    class Chosen:
+        def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+            order = {test: number for number, test in enumerate(tests)}
+            items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
+
+    return int(pytest.main([*PYTEST, "-x", *sorted({test.split("::")[0] for test in tests})], plugins=[Chosen()]))
+
+
+def outcomes(works: Iterable[Callable[[], int]], *, seconds: float = SECONDS) -> Iterator[int]:
+    """What each of ``works`` returns in a forked child that prints nothing, in order; -1 where it takes too long.
+
+    As many run at once as there are processors. Seconds are of the processor, so that a busy machine is not taken for
+    a fault.
+    """
+    waiting = deque(works)
+    running: deque[tuple[int, float]] = deque()
+    while waiting or running:
+        while waiting and len(running) < (os.cpu_count() or 1):
+            running.append((_fork(waiting.popleft(), seconds), time.monotonic() + 10 * seconds))
+        child, deadline = running.popleft()
+        while not (done := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if not done[0]:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        yield os.waitstatus_to_exitcode(done[1]) if done[0] else -1
+
+
+def _fork(work: Callable[[], int], seconds: float) -> int:
+    """Begin ``work`` in a child process."""
+    child = os.fork()
+    if child:
+        return child
+    outcome = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+        outcome = work()
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        os._exit(outcome)
 
 
 def _statement(text: str, row: int) -> tuple[int, int]:
@@ -204,58 +318,16 @@ def _statement(text: str, row: int) -> tuple[int, int]:
     return found
 
 
-def _in_child(work: Any, *, seconds: float) -> int:
-    """What ``work`` returns in a forked child that prints nothing; less than 0 where it takes too long.
-
-    Seconds are of the processor, so that a busy machine is not taken for a fault.
-    """
-    child = os.fork()
-    if not child:
-        gc.freeze()  # What was known before is no garbage of the tests: to look through it takes longer than they do.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
-        outcome = 1
-        try:
-            outcome = work()
-        except BaseException:
-            traceback.print_exc()
-            raise
-        finally:
-            os._exit(outcome)
-    deadline = time.monotonic() + 10 * seconds
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.02)
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    return -1
-
-
 def attempt_all() -> None:
     """Try the mutants that standard input has, by room, in the environment of the tests."""
     by_room = {room: [Mutant(*each) for each in mutants] for room, mutants in json.load(sys.stdin).items()}
-    for name in IMPORTED_ONCE:
-        importlib.import_module(name)
-    baseline = Baseline()
-    some = next(iter(by_room.values()))[0]
-    if is_noticed(some._replace(text=(PACKAGE / some.file).read_text()), list(baseline.seconds), seconds=3600):
-        sys.exit("the tests fail without any mutant")
+    pytest: Any = importlib.import_module("pytest")
+    attempts = Attempts([mutant for mutants in by_room.values() for mutant in mutants])
+    pytest.main([*PYTEST, *TESTS], plugins=[attempts])
+    noticed = iter(attempts.noticed)
     for room, mutants in by_room.items():
-        killed = sum(_is_told(mutant, baseline.tests_of(mutant)) for mutant in mutants)
+        killed = sum(itertools.islice(noticed, len(mutants)))
         print(f"{room}: {killed} of {len(mutants)} noticed, {killed / max(1, len(mutants)):.0%}", flush=True)
-
-
-def _is_told(mutant: Mutant, groups: tuple[list[str], ...]) -> bool:
-    """Whether a mutant is noticed; one that survives is printed."""
-    if any(is_noticed(mutant, tests) for tests in groups):
-        return True
-    before, after = (PACKAGE / mutant.file).read_text().splitlines(), mutant.text.splitlines()
-    old, new = next(((old, new) for old, new in zip(before, after, strict=False) if old != new), ("", ""))
-    print(f"survived {mutant.file}:{mutant.row} {mutant.operator} ({sum(map(len, groups))} tests)")
-    print(f"    - {old.strip()}\n    + {new.strip()}", flush=True)
-    return False
 
 
 def main() -> None:
@@ -265,7 +337,10 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=60, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--attempt", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--anew", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.anew:
+        sys.exit(run_anew())
     if options.attempt:
         attempt_all()
         return
