@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
 
 from compacter import Compacter, CompactionError, CompactionEvent, models
-from compacter.call.log import Log
+from compacter.call.log import Log, remedy
 from compacter.errors import ConfigurationError
-from compacter.events import Event
+from compacter.events import CompactionFailed, CompactionReused, Event, MessageShortened, SilentTruncation
 from compacter.options import Options
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -199,6 +200,143 @@ class TestWhatElseFails:
         Log(Options()).failed("memory", ConnectionError("a text"))
         assert "the memory failed (ConnectionError); the call goes on without it\n" in caplog.text
         assert "Traceback" not in caplog.text
+
+
+class Entries:
+    """A logger as structlog's: a method for each level, which gets the event's name and its numbers."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, str, dict[str, Any]]] = []
+
+    def __getattr__(self, level: str) -> Callable[..., None]:
+        if level not in {"debug", "info", "warning"}:
+            raise AttributeError(level)
+        return lambda name, **facts: self.entries.append((level, name, facts))
+
+
+def failed(reason: str = "the summary was refused: it is empty", **facts: Any) -> CompactionFailed:
+    return CompactionFailed(trigger="token_limit", reason=reason, **facts)
+
+
+class TestAnEntry:
+    """What a logger gets of an event: name, level, numbers."""
+
+    def entries(self, *events: Event, **options: Any) -> list[tuple[str, str, dict[str, Any]]]:
+        logger = Entries()
+        log = Log(Options(logger=logger, **options))
+        for event in events:
+            log.event(event)
+        return logger.entries
+
+    def test_has_the_name_of_the_event_and_those_of_its_fields_that_say_something(self) -> None:
+        ((level, name, facts),) = self.entries(CompactionReused(messages_before=30, messages_after=4, model="m"))
+        assert (level, name) == ("debug", "compacter.compaction_reused")
+        assert facts.items() >= {"messages_before": 30, "messages_after": 4, "model": "m"}.items()
+        assert not [value for value in facts.values() if value in (None, "")]
+
+    def test_of_a_number_that_is_zero_has_it(self) -> None:
+        ((_, _, facts),) = self.entries(CompactionReused(messages_before=0, messages_after=0))
+        assert (facts["messages_before"], facts["messages_after"]) == (0, 0)
+
+    @pytest.mark.parametrize("field", ["summary", "ledger", "unverified", "discarded"])
+    def test_has_no_field_with_text_of_messages(self, field: str) -> None:
+        told: list[CompactionEvent] = []
+        fold(summarizer="extractive", on_compaction=told.append)
+        changed = told[0].model_copy(update={field: "Harbour 7"})
+        ((level, name, facts),) = self.entries(changed)
+        assert (level, name) == ("info", "compacter.compaction_event")
+        assert field not in facts
+        assert "Harbour" not in str(facts)
+
+    @pytest.mark.parametrize(
+        ("event", "levels"),
+        [
+            (MessageShortened(before=90, after=30), ["info", "info"]),
+            (SilentTruncation(expected_tokens=90, prompt_tokens=30), ["warning", "debug"]),
+            (failed(error="TimeoutError"), ["warning", "debug"]),
+            (failed(), ["warning", "debug"]),
+            (failed("rules: two are missing"), ["warning", "debug"]),
+            (failed("strategy mine returned no list"), ["warning", "debug"]),
+            (failed("strategy truncate found nothing to drop"), ["debug", "debug"]),
+            (failed("nothing to summarize"), ["debug", "debug"]),
+        ],
+    )
+    def test_is_a_warning_once_where_the_user_can_help(self, event: Event, levels: list[str]) -> None:
+        assert [level for level, _, _ in self.entries(event, event)] == levels
+
+    def test_differs_by_more_than_its_numbers_to_be_a_warning_again(self) -> None:
+        said = [failed(f"the summary was refused: {why}") for why in ("1,200 of 900", "7 of 3.5", "a tool call")]
+        assert [level for level, _, _ in self.entries(*said)] == ["warning", "debug", "warning"]
+
+    def test_of_a_warning_has_cause_and_remedy_beside_the_numbers(self) -> None:
+        first, second = self.entries(failed(error="RateLimitError"), failed(error="RateLimitError"), fallback=())
+        assert "RateLimitError" in first[2]["cause"]
+        assert first[2]["remedy"] == "name another model, or try again later"
+        assert {"cause", "remedy"}.isdisjoint(second[2])
+
+    def test_goes_nowhere_if_the_logger_raises(self) -> None:
+        class Broken:
+            def debug(self, name: str, **facts: Any) -> None:
+                raise OSError("disk full")
+
+        log = Log(Options(logger=Broken()))
+        log.event(CompactionReused(messages_before=30, messages_after=4))
+        log.failed("hook", ValueError())
+
+
+class TestTheRemedy:
+    @pytest.mark.parametrize(
+        ("error", "helps"),
+        [
+            ("AuthenticationError", "valid API key"),
+            ("PermissionDeniedError", "valid API key"),
+            ("NotFoundError", "check the model's name 'm' and"),
+            ("BadRequestError", "check the model's name 'm' and"),
+            ("ModuleNotFoundError", "pip install litellm"),
+            ("TypeError", "a summarizer is called as"),
+            ("TimeoutError", "raise the option timeout"),
+            ("APIConnectionError", "another model"),
+            ("ZeroDivisionError", "fix the function"),
+            ("", "a more capable model"),
+        ],
+    )
+    def test_goes_by_the_type_of_the_exception(self, error: str, helps: str) -> None:
+        assert helps in remedy(error, None, "m")
+
+    def test_names_no_model_where_none_is_known(self) -> None:
+        assert remedy("NotFoundError", None, None) == "check the model's name and its provider"
+
+    @pytest.mark.parametrize(("before", "helps"), [(1_900, "valid API key"), (2_000, "fix the function")])
+    def test_is_a_key_where_the_beginning_of_the_exception_says_so(self, before: int, helps: str) -> None:
+        cause = ValueError("x" * before + " no API key was given")
+        assert helps in remedy("ValueError", cause, None)
+
+    @pytest.mark.parametrize(
+        ("reason", "helps"),
+        [
+            ("rules: two are missing", "declare fewer rules"),
+            ("strategy mine returned no list", "fix that strategy"),
+            ("the summary was refused: it is empty", "a more capable model"),
+        ],
+    )
+    def test_goes_by_the_reason_where_nothing_was_raised(self, reason: str, helps: str) -> None:
+        logger = Entries()
+        Log(Options(logger=logger)).event(failed(reason))
+        assert helps in logger.entries[0][2]["remedy"]
+
+    def test_tells_status_and_place_of_the_exception_where_there_are_any(self) -> None:
+        logger = Entries()
+        log = Log(Options(logger=logger, fallback=()))
+        try:
+            without_key(TALK)
+        except AuthenticationError as error:
+            log.event(failed("the summarizer raised AuthenticationError", error="AuthenticationError", cause=error))
+        plain = TimeoutError()
+        plain.status_code = "late"  # type: ignore[attr-defined]
+        log.event(failed("the summarizer raised TimeoutError", error="TimeoutError", cause=plain))
+        causes = [facts["cause"] for _, _, facts in logger.entries]
+        assert re.search(r"AuthenticationError \(HTTP 401, test_log\.py, line \d+\)$", causes[0])
+        assert causes[1].endswith("raised TimeoutError")
 
 
 class TestStructlog:

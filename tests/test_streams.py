@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, History
+from compacter.call import streams
+from compacter.call.io import ASYNC, SYNC, run
 from compacter.call.streams import has_content
 from compacter.testing import (
     AsyncScriptedStream,
@@ -60,6 +63,24 @@ async def read(stream: Any, heard: list[Any] | None = None) -> list[Any]:
         ({"contentBlockDelta": {}}, True),
         ({"messageStart": {}, "mine": "word"}, True),
         (object(), True),
+        (b"", False),
+        (b"word", True),
+        ({"choices": []}, False),
+        ({"choices": [{"delta": {"content": ""}}, {"delta": {"content": "word"}}]}, True),
+        ({"choices": [{"delta": {}, "finish_reason": "stop"}]}, True),
+        ({"choices": [{"delta": {"tool_calls": [{"index": 0}]}}]}, True),
+        ({"choices": [{"delta": {"reasoning_content": "Hm."}}]}, True),
+        ({"choices": [{"delta": {"refusal": "I cannot."}}]}, True),
+        ({"choices": [{"text": ""}]}, False),
+        ({"choices": [{"text": "word"}]}, True),
+        ({"choices": [{"message": {"content": "word"}}]}, True),
+        ({"type": "response.created"}, False),
+        ({"type": "response.output_text.delta"}, True),
+        ({"candidates": []}, False),
+        ({"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]}, True),
+        ({"candidates": [{"content": None, "finish_reason": "SAFETY"}]}, True),
+        ({"contentBlockStart": {}}, False),
+        ({}, True),
     ],
 )
 def test_a_chunk_shows_something_unless_it_is_known_to_be_housekeeping(chunk: Any, shows: bool) -> None:
@@ -416,3 +437,146 @@ class TestGenerators:
         with pytest.raises(StopIteration) as ended:
             next(chunks)
         assert ended.value.value == "usage"
+
+
+class TestAnErrorInAStream:
+    """Raised where the reader gets to it, once; then it is the stream's own again."""
+
+    def test_comes_after_what_was_read_before_it(self) -> None:
+        stream = Wordy("", then=server_error())
+        opened = compacter().wrap(lambda messages: stream)(messages=talk())
+        assert next(opened) == ""
+        with pytest.raises(type(server_error())):
+            next(opened)
+        stream._then = None
+        assert list(opened) == []
+        assert type(stream) is Wordy
+
+    async def test_so_it_does_in_an_async_program(self) -> None:
+        stream = AsyncWordy("", then=server_error())
+
+        async def chat(messages: Sequence[Chat]) -> AsyncWordy:
+            return stream
+
+        opened = await compacter().wrap(chat)(messages=talk())
+        assert await anext(opened) == ""
+        with pytest.raises(type(server_error())):
+            await anext(opened)
+        stream._then = None
+        assert await read(opened) == []
+        assert type(stream) is AsyncWordy
+
+
+class TestTheEndOfAStream:
+    """What waits for the end, such as the messages of a ``History``, happens once the stream has been read to it."""
+
+    def opened(self, stream: Any, ended: list[str]) -> Any:
+        reply = run(streams.opened(SYNC, stream, lambda error: None))
+        return streams.when_done(reply.raw, lambda: ended.append("done"))
+
+    def test_is_after_its_last_chunk_and_once(self) -> None:
+        ended: list[str] = []
+        stream = self.opened(Wordy("", "one ", "two"), ended)
+        assert [next(stream), next(stream), next(stream)] == ["", "one ", "two"]
+        assert not ended
+        assert list(stream) == list(stream) == []
+        assert ended == ["done"]
+        assert type(stream) is Wordy
+
+    def test_is_not_reached_by_one_that_fails(self) -> None:
+        ended: list[str] = []
+        stream = self.opened(Wordy("", "one ", then=server_error()), ended)
+        with pytest.raises(type(server_error())):
+            list(stream)
+        assert not ended
+
+    def test_is_not_reached_by_one_that_failed_before_its_first_content(self) -> None:
+        ended: list[str] = []
+        stream = self.opened(Wordy("", then=server_error()), ended)
+        with pytest.raises(type(server_error())):
+            list(stream)
+        stream._then = None
+        assert (list(stream), ended) == ([], [])
+
+    def test_is_where_a_stream_without_chunks_begins(self) -> None:
+        ended: list[str] = []
+        self.opened(Wordy(), ended)
+        assert ended == ["done"]
+
+    def test_of_a_helper_stream_is_that_of_the_events_inside(self) -> None:
+        class Helper(Wordy):
+            def __init__(self, raw: Wordy) -> None:
+                super().__init__()
+                self._raw_stream = raw
+
+            def __next__(self) -> str:
+                return next(self._raw_stream).upper()
+
+        ended: list[str] = []
+        stream = self.opened(Helper(Wordy("one ", "two")), ended)
+        assert isinstance(stream, Helper)
+        assert [next(stream), next(stream), ended] == ["ONE ", "TWO", []]
+        assert (list(stream), ended) == ([], ["done"])
+
+
+class TestClosingAStream:
+    """One that the caller never gets."""
+
+    def test_does_so_by_whichever_method_it_has(self) -> None:
+        sync, other, bare = Wordy(), AsyncWordy(), object()
+        run(streams.close(SYNC, sync))
+        asyncio.run(streams.close(ASYNC, other))
+        run(streams.close(SYNC, bare))
+        assert (sync.closed, other.closed) == (True, True)
+
+    def test_does_so_once(self) -> None:
+        closed: list[str] = []
+
+        class Both:
+            async def aclose(self) -> None:
+                closed.append("aclose")
+
+            def close(self) -> None:
+                closed.append("close")
+
+        asyncio.run(streams.close(ASYNC, Both()))
+        run(streams.close(SYNC, Both()))
+        assert closed == ["aclose", "close"]
+
+    def test_minds_neither_an_error_nor_an_attribute_that_is_no_method(self) -> None:
+        closed: list[str] = []
+
+        class Failing:
+            aclose = "no method"
+
+            def close(self) -> None:
+                closed.append("close")
+                raise OSError("gone")
+
+        asyncio.run(streams.close(ASYNC, Failing()))
+        assert closed == ["close"]
+
+    @pytest.mark.filterwarnings("error")
+    def test_of_an_async_stream_in_a_sync_program_leaves_no_coroutine_behind(self) -> None:
+        class Later:
+            async def close(self) -> None: ...
+
+        run(streams.close(SYNC, Later()))
+        gc.collect()
+
+
+class TestTheTextOfAChunk:
+    @pytest.mark.parametrize(
+        ("chunk", "said"),
+        [
+            ("word", "word"),
+            ({"choices": [{"delta": {"content": "one"}}, {"delta": {"content": "two"}}]}, "onetwo"),
+            ({"choices": [{"delta": {"content": None}, "text": "word"}]}, ""),
+            ({"choices": [{"text": "word"}]}, "word"),
+            ({"choices": [{"text": 7}]}, ""),
+            ({"choices": None}, ""),
+            ({}, ""),
+        ],
+    )
+    def test_is_a_text_or_that_of_its_choices(self, chunk: Any, said: str) -> None:
+        assert streams.text_of(chunk) == said

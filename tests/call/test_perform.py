@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 import trio
@@ -101,6 +101,47 @@ def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(mon
 
     assert clock[0] >= 100
     assert [event.fallback for event in events] == [False]
+
+
+class TestWhatASummaryCost:
+    """By the model that the reply names; else by the call's own, if that one was asked."""
+
+    REPLY: ClassVar[Any] = {
+        "choices": [{"message": {"content": "They asked."}}],
+        "usage": {"prompt_tokens": 700, "completion_tokens": 6},
+    }
+
+    def cost(self, model: str, reply: dict[str, Any], *, own: bool) -> float | None:
+        """Of a summary by the wrapped function itself, or by a function of the user's own."""
+        costs: list[float | None] = []
+        scripted = ScriptedModel(window=900)
+
+        def completion(model: str, messages: list[Chat], **options: Any) -> Any:
+            if "record of a conversation" in str(messages):
+                return reply
+            return scripted.completion(model, messages, **options)
+
+        summarizer = (lambda messages: reply) if own else None
+        middle = Compacter(summarizer=summarizer, on_compaction=lambda event: costs.append(event.cost))
+        middle.wrap(completion)(model, talk())
+        return costs[0]
+
+    @pytest.mark.parametrize("own", [False, True])
+    def test_is_known_of_a_reply_that_names_a_model_with_a_price(self, own: bool) -> None:
+        known = self.cost("a-model-of-ones-own", {**self.REPLY, "model": "gpt-4o"}, own=own)
+        assert known is not None
+        assert known > 0
+
+    def test_is_known_of_the_calls_own_model(self) -> None:
+        assert self.cost("gpt-4o", self.REPLY, own=False) == self.cost(
+            "m", {**self.REPLY, "model": "gpt-4o"}, own=False
+        )
+
+    def test_of_a_function_whose_reply_names_no_model_is_not_known(self) -> None:
+        assert self.cost("gpt-4o", self.REPLY, own=True) is None
+
+    def test_of_a_model_without_a_price_is_not_known(self) -> None:
+        assert self.cost("gpt-4o", {**self.REPLY, "model": "a-model-of-ones-own"}, own=False) is None
 
 
 CHUNKS: dict[str, list[Any]] = {

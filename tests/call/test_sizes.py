@@ -259,6 +259,18 @@ class TestARefusal:
         made.calibrate(TokenLimit(requested=6_000, kind="input"))
         assert made.calibration.window == 5_000
 
+    @pytest.mark.parametrize(("used", "learnt"), [(5_600, True), (5_800, False)])
+    def test_of_messages_with_an_image_may_count_more_than_their_words_can_be(
+        self, begin: Any, options: Any, used: int, learnt: bool
+    ) -> None:
+        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+        messages: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "What is this? " * 200}, picture]}]
+        asked = Policy(options(), Request(format=OPENAI, original=messages, messages=messages), Calibration())
+        size = asked.request.size
+        assert size < 2.5 * used  # Otherwise it is believed in any case.
+        asked.calibrate(TokenLimit(limit=4_000, input_tokens=used, kind="input"))
+        assert asked.calibration.learnt is learnt
+
     @pytest.mark.parametrize(
         ("limit", "kind", "target"),
         [

@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, History, InProcessMemory, Quotes
+from compacter.call.recall import Recall
+from compacter.compaction.conversation import Conversation
+from compacter.effects import Quote
 from compacter.events import PassagesRecalled
 from compacter.memory.record import Record
 from compacter.messages.format import get_format
 from compacter.messages.parts import Part
+from compacter.options import Options
 from compacter.recall.index import Index
 from compacter.recall.quotes import END, TAG, is_quotes
 from compacter.testing import token_limit_error
@@ -207,6 +211,54 @@ def test_a_large_history_is_searched_for_an_async_call_too() -> None:
     asyncio.run(compacting().wrap(model.acompletion)(messages=house(turns=2_500)))
 
     assert FACT in model.quotes
+
+
+class TestTheTurn:
+    """Quotes stay the same through the steps of a turn, as long as they fit."""
+
+    @staticmethod
+    def quoted(
+        recall: Recall, view: list[Chat], room: int, *, original: list[Chat] | None = None, record: str = "r"
+    ) -> str:
+        form = get_format("openai")
+        asked = Quote(original or [*house()[:-1], *view[-1:]], Conversation.of(view, form), room, None, "")
+        made = recall.quotation(asked, ((view, record),) if record else ())
+        return made.text if made is not None else ""
+
+    @staticmethod
+    def view() -> list[Chat]:
+        return house("Go on.")[-3:-1] + house()[-1:]
+
+    def test_with_less_room_has_the_same_quotes_as_long_as_they_fit(self) -> None:
+        recall, view = Recall(Options()), self.view()
+        first = self.quoted(recall, view, 2_000)
+        assert FACT in first
+        assert self.quoted(recall, view, len(first)) == first
+        assert self.quoted(recall, view, 100_000) == first
+
+    def test_that_has_outgrown_its_quotes_gets_shorter_ones_that_will_fit_for_some_steps_more(self) -> None:
+        recall, view = Recall(Options()), self.view()
+        first = self.quoted(recall, view, 4_000)
+        left = len(first) - 1
+        second = self.quoted(recall, view, left)
+        assert 0 < len(second) <= left // 2
+        assert self.quoted(recall, view, left - 100) == second
+
+    def test_without_quotes_has_none_later_either(self) -> None:
+        recall, view = Recall(Options()), self.view()
+        assert self.quoted(recall, view, 10) == ""
+        assert self.quoted(recall, view, 2_000) == ""
+
+    def test_is_another_one_where_its_question_was_edited(self) -> None:
+        recall, view = Recall(Options()), self.view()
+        paint = [*view[:-1], {"role": "user", "content": "Which paint did room 17 want?"}]
+        assert FACT in self.quoted(recall, view, 2_000)
+        assert "119" in self.quoted(recall, paint, 2_000)
+
+    def test_is_not_known_where_nobody_knows_what_was_folded(self) -> None:
+        recall, view = Recall(Options()), self.view()
+        assert self.quoted(recall, view, 10, record="") == ""
+        assert FACT in self.quoted(recall, view, 2_000, record="")
 
 
 class TestWhatIsReadAgain:

@@ -36,13 +36,13 @@ _NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
 """Texts of the SDKs' various exceptions for a missing key."""
 _REMEDIES: tuple[tuple[str, str], ...] = (
     ("Authentication|PermissionDenied|Credential", _KEY),
-    ("NotFound|BadRequest|UnsupportedParams|Unprocessable", "check the model's name{model} and its provider"),
     ("ModuleNotFound|ImportError", "pip install litellm, or pass a function as summarizer"),
+    ("NotFound|BadRequest|UnsupportedParams|Unprocessable", "check the model's name{model} and its provider"),
     ("TypeError", "a summarizer is called as summarizer(messages, **options) and returns text or a completion"),
     ("Timeout", "raise the option timeout, or name a faster model"),
     ("RateLimit|ServiceUnavailable|InternalServer|Connection", "name another model, or try again later"),
 )
-"""Pattern in the name of an exception's type -> remedy."""
+"""Pattern in the name of an exception's type -> remedy; the first that matches counts."""
 _AVOIDABLE = re.compile(
     r"the summary was refused|rules: |strategy (?!(?:summarize|truncate|shorten|clear_tool_results|chain) )"
 )

@@ -1,0 +1,292 @@
+"""The arguments of a call: what is read of them, and what is changed for a smaller request or for a summary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+
+from compacter import History
+from compacter.call.arguments import Binding, bind, characters_sent
+from compacter.errors import ConfigurationError
+from compacter.messages.format import get_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ASKED = [{"role": "user", "content": "Why?"}]
+ANSWERED = [*ASKED, {"role": "assistant", "content": "So."}]
+
+
+def open_ended(**options: Any) -> None: ...
+
+
+def plain(messages: Any, /, model: str = "m", *, max_tokens: int = 9, tools: Any = None) -> None: ...
+
+
+def bound(function: Callable[..., Any] = open_ended, **options: Any) -> Binding:
+    found = bind(function, **options)
+    assert found is not None
+    return found
+
+
+class TestWhatIsRead:
+    @pytest.mark.parametrize(
+        ("given", "model"),
+        [
+            ({"model": "a", "model_id": "b", "modelId": "c"}, "a"),
+            ({"model": "", "model_id": "b", "modelId": "c"}, "b"),
+            ({"modelId": "c"}, "c"),
+            ({"model": 7}, None),
+            ({}, None),
+        ],
+    )
+    def test_is_the_model_by_any_of_its_names(self, given: dict[str, Any], model: str | None) -> None:
+        assert bound().read((), given).model == model
+
+    @pytest.mark.parametrize(
+        ("given", "name", "limit"),
+        [
+            ({"max_tokens": 5}, "max_tokens", 5),
+            ({"max_completion_tokens": 5}, "max_completion_tokens", 5),
+            ({"max_completion_tokens": 5, "max_tokens": 7}, "max_tokens", 7),
+            ({"max_tokens": None, "num_predict": 5}, "num_predict", 5),
+            ({"max_tokens": True}, "max_tokens", None),
+            ({"max_tokens": "5"}, "max_tokens", None),
+            ({}, "max_tokens", None),
+        ],
+    )
+    def test_is_the_output_limit_by_any_of_its_names(self, given: dict[str, Any], name: str, limit: int | None) -> None:
+        facts = bound().read((), given)
+        assert (facts.output_option, facts.output_tokens) == (name, limit)
+
+    def test_is_what_is_sent_beside_the_messages(self) -> None:
+        given = {"tools": [1], "system": "Be kind.", "functions": [], "temperature": 0.5, "instructions": None}
+        assert list(bound().read((), given).beside) == [[1], "Be kind."]
+
+    @pytest.mark.parametrize("args", [(ASKED, "other", 1), (ASKED, "other")])
+    def test_is_known_by_position_as_by_name(self, args: tuple[Any, ...]) -> None:
+        facts = bound(plain).read(args, {"tools": [1]})
+        assert (facts.messages, facts.model, list(facts.beside)) == (ASKED, "other", [[1]])
+
+    def test_has_the_messages_of_a_call_by_position_only_if_they_were_passed(self) -> None:
+        def late(model: str, messages: Any = None) -> None: ...
+
+        assert bound(late).read(("m",), {}).messages is None
+        assert bound(late).read(("m",), {"messages": ASKED}).messages is ASKED
+        assert bound(late).read(("m", ASKED), {}).messages is ASKED
+
+    @pytest.mark.parametrize("name", ["messages", "input", "contents"])
+    def test_finds_the_messages_of_a_function_that_takes_any_keyword(self, name: str) -> None:
+        given = {name: ASKED, "metadata": ASKED}
+        assert bound().of_call((), given).messages((), given) is ASKED
+
+    def test_finds_no_messages_where_there_are_none(self) -> None:
+        assert bound().of_call((), {"contents": None}).messages((), {}) is None
+
+    def test_does_not_look_for_other_names_where_the_function_has_its_own(self) -> None:
+        own = bound(plain)
+        assert own.of_call((), {"input": ASKED}) is own
+        vendor = Binding(vendors=True)
+        assert vendor.of_call((), {"input": ASKED}) is vendor
+
+    def test_of_a_class_that_describes_the_reply_is_its_schema(self) -> None:
+        class Colour(BaseModel):
+            name: str
+
+        assert characters_sent(Colour) > len("name")
+        assert characters_sent(dict) == 0
+        assert characters_sent("1234") == 4
+
+
+class TestAList:
+    """A ``History`` and an iterable that can be read only once become lists."""
+
+    @pytest.mark.parametrize(
+        ("given", "needed"),
+        [(ASKED, False), (tuple(ASKED), False), (iter(ASKED), True), (History(ASKED), True), (None, False)],
+    )
+    def test_is_needed(self, given: Any, needed: bool) -> None:
+        assert bound().needs_list((), {"messages": given}) is needed
+        assert bound().needs_list((), {"input": given}) is needed
+
+    def test_is_put_in_their_place(self) -> None:
+        assert bound().as_list((), {"input": iter(ASKED), "n": 1}) == ((), {"input": ASKED, "n": 1})
+        assert bound(plain).as_list((iter(ASKED), "m"), {}) == ((ASKED, "m"), {})
+
+    def test_leaves_a_history_where_it_is_still_wanted(self) -> None:
+        history = History(ASKED)
+        assert bound().as_list((), {"messages": history}, histories=False)[1]["messages"] is history
+        assert bound().as_list((), {"messages": history})[1]["messages"] == ASKED
+
+    def test_is_not_made_of_one(self) -> None:
+        given = {"messages": ASKED}
+        assert bound().as_list((), given)[1]["messages"] is ASKED
+
+
+class TestASmallerRequest:
+    def test_has_messages_and_options_where_the_call_had_them(self) -> None:
+        args, kwargs = bound(plain).replace((ASKED, "m"), {"max_tokens": 9}, ANSWERED, {"max_tokens": 5})
+        assert (args, kwargs) == ((ANSWERED, "m"), {"max_tokens": 5})
+
+    def test_has_an_option_that_was_passed_by_position_there(self) -> None:
+        def ask(messages: Any, max_tokens: int) -> None: ...
+
+        assert bound(ask).replace((ASKED, 9), {}, ANSWERED, {"max_tokens": 5}) == ((ANSWERED, 5), {})
+        assert bound(ask).replace((ASKED,), {"max_tokens": 9}, ANSWERED, {"max_tokens": 5}) == (
+            (ANSWERED,),
+            {"max_tokens": 5},
+        )
+
+    def test_changes_neither_arguments_nor_options_of_the_caller(self) -> None:
+        given, options = {"messages": ASKED}, {"max_tokens": 5}
+        bound().replace((), given, ANSWERED, options)
+        assert (given, options) == ({"messages": ASKED}, {"max_tokens": 5})
+
+
+def native(prefix: list[Any], form: str = "openai", *, binding: Binding | None = None, **given: Any) -> dict[str, Any]:
+    """The keywords of a request for a summary that continues the call's own messages."""
+    own = binding or bound()
+    return dict(own.native_call((), {"messages": ANSWERED, **given}, get_format(form), prefix, "Sum up.", 100)[1])
+
+
+class TestASummaryThatContinuesTheCall:
+    @pytest.mark.parametrize(
+        ("form", "prefix", "roles"),
+        [
+            ("anthropic", ASKED, ["user", "assistant", "user"]),
+            ("anthropic", ANSWERED, ["user", "assistant", "user"]),
+            ("anthropic", [], ["user"]),
+            ("openai", ASKED, ["user", "user"]),
+            ("openai", ANSWERED, ["user", "assistant", "user"]),
+        ],
+    )
+    def test_keeps_the_roles_in_turn_where_the_format_wants_it(
+        self, form: str, prefix: list[Any], roles: list[str]
+    ) -> None:
+        messages = native(prefix, form)["messages"]
+        assert [message["role"] for message in messages] == roles
+        assert messages[: len(prefix)] == prefix
+        assert "Sum up." in str(messages[-1])
+
+    def test_does_not_change_the_callers_list(self) -> None:
+        prefix = [*ASKED]
+        native(prefix, "anthropic")
+        assert prefix == ASKED
+
+    @pytest.mark.parametrize("choice", ["auto", "none", None, {"type": "auto"}, {"type": "none"}])
+    def test_keeps_a_choice_of_tools_that_forces_none(self, choice: Any) -> None:
+        assert native(ASKED, tool_choice=choice)["tool_choice"] == choice
+
+    @pytest.mark.parametrize("choice", ["required", "any", {"type": "any"}, {"type": "function", "function": {}}])
+    def test_leaves_out_one_that_forces_a_call(self, choice: Any) -> None:
+        assert "tool_choice" not in native(ASKED, tool_choice=choice)
+
+    def test_has_the_calls_options_but_for_the_form_of_its_reply(self) -> None:
+        sent = native(ASKED, tools=[1], system="Be kind.", stop=["END"], n=3, temperature=0.1)
+        assert sent.items() >= {"tools": [1], "system": "Be kind.", "temperature": 0.1}.items()
+        assert {"stop", "n"}.isdisjoint(sent)
+
+    @pytest.mark.parametrize(("given", "stream"), [({}, None), ({"stream": True}, False), ({"stream": False}, False)])
+    def test_is_no_stream(self, given: dict[str, Any], stream: bool | None) -> None:
+        assert native(ASKED, **given).get("stream") is stream
+
+    @pytest.mark.parametrize(
+        ("thinking", "limit"),
+        [
+            (None, 100),
+            ({"type": "enabled", "budget_tokens": 1_024}, 1_124),
+            ({"type": "enabled", "budget_tokens": 1}, 101),
+            ({"type": "enabled", "budget_tokens": -1}, 100),
+            ({"type": "enabled", "budget_tokens": "1024"}, 100),
+            ({"type": "adaptive"}, 100),
+        ],
+    )
+    def test_may_be_as_long_as_a_summary_beside_what_is_thought(self, thinking: Any, limit: int) -> None:
+        assert native(ASKED, thinking=thinking)["max_tokens"] == limit
+
+    def test_states_its_limit_by_the_calls_own_name_for_it(self) -> None:
+        sent = native(ASKED, max_completion_tokens=5)
+        assert (sent["max_completion_tokens"], "max_tokens" in sent) == (100, False)
+
+    def test_states_none_to_a_function_that_knows_none(self) -> None:
+        def ask(messages: Any, tools: Any = None) -> None: ...
+
+        assert set(native(ASKED, binding=bound(ask))) == {"messages"}
+
+
+class TestASummaryOfTheTranscript:
+    def sent(self, function: Callable[..., Any], *args: Any, **given: Any) -> tuple[Any, Any]:
+        prompt = [{"role": "system", "content": "Sum up."}, {"role": "user", "content": "The record."}]
+        return bound(function).summary_call(args, given, get_format("openai"), prompt, 100)
+
+    def test_has_none_of_the_tools_and_the_calls_own_name_for_its_limit(self) -> None:
+        def ask(messages: Any, tools: Any = None, num_predict: int = 9, flavour: str = "") -> None: ...
+
+        _, sent = self.sent(ask, messages=ASKED, tools=[1], num_predict=5, flavour="mild")
+        assert (sent["tools"], sent["num_predict"], sent["flavour"]) == (None, 100, "mild")
+        assert set(sent) == {"messages", "tools", "num_predict", "flavour"}
+        assert "The record." in str(sent["messages"])
+
+    def test_gives_a_parameter_that_was_passed_by_position_its_default(self) -> None:
+        def ask(messages: Any, tools: Any = (), flavour: str = "", *, max_tokens: int = 9) -> None: ...
+
+        args, sent = self.sent(ask, ASKED, [1], "mild")
+        assert args[1:] == ((), "mild")
+        assert sent == {"max_tokens": 100}
+
+    @pytest.mark.parametrize("given", [{}, {"stream": True}, {"stream": False}])
+    def test_is_no_stream_of_a_function_that_streams_by_default(self, given: dict[str, bool]) -> None:
+        def ask(messages: Any, stream: bool = True) -> None: ...  # noqa: FBT002
+
+        assert self.sent(ask, messages=ASKED, **given)[1]["stream"] is False
+
+    def test_of_a_call_that_streams_by_position_is_no_stream(self) -> None:
+        def ask(messages: Any, stream: bool = True) -> None: ...  # noqa: FBT002
+
+        args, sent = self.sent(ask, ASKED, True)  # noqa: FBT003
+        assert (args[1], sent) == (False, {})
+
+    def test_says_nothing_of_streams_to_a_function_that_does_not_stream_by_default(self) -> None:
+        def ask(messages: Any, stream: bool = False) -> None: ...  # noqa: FBT002
+
+        assert set(self.sent(ask, messages=ASKED)[1]) == {"messages"}
+
+
+class TestAFunctionsOwnBinding:
+    def test_goes_by_its_parameters(self) -> None:
+        own = bound(plain)
+        assert own.accepts == frozenset({"messages", "model", "max_tokens", "tools"})
+        assert own.positional == ("messages", "model")
+        assert own.declared == {"messages": None, "model": "m", "max_tokens": 9, "tools": None}
+
+    def test_of_one_that_takes_any_keyword_accepts_all(self) -> None:
+        def ask(model: str, *args: Any, **options: Any) -> None: ...
+
+        own = bound(ask)
+        assert (own.accepts, own.positional, own.declared) == (None, ("model",), {"model": None})
+
+    @pytest.mark.parametrize(
+        ("form", "name"), [("responses", "input"), ("gemini", "contents"), ("openai", "messages"), (None, "messages")]
+    )
+    def test_of_such_a_one_looks_for_the_messages_by_the_formats_name(self, form: str | None, name: str) -> None:
+        assert bound(wire_format=form).messages_param == name
+
+    def test_prefers_the_name_that_the_function_has(self) -> None:
+        def ask(contents: Any = None, **options: Any) -> None: ...
+
+        assert bound(ask, wire_format="responses").messages_param == "contents"
+
+    def test_is_none_for_a_function_without_messages(self) -> None:
+        def ask(question: str) -> None: ...
+
+        assert bind(ask) is None
+
+    def test_goes_by_the_name_that_the_user_states(self) -> None:
+        def ask(question: str) -> None: ...
+
+        assert bound(ask, messages_param="question").messages_param == "question"
+        assert bound(messages_param="question").messages_param == "question"
+        with pytest.raises(ConfigurationError, match=r"'prompt' is not a parameter of .*ask, which has: question"):
+            bind(ask, messages_param="prompt")
