@@ -233,9 +233,11 @@ class UserDetector:
             if not isinstance(answer, (TokenLimit, bool, NoneType)):
                 raise TypeError(f"detect returns a TokenLimit, True, False or None, not {type(answer).__name__}")  # noqa: TRY301
             if isinstance(answer, TokenLimit):
-                stated: tuple[object, ...] = (answer.limit, answer.requested, answer.input_tokens, answer.output_tokens)
-                if not all(number is None or (isinstance(number, int) and number > 0) for number in stated):
-                    raise ValueError("the numbers of a TokenLimit are whole, and above 0")  # noqa: TRY301
+                wholes: tuple[object, ...] = (answer.limit, answer.requested)
+                parts: tuple[object, ...] = (answer.input_tokens, answer.output_tokens)
+                for least, numbers in ((1, wholes), (0, parts)):
+                    if not all(number is None or (isinstance(number, int) and number >= least) for number in numbers):
+                        raise ValueError(f"a TokenLimit takes whole numbers of tokens, or None, not {answer}")  # noqa: TRY301
         except Exception as fault:  # noqa: BLE001 - a broken detector must not hide the provider's error
             answer = None
             if self.on_error is not None:

@@ -42,6 +42,13 @@ class TestTruncate:
         assert f"{len(result.discarded)} earlier messages left out" in note
         assert result.event.summarizer_calls == 0
 
+    def test_one_is_one_and_a_summary_alone_is_nothing_to_drop(self) -> None:
+        said = {"role": "user", "content": "word " * 100}
+        (note, *_) = Compacter(strategy=Truncate(), compact_ratio=0.1).compact([said, said, said, said]).messages
+        assert "1 earlier message left out" in note["content"]
+        kept = [note, {"role": "user", "content": "And now?"}]
+        assert not Compacter(strategy=Truncate(), compact_ratio=1.0).compact(kept).changed
+
     def test_a_prior_summary_stays(self, form: Form) -> None:
         once = run(form, form.errand([LONG] * 6), Summarize()).messages
         again = run(form, [*once, *form.errand([LONG] * 6)], Truncate())
@@ -68,6 +75,19 @@ class TestClearToolResults:
         items = form.errand([LONG] * 4, ["look", "read", "look", "look"])
         result = run(form, items, ClearToolResults(keep_recent=1, exclude=["read"]))
         assert [text == LONG for text in form.results(result.messages)] == [False, True, False, True]
+
+    def test_the_newest_three_and_those_of_400_characters_are_left_alone_unless_told_otherwise(
+        self, form: Form
+    ) -> None:
+        items = form.errand(["a" * 401, "b" * 400, "c" * 401, *["d" * 401] * 3])
+        cleared = [len(text) < 80 for text in form.results(run(form, items, ClearToolResults()).messages)]
+        assert cleared == [True, False, True, False, False, False]
+
+    def test_no_receipt_is_longer_than_the_result_was(self, form: Form) -> None:
+        items = form.errand(["r" * size for size in range(40, 100, 5)])
+        texts = form.results(run(form, items, ClearToolResults(keep_recent=0, min_size=0)).messages)
+        assert all(len(text) <= size for text, size in zip(texts, range(40, 100, 5), strict=True))
+        assert "cleared" in texts[-1]
 
     def test_pinned_results_are_left_alone(self, form: Form) -> None:
         items = form.errand([LONG] * 4)
@@ -107,6 +127,12 @@ class TestShorten:
         assert text.startswith("begin")
         assert text.endswith("end")
         assert "characters left out" in text
+
+    def test_no_message_gets_smaller_than_it_is_told(self, form: Form) -> None:
+        items = form.errand([LONG] * 4)
+        for strategy, least in ((Shorten(min_size=100), 100), (Shorten(), 400)):
+            result = run(form, items, strategy, budget=500)
+            assert all(0.85 * least < len(text) <= least for text in form.results(result.messages))
 
     def test_it_takes_from_the_largest_only(self, form: Form) -> None:
         items = form.errand(["small " * 20, LONG, LONG])
@@ -213,7 +239,7 @@ class TestChain:
         lambda: ClearToolResults(exclude="read"),
         lambda: ClearToolResults(exclude=7),  # type: ignore[arg-type]
         lambda: ClearToolResults(exclude=[7]),  # type: ignore[list-item]
-        lambda: Shorten(min_size=5),
+        lambda: Shorten(min_size=99),
         lambda: Shorten(min_size="big"),  # type: ignore[arg-type]
         Chain,
         lambda: Chain([]),

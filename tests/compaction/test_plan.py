@@ -69,6 +69,19 @@ def test_a_turn_with_more_left_than_a_twentieth_is_cut_where_the_share_is_reache
     assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.65) == 3
 
 
+@pytest.mark.parametrize(("rest", "cut"), [(100, 4), (101, 3)])
+def test_a_twentieth_of_what_may_go_is_the_most_that_is_folded_for_a_whole_turn(rest: int, cut: int) -> None:
+    talk = turns(500, 500, 500, rest, 200, 300 - rest, 9)
+
+    assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.7) == cut
+
+
+def test_a_head_is_as_large_as_a_summary_of_forty_characters_at_least() -> None:
+    made = plan(Options(compact_ratio=0.001), job(turns(*[1] * 600)))
+
+    assert made.head_size == summary_message.FRAME + 41  # The odd one is the end of its turn.
+
+
 def test_a_prior_summary_does_not_count_against_the_share_of_the_messages() -> None:
     prior = {"role": "user", "content": summary_message.compose("p" * 2_000)}
     talk = [say(role, 100) for _ in range(5) for role in ("assistant", "user")]
@@ -119,6 +132,12 @@ def test_a_cut_that_a_hook_has_chosen_holds_for_what_a_strategy_has_left() -> No
 def test_results_that_are_all_there_is_to_fold_are_folded() -> None:
     assert choose_cut(Conversation.of([say("user", 10), *look(400)], OPENAI), ratio=0.5) == 3
     assert choose_cut(Conversation.of([say("system", 10), *look(400), say("user", 10)], OPENAI), ratio=0.5) == 3
+    assert choose_cut(Conversation.of([say("assistant", 400), *look(400)], OPENAI), ratio=0.9) == 1
+
+
+@pytest.mark.parametrize("count", [2, 300])
+def test_at_least_one_message_stays_where_nobody_asked_anything(count: int) -> None:
+    assert choose_cut(Conversation.of([say("assistant", 9)] * count, OPENAI), ratio=1.0) == count - 1
 
 
 @pytest.mark.parametrize("ratio", [0.2, 0.4, 0.6, 0.8, 1.0])

@@ -135,7 +135,16 @@ class TestCalibration:
 
 @pytest.mark.parametrize(
     ("text", "tokens"),
-    [("", 0), ("word", 3), ("a" * 400, 300), ("7" * 400, 400), ("abcd 1234", 7), ("a b c d", 3), ("漢字", 6)],
+    [
+        ("", 0),
+        ("word", 3),
+        ("abcde", 4),
+        ("a" * 400, 300),
+        ("7" * 400, 400),
+        ("abcd 1234", 7),
+        ("a b c d", 3),
+        ("漢字", 6),
+    ],
 )
 def test_the_most_tokens_that_a_text_can_have(text: str, tokens: int) -> None:
     assert most_tokens([text]) == tokens + 8  # a chat template's share

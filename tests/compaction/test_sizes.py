@@ -253,6 +253,48 @@ def test_by_hand_a_budget_that_is_kept_changes_nothing() -> None:
     assert Compacter(summarizer="extractive").compact(TALK, budget=4_099).changed
 
 
+class TestTheLastResort:
+    """Where a request must become smaller and no strategy made it small enough, its largest messages are shortened."""
+
+    def shortened(self, talk: list[Any], target: int | None, *, must: bool = True) -> Any:
+        work = Job(
+            conversation=Conversation.of(talk, OPENAI),
+            trigger="token_limit",
+            calibration=Calibration(),
+            target=target,
+            must=must,
+        )
+        _, made = carried_out(Options(), work, "They talked of many things.")
+        return made
+
+    def test_takes_from_a_call_that_waits_for_its_result_where_nothing_can_be_folded(self) -> None:
+        waiting = {
+            "role": "assistant",
+            "content": "x" * 4_000,
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+        }
+        talk = [{"role": "user", "content": "Look."}, waiting]
+        for target, most in ((None, 2_010), (1_500, 1_500)):
+            made = self.shortened(talk, target)
+            assert made.event.strategy == "shorten"
+            assert made.messages[1]["tool_calls"] == waiting["tool_calls"]
+            assert 0.9 * most < made.event.compacted_data_size <= most
+        assert self.shortened(talk, None, must=False) is None
+
+    def test_takes_from_the_tail_what_folding_left_too_large(self) -> None:
+        waiting = [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "content": "x" * 4_000, "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+            ]},
+        ]  # fmt: skip
+        made = self.shortened([*TALK, *waiting], 3_000)
+        assert made.event.strategy == "summarize+shorten"
+        assert made.fits
+        assert made.event.discarded == (*TALK, waiting[-1])
+        assert self.shortened([*TALK, *waiting], 5_000).event.strategy == "summarize"
+
+
 class TestTheLinesThatFillASummary:
     """A model says little of a head of 32,000 characters; quoted lines fill the summary, but not the window."""
 

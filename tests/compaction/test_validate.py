@@ -95,6 +95,12 @@ def test_an_edited_copy_may_stand_beside_a_neighbour_of_its_role_where_the_origi
     assert faults([U1, shorter, *before[3:]], before, form=ANTHROPIC, alternate=True, edited=True)
 
 
+@pytest.mark.parametrize(("kept", "role"), [((1, 2, 4, 5), "assistant"), ((1, 3, 4, 5), "user")])
+def test_an_edited_copy_is_not_taken_for_a_message_of_another_speaker(kept: tuple[int, ...], role: str) -> None:
+    copies = [S, *({**BEFORE[at], "content": "short"} for at in kept[:2]), *(BEFORE[at] for at in kept[2:])]
+    assert faults(copies, alternate=True, edited=True) == [f"two {role} messages in a row"]
+
+
 class TestPairs:
     CALLING = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}  # noqa: RUF012
     SEEN = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x" * 200}]}  # noqa: RUF012

@@ -286,6 +286,28 @@ class Robot(Human):
     type: ClassVar[str] = "ai"
 
 
+class Older(Human):
+    """Of its parent's kind, and with slots in two of its ancestors."""
+
+    __slots__ = ("year",)
+
+    def __init__(self, content: str, year: int) -> None:
+        super().__init__(content)
+        self.year = year
+
+
+class Titled(Slotted):
+    __slots__ = ("title",)
+
+    def __init__(self, role: str, content: str, title: str) -> None:
+        super().__init__(role, content)
+        self.title = title
+
+
+class Retitled(Titled):
+    __slots__ = ()
+
+
 Pair = namedtuple("Pair", ["role", "content"])  # noqa: PYI024 - a hand-written one has no types either
 
 
@@ -295,6 +317,12 @@ def test_objects_whose_data_can_be_seen_are_told_apart_by_it() -> None:
         assert faithful(make("user", "a")) != faithful(make("user", "b"))
     assert faithful(Plain("user", "a")) == {"role": "user", "content": "a"} == faithful(Slotted("user", "a"))
     assert faithful(Human("a")) != faithful(Robot("a"))
+    assert faithful(Robot("a")) == {"type": "ai", "content": "a"}
+
+
+def test_what_an_object_inherits_is_its_data_too() -> None:
+    assert faithful(Retitled("user", "a", "b")) == {"role": "user", "content": "a", "title": "b"}
+    assert faithful(Older("a", 1957)) == {"type": "human", "content": "a", "year": 1957}
 
 
 def test_private_bookkeeping_of_the_vendors_is_no_content() -> None:

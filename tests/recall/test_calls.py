@@ -19,7 +19,6 @@ from compacter.events import PassagesRecalled
 from compacter.memory.record import Record
 from compacter.messages.format import get_format
 from compacter.messages.parts import Part
-from compacter.options import Options
 from compacter.recall.index import Index
 from compacter.recall.quotes import END, TAG, is_quotes
 from compacter.testing import token_limit_error
@@ -230,14 +229,14 @@ class TestTheTurn:
         return house("Go on.")[-3:-1] + house()[-1:]
 
     def test_with_less_room_has_the_same_quotes_as_long_as_they_fit(self) -> None:
-        recall, view = Recall(Options()), self.view()
+        recall, view = Recall(Quotes(), None), self.view()
         first = self.quoted(recall, view, 2_000)
         assert FACT in first
         assert self.quoted(recall, view, len(first)) == first
         assert self.quoted(recall, view, 100_000) == first
 
     def test_that_has_outgrown_its_quotes_gets_shorter_ones_that_will_fit_for_some_steps_more(self) -> None:
-        recall, view = Recall(Options()), self.view()
+        recall, view = Recall(Quotes(), None), self.view()
         first = self.quoted(recall, view, 4_000)
         left = len(first) - 1
         second = self.quoted(recall, view, left)
@@ -245,18 +244,18 @@ class TestTheTurn:
         assert self.quoted(recall, view, left - 100) == second
 
     def test_without_quotes_has_none_later_either(self) -> None:
-        recall, view = Recall(Options()), self.view()
+        recall, view = Recall(Quotes(), None), self.view()
         assert self.quoted(recall, view, 10) == ""
         assert self.quoted(recall, view, 2_000) == ""
 
     def test_is_another_one_where_its_question_was_edited(self) -> None:
-        recall, view = Recall(Options()), self.view()
+        recall, view = Recall(Quotes(), None), self.view()
         paint = [*view[:-1], {"role": "user", "content": "Which paint did room 17 want?"}]
         assert FACT in self.quoted(recall, view, 2_000)
         assert "119" in self.quoted(recall, paint, 2_000)
 
     def test_is_not_known_where_nobody_knows_what_was_folded(self) -> None:
-        recall, view = Recall(Options()), self.view()
+        recall, view = Recall(Quotes(), None), self.view()
         assert self.quoted(recall, view, 10, record="") == ""
         assert FACT in self.quoted(recall, view, 2_000, record="")
 
