@@ -279,6 +279,8 @@ class TestAnEntry:
             def debug(self, name: str, **facts: Any) -> None:
                 raise OSError("disk full")
 
+            info = warning = debug
+
         log = Log(Options(logger=Broken()))
         log.event(CompactionReused(messages_before=30, messages_after=4))
         log.failed("hook", ValueError())
