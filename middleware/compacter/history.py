@@ -9,7 +9,7 @@ from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
-from compacter.call.io import ASYNC, IO, SYNC, run
+from compacter.call.io import ASYNC, IO, SYNC, is_large, run
 from compacter.compacter import CompactionResult
 from compacter.compaction.conversation import Conversation, kept_and_discarded
 from compacter.compaction.task import whole_number
@@ -394,12 +394,18 @@ class History(MutableSequence[Message]):
         return result
 
     async def _compact_if_needed(self, io: IO) -> CompactionResult:
-        budget = self._budget()
+        large = io.asynchronous and is_large(self._messages)
+        budget = await io.thread(self._budget) if large else self._budget()
         if budget is None:
-            return CompactionResult(list(self._messages), fits=not self.needs_compaction())
+            fits = await io.thread(self._fits) if large else self._fits()
+            return CompactionResult(list(self._messages), fits=fits)
         result = await self._compact(io, budget)
-        self._stuck = self._size() if self.needs_compaction() else 0
+        fits = await io.thread(self._fits) if large else self._fits()
+        self._stuck = 0 if fits else self._size()
         return result
+
+    def _fits(self) -> bool:
+        return not self.needs_compaction()
 
     def _size(self) -> int:
         form = get_format(self._wire_format or recognise(self._messages))

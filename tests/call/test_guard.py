@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +17,11 @@ import trio.lowlevel
 from tests.conversations import Chat, talk
 
 import compacter as package
-from compacter import Compacter, CompactionEvent, InProcessMemory, Truncate
+from compacter import Compacter, CompactionEvent, History, InProcessMemory, Truncate
 from compacter.call.io import SyncIO
 from compacter.call.perform import GiveUps, gave_up_since, mark_given_up
 from compacter.events import RetriesExhausted
+from compacter.memory.record import prefix_digest
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 HOUSE = Path(package.__file__).parent
@@ -366,6 +367,47 @@ class TestLargeHistories:
 
         compacter = Compacter(summarizer=ScriptedSummarizer(), pin=pin)
         await compacter.wrap(ScriptedModel(window=20_000).acompletion)("m", talk(100, 2_000))
+        assert threads == {"compacter"}
+
+    async def test_nor_does_its_digest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        threads: set[str] = set()
+
+        def watched(*given: Any) -> str:
+            threads.add(threading.current_thread().name)
+            return prefix_digest(*given)
+
+        monkeypatch.setattr("compacter.call.perform.prefix_digest", watched)
+        compacter = Compacter(summarizer=ScriptedSummarizer())
+        await compacter.wrap(ScriptedModel(window=20_000).acompletion)("m", talk(100, 2_000))
+        assert threads == {"compacter"}
+
+    @pytest.mark.parametrize("max_tokens", [5_000, 500_000])
+    async def test_nor_does_the_count_of_a_history(self, max_tokens: int) -> None:
+        threads: list[str] = []
+
+        def count(messages: Sequence[Any]) -> int:
+            threads.append(threading.current_thread().name)
+            return sum(len(str(message)) for message in messages) // 4
+
+        compacter = Compacter(summarizer="extractive", token_counter=count)
+        history = History(talk(100, 2_000), compacter=compacter, max_tokens=max_tokens)
+        result = await history.acompact_if_needed()
+        assert (result.changed, result.fits) == (max_tokens == 5_000, True)
+        assert set(threads) == {"compacter"}
+
+    async def test_nor_does_the_archive_of_what_a_history_has_folded(self) -> None:
+        threads: set[str] = set()
+
+        def redact(text: str) -> str:
+            threads.add(threading.current_thread().name)
+            return text
+
+        compacter = Compacter(summarizer="extractive", redact=redact, recall=500)
+        history = History(talk(100, 2_000), compacter=compacter)
+        await history.acompact(budget=20_000)
+        history.append({"role": "user", "content": "What was said about number 7?"})
+        threads.clear()
+        await compacter.wrap(ScriptedModel(window=20_000).acompletion)("m", history)
         assert threads == {"compacter"}
 
     async def test_of_a_small_one_it_is_done_at_once(self) -> None:

@@ -141,6 +141,16 @@ class TestReplies:
         result = {"role": "tool", "tool_call_id": "call_1", "content": "found"}
         assert model.completion("m", [*HELLO, message, result]).choices[0].message.content == "done"
 
+    def test_an_object_has_the_members_that_the_sdks_objects_always_have(self) -> None:
+        model = ScriptedModel(reply_type="object", replies="done")
+        message = model.completion("m", HELLO).choices[0].message
+        assert (message.content, message.tool_calls, message.refusal) == ("done", None, None)
+        chunks = list(model.completion("m", HELLO, stream=True))
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "done"
+        assert not any(chunk.usage or chunk.choices[0].delta.tool_calls for chunk in chunks)
+        with pytest.raises(AttributeError, match="'contents'"):
+            _ = message.contents
+
     def test_an_async_function_needs_acompletion(self) -> None:
         async def reply(_: tuple[Message, ...]) -> str:
             await asyncio.sleep(0)

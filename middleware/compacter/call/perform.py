@@ -281,7 +281,8 @@ class WrappedCall(Performer):
     async def _quoted(self, effect: Quote) -> str:
         started = time.monotonic()
         find = partial(self.state.quotation, effect, tuple(self._views))
-        found = await self.io.thread(find) if self.large else find()
+        # The archive of a short ``History`` may be large, and not indexed yet.
+        found = await self.io.thread(find) if self.large or effect.archive else find()
         if found is None:
             return ""
         event = PassagesRecalled(
@@ -309,8 +310,9 @@ class WrappedCall(Performer):
     async def _lead(self, head: Sequence[Message]) -> None:
         """Become the call that folds this head, or wait for the call that already does."""
         state, io = self.state, self.io
+        digest = partial(prefix_digest, self.policy.request.format, head, self.scope)
         try:
-            key = prefix_digest(self.policy.request.format, head, self.scope)
+            key = await io.thread(digest) if self.large else digest()
         except Unencodable:
             return  # The head has no key, so other calls cannot be found.
         flight = state.flights.join(key, blocks=not io.asynchronous)

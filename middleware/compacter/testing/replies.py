@@ -19,8 +19,16 @@ Chunk: TypeAlias = Any
 """One chunk of a stream in OpenAI's shape: a dict, or a `Struct`."""
 
 
+_OPTIONAL = frozenset({"content", "tool_calls", "function_call", "refusal", "finish_reason", "logprobs", "usage"})
+"""Members that the SDKs' objects always have, and are None if the reply has none."""
+
+
 class Struct(SimpleNamespace):
     """A reply, or a part of one, with attributes and ``model_dump()``, as the SDKs' objects have."""
+
+    def __getattr__(self, name: str) -> None:
+        if name not in _OPTIONAL:
+            raise AttributeError(f"this reply has no {name!r}", name=name, obj=self)
 
     def model_dump(self) -> dict[str, Any]:
         """Return the same as plain dicts and lists."""
