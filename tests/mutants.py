@@ -171,6 +171,7 @@ class Attempts:
         reach = Reach(session)
         items = {item.nodeid: item for item in session.items}
         tests = [reach.tests_of(mutant) for mutant in self._mutants]
+        gc.unfreeze()  # The tests' own ``conftest.py`` freezes what was collected, and so hides it from the next line.
         functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
         gc.freeze()  # What was known before is no garbage of the tests: to look through it takes longer than they do.
         all_items = [items[test] for test in reach.seconds]

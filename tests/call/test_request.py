@@ -214,6 +214,22 @@ class TestCalibration:
         assert len(sizes) == 2
         assert not compacter._state.calibration("m").learnt
 
+    def test_of_neither_of_two_histories_it_tells_anything_about_the_other(self) -> None:
+        histories = [history(), history()]
+        for first, second in (histories, histories[::-1]):
+            compacter = Compacter(summarizer=ScriptedSummarizer())
+
+            def completion(model: str, messages: list[Any], known: Any = first) -> Any:
+                if messages is known:
+                    return {"usage": {"prompt_tokens": 1_000}}
+                raise ValueError("context_length_exceeded") if len(messages) > 19 else KeyError("stop")
+
+            chat = compacter.wrap(completion)
+            chat("m", first)
+            with pytest.raises(KeyError):
+                chat("m", second)
+            assert not compacter._state.calibration("m").learnt
+
 
 class TestWhatIsShared:
     def test_the_table_of_conversations_is_bounded(self) -> None:

@@ -87,6 +87,33 @@ class TestTheRoomForQuotes:
     def test_is_none_where_nothing_was_folded(self, policy: Any, begin: Any) -> None:
         assert self.room(begin(policy(2_000, window=10_000, recall=0.15).complete())) is None
 
+    def test_is_none_once_a_request_with_quotes_was_refused(self, policy: Any, begin: Any) -> None:
+        found = TokenLimit(limit=10_000, kind="input")
+        made = policy(2_000, window=10_000, folded=True, recall=0.15, detect=lambda error: found)
+        dialogue = begin(made.complete())
+        dialogue.expect(Quote)
+        dialogue.answer("User, message 0: yes")
+        assert len(dialogue.expect(Call).messages) == 11
+        dialogue.fail(ValueError("too long"))
+        assert len(dialogue.expect(Call).messages) == 10
+        assert dialogue.effects[-3:] == ["Quote", "Call", "Call"]
+
+    @pytest.mark.parametrize(
+        ("target", "reserved"),
+        [
+            (4_000, 480),  # 800 are the question's own: 15 % of the other 3,200.
+            (2_800, 300),
+            (2_700, 0),
+            (100, 0),
+        ],
+    )
+    def test_is_reserved_where_a_refusal_makes_the_history_smaller(
+        self, policy: Any, target: int, reserved: int
+    ) -> None:
+        made = policy(8_000, recall=0.15)
+        assert made.job(target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
+        assert made.job(target).reserved == 0
+
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
         effect: Any = dialogue.expect((Quote, Call))  # type: ignore[arg-type]

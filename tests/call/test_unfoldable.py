@@ -55,6 +55,7 @@ class TestRetrievedText:
         event = told[0]
         assert isinstance(event, MessageShortened)
         assert (event.before, event.after) == (len(ASKED), len(model.requests[-1].messages[0]["content"]))
+        assert (event.limit, event.attempt, event.model) == (1_000, 1, "m")
         assert "from 19,044 to 3," in str(event)
 
     def test_by_a_function_of_ones_own(self) -> None:
