@@ -99,6 +99,40 @@ class TestAHeadThatIsTooLongForOnePrompt:
         assert [part for one in read[2:] for part in one] == list(range(40))
         assert not made.event.fallback
 
+    def test_is_not_halved_below_four_hundred_characters(self) -> None:
+        refusal = token_limit_error(limit=100, input_tokens=1_200)
+        asked, made = carried_out(Options(compact_ratio=1.0), job(), refusal)
+        assert list(map(len, map(self.parts, asked))) == [40, 19, 9, 4]
+        assert made.event.fallback
+
+    def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(self) -> None:
+        options = Options(compact_ratio=1.0, max_summary_tokens=300)
+        split: dict[int, bool] = {}
+        for window in range(1_000, 1_600, 20):
+            asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "They talked of many things.")
+            split[window] = len(asked) > 1
+            prompt = max(len(one.messages[0]["content"]) for one in asked) // 4
+            left = int(0.92 * window) - prompt  # The prompt's size in tokens is an estimate.
+            assert left + 10 >= asked[0].max_tokens
+            assert left >= window // 12
+        one = next(window for window, many in split.items() if not many)
+        assert all(many is (window < one) for window, many in split.items())
+        asked, _ = carried_out(options, job(calibration=Calibration(window=one)), "They talked of many things.")
+        whole = len(asked[0].messages[0]["content"]) // 4
+        assert 0.92 * (one - 20) - whole < (one - 20) // 12 + 10  # It would not have been enough.
+
+
+class TestAnAnswerThatIsTooLong:
+    @pytest.mark.parametrize("longer", [0, 1])
+    def test_is_cut_where_it_is_half_as_long_again_as_it_may_be(self, longer: int) -> None:
+        most = (100 * 4 + FRAME) * 3 // 2
+        words = "".join(f"Part {number} tells of {number * 7} ships. " for number in range(90))
+        options = Options(compact_ratio=1.0, max_summary_tokens=100)
+        asked, made = carried_out(options, job(), words[: most + longer - 1] + ".")
+        assert len(asked) == 1
+        assert (len(made.event.summary) == most) is not bool(longer)
+        assert 0.85 * most < len(made.event.summary) <= most
+
 
 class TestTheRoomOfASummary:
     def of(self, work: Job, **options: Any) -> tuple[int, CompactionTask]:

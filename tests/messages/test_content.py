@@ -215,6 +215,7 @@ def test_a_hundred_levels_and_numbers_of_8192_bits_are_encoded(value: object, kn
         (True, 4),
         (-12.5, 5),
         ([1, 23], len("[1, 23]")),
+        ([1, 23, 4], len("[1, 23, 4]")),
         ({"key": 7}, len('"key": 7')),
         ({"key": {"list": ["ab", None]}}, 3 + 4 + 4 + 4 + 2 + 4),
         (b"bytes", 0),

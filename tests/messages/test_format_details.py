@@ -170,6 +170,20 @@ def test_thinking_that_is_left_out_weighs_as_its_seal() -> None:
 # Gemini
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("anthropic", {"role": "assistant", "content": [{"type": "thinking", "thinking": ""}]}),
+        ("anthropic", {"role": "assistant", "content": [{"type": "redacted_thinking"}]}),
+        ("bedrock", {"role": "assistant", "content": [{"reasoningContent": {}}]}),
+        ("responses", {"type": "reasoning", "summary": [], "encrypted_content": None}),
+        ("openai", {"role": "assistant", "content": "", "reasoning_content": None}),
+    ],
+)
+def test_reasoning_of_which_nothing_is_there_weighs_nothing(name: str, message: object) -> None:
+    assert get_format(name).size(message) == 0
+
+
 def test_calls_without_ids_pair_by_name_in_order() -> None:
     call = {"functionCall": {"name": "look", "args": {}}}
     other = {"functionCall": {"name": "listen", "args": {}}}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from compacter.messages import parts
-from compacter.messages.format import FORMATS, get_format
+from compacter.messages.format import FILLERS, FORMATS, get_format
+from compacter.messages.parts import Kind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,6 +122,16 @@ def test_no_blank_text_is_said_where_the_provider_refuses_one(name: str) -> None
     (entry,) = get_format(name).parts(get_format(name).say("user", " \n"), 0)
 
     assert entry.text.strip()
+
+
+def test_what_fills_a_gap_is_no_users_message(dialect: Dialect) -> None:
+    form = dialect.format
+    sent = form.filler("user")
+    stored = json.loads(json.dumps(sent))
+    asked = form.say("user", "".ljust(len(FILLERS["user"]), "x"))
+
+    assert form.outline([sent, stored, asked]).kinds == [Kind.INSERTED, Kind.INSERTED, Kind.USER]
+    assert [form.read(message)[0] for message in (sent, stored, asked)] == [Kind.INSERTED, Kind.INSERTED, Kind.USER]
 
 
 def test_a_user_message_with_more_than_text_has_no_plain_text(dialect: Dialect) -> None:

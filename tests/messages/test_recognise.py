@@ -217,6 +217,8 @@ FOREIGN: dict[str, Any] = {
     "late": [*PLAIN, LangChainMessage(type="human", content="h" * 900)],
     "texts": ["hello"],
     "a named tuple's cousin": [SimpleNamespace(author="user", text="hello")],
+    "a type beside a content": [SimpleNamespace(type="human", content="h" * 900)],
+    "a name alone": [SimpleNamespace(name="Ada", id="1")],
     "LangChain dicts": [{"type": "human", "content": "h" * 900}],
     "AI SDK's parts": [{"role": "user", "parts": [{"type": "text", "text": "hello"}], "id": "1"}],
     "roles of nobody": [{"role": "human", "content": "h" * 900}, {"role": "ai", "content": "a"}],
@@ -228,6 +230,37 @@ FOREIGN: dict[str, Any] = {
 def test_messages_of_a_framework_are_of_no_format_and_the_remedy_is_named(messages: list[Any]) -> None:
     with pytest.raises(UnknownFormatError, match=r"messages\[\d+\] .*pass messages as that API takes them"):
         recognise(messages)
+
+
+@pytest.mark.parametrize(
+    ("stranger", "told"),
+    [
+        (
+            LangChainMessage(type="human", content="h"),
+            r"is a tests\.messages\..*LangChainMessage, which is not a message",
+        ),
+        ({"role": "human", "content": "h"}, "has the role 'human'"),
+        ({"type": "human", "content": "h"}, "has the type 'human' and no role"),
+        ({"role": "user", "parts": [{"type": "text", "text": "hello"}]}, "has parts that are not Gemini's"),
+    ],
+)
+def test_the_error_names_the_first_strange_message_and_what_is_strange(stranger: Any, told: str) -> None:
+    with pytest.raises(UnknownFormatError, match=r"^messages\[1\] " + told):
+        recognise([{"role": "system", "content": "s"}, stranger, stranger])
+
+
+def test_a_role_that_nobody_knows_is_read_beside_one_that_is_known() -> None:
+    strange = {"role": "critic", "content": "c"}
+
+    assert recognise([strange, ASK]) == recognise([ASK, strange]) == "openai"
+
+
+@pytest.mark.parametrize("before", [39, 40, 41, 400])
+def test_what_tells_the_format_is_found_however_late_it_comes(before: int) -> None:
+    told = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}
+
+    assert recognise([*[ASK] * before, told, *[ASK] * 50]) == "anthropic"
+    assert recognise([*[ASK] * before, told], since=before) == "anthropic"
 
 
 @pytest.mark.parametrize("messages", FOREIGN.values(), ids=list(FOREIGN))
@@ -278,4 +311,5 @@ def test_objects_with_the_providers_fields_and_other_mappings_are_read() -> None
     ]
 
     assert recognise(talk) == "openai"
+    assert recognise([ASK, SimpleNamespace(type="function_call", call_id="c", name="f", arguments="{}")]) == "responses"
     assert Conversation.of(talk, get_format("openai")).kinds == (Kind.USER, Kind.ASSISTANT, Kind.USER)

@@ -35,10 +35,7 @@ class BedrockFormat(MessageFormat):
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for block in listed(field(message, "content")):
-            text = block if isinstance(block, str) else field(block, "text")
-            if isinstance(text, str):
-                yield Part.of_text(role, text, index)
-            elif (use := field(block, "toolUse")) is not None:
+            if (use := field(block, "toolUse")) is not None:
                 yield Part.of_call(text_field(use, "name"), field(use, "input"), text_field(use, "toolUseId"), index)
             elif (answer := field(block, "toolResult")) is not None:
                 # The id has a part of its own, as the output may be empty or only an image.

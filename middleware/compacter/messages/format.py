@@ -232,8 +232,7 @@ class MessageFormat:
         edited = [self._rewrite(block, edit) for block in blocks]
         if all(new is old for new, old in zip(edited, blocks, strict=True)):
             return message
-        alone = blocks is not content and len(edited) == 1
-        return replaced(message, content=edited[0] if alone else edited)
+        return replaced(message, content=edited if blocks is content else edited[0])
 
     def filler(self, role: Literal["user", "assistant"]) -> Message:
         """Return the filler message of this role."""
