@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -300,6 +301,30 @@ def test_with_a_redaction_or_a_summarizer_of_its_own_it_is_the_transcript(option
         assert not any(secret in request for request in requests)
     assert requests
     assert not any(ASKED in request for request in requests)
+
+
+@pytest.mark.parametrize("cut", [10, 11])
+def test_roles_alternate_where_they_must(cut: int) -> None:
+    roles = ("user", "assistant")
+    history = [{"role": roles[n % 2], "content": f"Part {n} of the story. " * 3} for n in range(31)]
+
+    def reply(messages: Any) -> str:
+        return "They told one another a story in many parts." if ASKED in str(messages[-1]) else "ok"
+
+    model = ScriptedModel(window=10_000, alternate_roles=True, user_first=True, replies=reply)
+    native = Compacter(
+        summary_request="native",
+        alternate_roles=True,
+        trigger_tokens=200,
+        before_compaction=lambda plan: replace(plan, cut=cut),
+    )
+    completion = native.wrap(model.completion)
+    completion("m", history[:29])
+    completion("m", history)
+    (asked,) = (request.messages for request in model.requests if ASKED in str(request.messages[-1]))
+    assert list(asked[:cut]) == history[:cut]
+    assert asked[-2]["role"] == "assistant"
+    assert model.invalid == 0
 
 
 def test_by_hand_the_model_reads_the_messages_themselves_and_then_the_instruction(

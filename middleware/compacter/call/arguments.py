@@ -252,10 +252,7 @@ class Binding:
         It has the same system prompt, tools and messages, then the instruction. Only options that are not part of the
         prompt are changed, so that the provider's prompt cache is used.
         """
-        messages = list(prefix)
-        if wire.alternates and messages and wire.speaker(messages[-1]) == "user":
-            messages.append(wire.filler("assistant"))
-        messages.append(wire.say("user", instruction))
+        messages = [*prefix, wire.say("user", instruction)]
         facts = self.read(args, kwargs)
 
         def left_out(name: str, value: object) -> bool:

@@ -245,7 +245,10 @@ def _natively(
     ``None`` when that gives no summary: then it is asked for by a transcript.
     """
     asked = prompt.instruction(prior=bool(so_far.story), template=task.options.summary_prompt, max_tokens=tokens)
-    request = AskSummarizer([{"role": "user", "content": asked}], tokens, task.messages[: task.plan.cut])
+    form, prefix = task.conversation.format, list(task.messages[: task.plan.cut])
+    if task.alternate and prefix and form.speaker(prefix[-1]) == "user":
+        prefix.append(form.filler("assistant"))  # The instruction is a message of the user.
+    request = AskSummarizer([{"role": "user", "content": asked}], tokens, prefix)
     try:
         updated = yield from _asked(task, request, entries, so_far)
     except Exception:  # noqa: BLE001 - whatever it was, the transcript is another request
