@@ -135,7 +135,7 @@ class TestTheTimeout:
 
     def test_bounds_the_wait_for_another_call(self, clock: list[float]) -> None:
         class OfAnother:
-            """The flight of a call that takes a second longer each time it is looked at."""
+            """The flight of a call that takes three seconds longer each time it is looked at."""
 
             leads = False
 
@@ -144,13 +144,13 @@ class TestTheTimeout:
                 self.done.set_result(None)
 
             def over(self) -> bool:
-                clock[0] += 1
+                clock[0] += 3
                 return clock[0] > 1_000
 
         memory, flights = InProcessMemory(), iter([Leading(), OfAnother()])
         memory.flights = SimpleNamespace(join=lambda key, blocks: next(flights, Leading()))  # type: ignore[assignment]
         self.fold_twice(clock, memory)
-        assert 50 <= clock[0] <= 51
+        assert 50 <= clock[0] <= 53
 
     def test_bounds_the_wait_for_another_process(self, clock: list[float]) -> None:
         class GrantsOnce(InProcessMemory):
