@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -102,6 +103,26 @@ def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(mon
 
     assert clock[0] >= 100
     assert [event.fallback for event in events] == [False]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_memory_that_blocks_is_used_beside_the_event_loop(blocking: bool) -> None:
+    threads: set[int] = set()
+
+    class Watched(InProcessMemory):
+        def find(self, keys: Sequence[str]) -> Sequence[Record]:
+            threads.add(threading.get_ident())
+            return super().find(keys)
+
+    memory = Watched()
+    memory.blocking = blocking
+    middle, history = Compacter(summarizer="extractive", memory=memory), talk()
+    completion = middle.wrap(ScriptedModel(window=900).acompletion)
+    for _ in range(2):
+        await completion("m", history)
+
+    assert threads
+    assert (threading.get_ident() in threads) is not blocking
 
 
 class Leading:
