@@ -287,6 +287,16 @@ class TestTheObject:
         await read(stream)
         assert type(stream) is AsyncScriptedStream
 
+    def test_many_streams_of_a_class_share_the_class_that_they_have_for_a_while(self) -> None:
+        def chat(messages: Sequence[Chat]) -> Wordy:
+            return Wordy("one ", "two")
+
+        wrapped = compacter().wrap(chat)
+        first, second = wrapped(messages=talk()), wrapped(messages=talk())
+
+        assert type(first) is type(second) is not Wordy
+        assert (list(first), list(second)) == (["one ", "two"], ["one ", "two"])
+
     def test_its_with_block_closes_it(self) -> None:
         model = ScriptedModel(window=900, replies=ANSWER, chunk_size=2)
 

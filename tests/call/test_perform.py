@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -101,6 +103,88 @@ def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(mon
 
     assert clock[0] >= 100
     assert [event.fallback for event in events] == [False]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_memory_that_blocks_is_used_beside_the_event_loop(blocking: bool) -> None:
+    threads: set[int] = set()
+
+    class Watched(InProcessMemory):
+        def find(self, keys: Sequence[str]) -> Sequence[Record]:
+            threads.add(threading.get_ident())
+            return super().find(keys)
+
+    memory = Watched()
+    memory.blocking = blocking
+    middle, history = Compacter(summarizer="extractive", memory=memory), talk()
+    completion = middle.wrap(ScriptedModel(window=900).acompletion)
+    for _ in range(2):
+        await completion("m", history)
+
+    assert threads
+    assert (threading.get_ident() in threads) is not blocking
+
+
+class Leading:
+    """The flight of a call that makes its summary itself."""
+
+    leads = True
+
+    def release(self) -> None: ...
+
+
+class TestTheTimeout:
+    """One budget of 50 seconds for all rounds: the summary of the first takes 40, so the second waits for 10."""
+
+    @pytest.fixture
+    def clock(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+        now = [0.0]
+        monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+        return now
+
+    def fold_twice(self, clock: list[float], memory: InProcessMemory) -> None:
+        async def summarizer(messages: list[Chat]) -> str:
+            clock[0] += 40 if clock[0] == 0 else 0
+            await asyncio.sleep(0)
+            return "They asked."
+
+        middle = Compacter(summarizer=summarizer, memory=memory, timeout=50, compact_ratio=0.5)
+        model = ScriptedModel(window=400, style="bedrock")  # It states no numbers, so the first round cannot aim.
+        asyncio.run(middle.wrap(model.acompletion)("m", talk()))
+        assert middle.totals.rounds >= 2
+
+    def test_bounds_the_wait_for_another_call(self, clock: list[float]) -> None:
+        class OfAnother:
+            """The flight of a call that takes three seconds longer each time it is looked at."""
+
+            leads = False
+
+            def __init__(self) -> None:
+                self.done = Future[None]()
+                self.done.set_result(None)
+
+            def over(self) -> bool:
+                clock[0] += 3
+                return clock[0] > 1_000
+
+        memory, flights = InProcessMemory(), iter([Leading(), OfAnother()])
+        memory.flights = SimpleNamespace(join=lambda key, blocks: next(flights, Leading()))  # type: ignore[assignment]
+        self.fold_twice(clock, memory)
+        assert 50 <= clock[0] <= 53
+
+    def test_bounds_the_wait_for_another_process(self, clock: list[float]) -> None:
+        class GrantsOnce(InProcessMemory):
+            blocking = True
+
+            def claim(self, key: str, seconds: float) -> Any:
+                if clock[0] == 0:
+                    return SimpleNamespace(release=lambda: None)
+                clock[0] += 1
+                return None if clock[0] < 1_000 else SimpleNamespace(release=lambda: None)
+
+        self.fold_twice(clock, GrantsOnce())
+        assert 50 <= clock[0] <= 55  # One look more for each round.
 
 
 class TestWhatASummaryCost:

@@ -143,9 +143,18 @@ class TestTheProactiveTarget:
 
 
 class TestCalibration:
-    def test_the_last_replys_usage_tells_the_characters_per_token(self) -> None:
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            {"usage": {"prompt_tokens": 1_000}},
+            SimpleNamespace(usage=SimpleNamespace(prompt_tokens=1_000)),
+            {"usage": {"input_tokens": 100, "cache_read_input_tokens": 900}},
+            SimpleNamespace(usage_metadata=SimpleNamespace(prompt_token_count=1_000)),
+        ],
+    )
+    def test_the_last_replys_usage_tells_the_characters_per_token(self, reply: Any) -> None:
         compacter, messages = Compacter(summarizer=ScriptedSummarizer()), history()
-        replies: list[Any] = [{"usage": {"prompt_tokens": 1_000}}]
+        replies: list[Any] = [reply]
 
         def completion(model: str, messages: list[Any]) -> Any:
             if replies:
