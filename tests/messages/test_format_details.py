@@ -170,6 +170,16 @@ def test_thinking_that_is_left_out_weighs_as_its_seal() -> None:
 # Gemini
 
 
+def test_what_is_sealed_in_a_block_of_a_new_type_weighs_as_its_bytes_and_is_not_shown() -> None:
+    form, block = get_format("anthropic"), {"type": "new", "title": "Ships"}
+    bare, sealed = (
+        {"role": "assistant", "content": [one]} for one in (block, {**block, "encrypted_data": "c2Vh" * 50})
+    )
+
+    assert form.size(sealed) == form.size(bare) + 150
+    assert form.parts(sealed, 0)[0].text == form.parts(bare, 0)[0].text
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
