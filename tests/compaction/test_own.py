@@ -182,6 +182,13 @@ def test_an_extractive_fallback_is_used_for_it_too() -> None:
     result, _ = run(Says(BROKEN["a raise"]), fallback="extractive")
     assert result.event.strategy == "extractive"
     assert result.event.summary
+    assert "left out without a summary" not in str(result.messages)
+
+
+def test_the_fallback_truncate_says_how_many_messages_are_gone() -> None:
+    result, _ = run(Says(BROKEN["a raise"]), fallback="truncate")
+    assert (result.event.strategy, result.event.fallback) == ("truncate", True)
+    assert f"{len(result.discarded)} earlier messages left out without a summary" in str(result.messages)
 
 
 def test_in_a_chain_a_broken_one_leaves_the_work_to_the_next() -> None:

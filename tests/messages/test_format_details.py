@@ -170,6 +170,16 @@ def test_thinking_that_is_left_out_weighs_as_its_seal() -> None:
 # Gemini
 
 
+def test_what_is_sealed_in_a_block_of_a_new_type_weighs_as_its_bytes_and_is_not_shown() -> None:
+    form, block = get_format("anthropic"), {"type": "new", "title": "Ships"}
+    bare, sealed = (
+        {"role": "assistant", "content": [one]} for one in (block, {**block, "encrypted_data": "c2Vh" * 50})
+    )
+
+    assert form.size(sealed) == form.size(bare) + 150
+    assert form.parts(sealed, 0)[0].text == form.parts(bare, 0)[0].text
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -214,6 +224,19 @@ def test_ids_count_where_both_have_one(call_id: str | None, response_id: str | N
     ]
 
     assert len(get_format("gemini").outline(messages).broken) == broken
+
+
+def test_a_call_that_was_answered_by_its_id_is_not_answered_again_by_its_name() -> None:
+    form = get_format("gemini")
+    calls = [{"functionCall": {"id": str(number), "name": "look", "args": {}}} for number in range(3)]
+    answers = [
+        {"functionResponse": {"name": "look", "response": {"output": "seen"}, **given}}
+        for given in ({"id": "0"}, {"id": "1"}, {})
+    ]
+    talk = [form.say("user", "Look."), {"role": "model", "parts": calls}, {"role": "user", "parts": answers}]
+
+    assert form.outline(talk).broken == ()
+    assert form.outline(talk).open is None
 
 
 def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
