@@ -334,6 +334,14 @@ def test_private_bookkeeping_of_the_vendors_is_no_content() -> None:
     assert content(one) == content(other) == content(made) == content({"role": "assistant", "content": "a"})
 
 
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_a_text_that_looks_like_an_encoded_value_is_not_that_value(name: str) -> None:
+    texts = ["\0true", True, "\0\0true", "true", "\0", ""]
+    contents = [get_format(name).content({"role": "user", "content": text}) for text in texts]
+
+    assert all(one != other for one, other in itertools.combinations(contents, 2))
+
+
 def test_a_cache_mark_on_a_message_is_no_content(dialect: Dialect) -> None:
     marked, bare = dialect.marked
 

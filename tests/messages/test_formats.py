@@ -124,6 +124,15 @@ def test_no_blank_text_is_said_where_the_provider_refuses_one(name: str) -> None
     assert entry.text.strip()
 
 
+def test_a_text_in_parts_weighs_beside_calls_as_one_string_does() -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+    texts = ("Aye aye.", [{"type": "text", "text": "Aye "}, {"type": "text", "text": "aye."}])
+    read = [get_format("openai").read({"role": "assistant", "content": text, "tool_calls": calls}) for text in texts]
+
+    assert [size for _, size, _, _ in read] == [8 + 4 + 2] * 2
+    assert [tuple(made) for _, _, made, _ in read] == [("c",)] * 2
+
+
 def test_what_fills_a_gap_is_no_users_message(dialect: Dialect) -> None:
     form = dialect.format
     sent = form.filler("user")
