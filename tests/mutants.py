@@ -62,7 +62,7 @@ PYTEST = [
     f"--rootdir={ROOT}",
 ]
 SECONDS = 120
-"""A mutant that takes more processor time, or ten times as long by the clock, does not end: it is noticed."""
+"""A mutant that takes more processor time, or three times as long by the clock, does not end: it is noticed."""
 MOST_SECONDS = 60
 """What the tests of one mutant may take together; the longest are left out."""
 
@@ -278,7 +278,7 @@ def outcomes(works: Iterable[Callable[[], int]], *, seconds: float = SECONDS) ->
     running: deque[tuple[int, float]] = deque()
     while waiting or running:
         while waiting and len(running) < (os.cpu_count() or 1):
-            running.append((_fork(waiting.popleft(), seconds), time.monotonic() + 10 * seconds))
+            running.append((_fork(waiting.popleft(), seconds), time.monotonic() + 3 * seconds))
         child, deadline = running.popleft()
         while not (done := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
             time.sleep(0.02)
