@@ -245,6 +245,18 @@ class TestOutput:
         assert isinstance(event, MaxTokensAdjusted)
         assert (event.before, event.after, event.limit) == (1_000, call.options["max_tokens"], 1_000)
 
+    def test_the_event_says_at_which_refusal_it_was(self, recovery: Callable[..., Dialogue]) -> None:
+        dialogue = recovery(refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000)
+
+        dialogue.expect(Call)
+        dialogue.answer(refusal(limit=800, requested=900, kind="input_plus_output"))
+        dialogue.expect(Call)
+
+        assert [(type(event), event.attempt) for event in dialogue.events] == [
+            (MaxTokensAdjusted, 1),
+            (MaxTokensAdjusted, 2),
+        ]
+
     @pytest.mark.parametrize(
         ("limit", "requested", "output", "adjust"),
         [

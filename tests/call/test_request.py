@@ -78,7 +78,7 @@ class TestRepliesThatWereCutOff:
         found = TokenLimit(source=NO_ROOM, output_tokens=10, input_tokens=read)
         assert policy(Calibration(window=1_000)).confirmed(found) is means
 
-    @pytest.mark.parametrize(("allowed", "means"), [(10, False), (11, True)])
+    @pytest.mark.parametrize(("allowed", "means"), [(9, False), (10, False), (11, True)])
     def test_never_if_the_caller_allowed_no_more(self, allowed: int, means: bool) -> None:
         found = TokenLimit(source=NO_ROOM, output_tokens=10, input_tokens=990)
         assert policy(Calibration(window=1_000), output_tokens=allowed).confirmed(found) is means
