@@ -329,11 +329,10 @@ class TestTheRemedy:
     def test_tells_status_and_place_of_the_exception_where_there_are_any(self) -> None:
         logger = Entries()
         log = Log(Options(logger=logger, fallback=()))
-        try:
+        with pytest.raises(AuthenticationError) as caught:
             without_key(TALK)
-        except AuthenticationError as error:
-            raised_in = traceback.extract_tb(error.__traceback__)[-1].lineno
-            log.event(failed("the summarizer raised AuthenticationError", error="AuthenticationError", cause=error))
+        error, raised_in = caught.value, caught.traceback[-1].lineno + 1
+        log.event(failed("the summarizer raised AuthenticationError", error="AuthenticationError", cause=error))
         plain = TimeoutError()
         plain.status_code = "late"  # type: ignore[attr-defined]
         log.event(failed("the summarizer raised TimeoutError", error="TimeoutError", cause=plain))
