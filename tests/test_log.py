@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
-import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
