@@ -17,8 +17,8 @@ from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionPlan, StrategyLike, links_of, whole_number
-from compacter.errors import ConfigurationError, InvalidHistoryError
+from compacter.compaction.task import CompactionPlan, StrategyLike, links_of
+from compacter.errors import ConfigurationError, InvalidHistoryError, whole_number
 from compacter.events import CompactionEvent, Totals
 from compacter.memory import Memory
 from compacter.memory.record import conversation_digest
@@ -544,8 +544,8 @@ def _check_messages(messages: object) -> tuple[Message, ...]:
 
 
 def _check_budget(budget: object) -> None:
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
-        raise ConfigurationError(f"budget takes a number of characters of at least 1, not {budget!r}")
+    if budget is not None:
+        whole_number("budget", budget, least=1, of="characters")
 
 
 def _check_wire_format(name: str | None) -> None:

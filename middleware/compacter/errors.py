@@ -1,4 +1,4 @@
-"""Exceptions of compacter.
+"""Exceptions of compacter, and the check of a number that raises one.
 
 CompacterError
  |-- ConfigurationError        an option or argument is invalid (also a ValueError)
@@ -38,3 +38,17 @@ class InvalidHistoryError(CompacterError, ValueError):
         """Id of the call or result that lacks its partner."""
         self.index = index
         """Position of the message in the list."""
+
+
+def whole_number(name: str, value: object, *, least: int, of: str) -> int:
+    """Return ``value`` if it is a whole number of at least ``least``, else raise ``ConfigurationError``.
+
+    Args:
+        name: Name of the argument.
+        value: Its value; a bool is refused.
+        least: Smallest number allowed.
+        of: What is counted, such as ``"tokens"``.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"{name} takes a whole number of {of} of at least {least}, not {value!r}")
+    return value

@@ -7,13 +7,12 @@ import json
 from collections.abc import Iterable, Mapping, MutableSequence
 from copy import deepcopy
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from compacter.call.io import ASYNC, IO, SYNC, is_large, run
 from compacter.compacter import CompactionResult
 from compacter.compaction.conversation import Conversation, kept_and_discarded
-from compacter.compaction.task import whole_number
-from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError
+from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError, whole_number
 from compacter.locks import Lock
 from compacter.memory.record import conversation_digest
 from compacter.messages.fields import plain
@@ -22,12 +21,12 @@ from compacter.recall.index import Archive, Redact
 from compacter.recall.quotes import folded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from compacter.compacter import Compacter
     from compacter.recall.passages import Passage
 
-
+T = TypeVar("T")
 _NOT_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
 _CHANGES = Lock()
 """Held during each change of a history, so that messages and pins are always consistent. Shared by all histories."""
@@ -395,17 +394,16 @@ class History(MutableSequence[Message]):
 
     async def _compact_if_needed(self, io: IO) -> CompactionResult:
         large = io.asynchronous and is_large(self._messages)
-        budget = await io.thread(self._budget) if large else self._budget()
-        if budget is None:
-            fits = await io.thread(self._fits) if large else self._fits()
-            return CompactionResult(list(self._messages), fits=fits)
-        result = await self._compact(io, budget)
-        fits = await io.thread(self._fits) if large else self._fits()
-        self._stuck = 0 if fits else self._size()
-        return result
 
-    def _fits(self) -> bool:
-        return not self.needs_compaction()
+        async def computed(action: Callable[[], T]) -> T:
+            return await io.thread(action) if large else action()
+
+        budget = await computed(self._budget)
+        if budget is None:
+            return CompactionResult(list(self._messages), fits=not await computed(self.needs_compaction))
+        result = await self._compact(io, budget)
+        self._stuck = self._size() if await computed(self.needs_compaction) else 0
+        return result
 
     def _size(self) -> int:
         form = get_format(self._wire_format or recognise(self._messages))

@@ -220,7 +220,9 @@ class WrappedCall(Performer):
             try:
                 raw = self.function(*args, **kwargs)
             except StopIteration as error:
-                raise (error if self.io.asynchronous else Stopped(error)) from None
+                if self.io.asynchronous:
+                    raise
+                raise Stopped(error) from None
             if self.io.asynchronous and inspect.isawaitable(raw):
                 raw = await raw
             if hasattr(type(raw), self.io.iterates):

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from compacter.compaction.task import CompactionTask, whole_number
-from compacter.errors import ConfigurationError
+from compacter.compaction.task import CompactionTask
+from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message

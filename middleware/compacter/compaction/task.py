@@ -334,10 +334,3 @@ def links_of(strategies: Iterable[CompactionStrategy]) -> tuple[CompactionStrate
     for strategy in strategies:
         links.extend(links_of(strategy) if isinstance(strategy, Iterable) else (strategy,))
     return tuple(links)
-
-
-def whole_number(name: str, value: object, *, least: int, of: str) -> int:
-    """``value``, a whole number from ``least`` on. Raises ``ConfigurationError`` that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigurationError(f"{name} takes a number of {of} of at least {least}, not {value!r}")
-    return value

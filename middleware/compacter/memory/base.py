@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from cachetools import LRUCache
 
-from compacter.errors import CompacterError, ConfigurationError
+from compacter.errors import CompacterError, ConfigurationError, whole_number
 from compacter.locks import Lock, SingleFlight
 from compacter.memory.record import Record, footprint
 
@@ -125,7 +125,7 @@ class BaseMemory(Memory):
         raise NotImplementedError
 
     def __init__(self, max_bytes: int = 64 * _MEGABYTE) -> None:
-        self.max_bytes = whole_number("max_bytes", max_bytes)
+        self.max_bytes = whole_number("max_bytes", max_bytes, least=1, of="bytes")
         self.flights = SingleFlight()
         """Compactions in progress in this process, for all calls that share this memory."""
         self._attached: LRUCache[str, tuple[object, int]] = LRUCache(self.max_bytes, getsizeof=lambda entry: entry[1])
@@ -202,7 +202,7 @@ class InProcessMemory(BaseMemory):
     blocking = False
 
     def __init__(self, max_entries: int = 1_000, max_bytes: int = 64 * _MEGABYTE) -> None:
-        self.max_entries = whole_number("max_entries", max_entries)
+        self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         super().__init__(max_bytes)
         self._records: LRUCache[str, tuple[Record, int]] = LRUCache(self.max_bytes, getsizeof=lambda entry: entry[1])
         self._ids: dict[str, dict[str, None]] = {}
@@ -439,13 +439,6 @@ def _renewed(pause: Callable[[], object], renew: Callable[[], object], until: fl
                 return
         except Exception:  # noqa: BLE001, S112 - the store may be busy: the lease lasts for some more tries
             continue
-
-
-def whole_number(name: str, value: object) -> int:
-    """Return ``value`` if it is an integer of at least 1, else raise ``ConfigurationError`` with the option's name."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigurationError(f"{name} takes a whole number of at least 1, not {value!r}")
-    return value
 
 
 def seconds(name: str, value: object) -> float:

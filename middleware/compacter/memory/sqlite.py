@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
 
-from compacter.errors import ConfigurationError
+from compacter.errors import ConfigurationError, whole_number
 from compacter.locks import PATIENCE, ForkAware
 from compacter.memory.base import (
     DEADLINE,
@@ -24,7 +24,6 @@ from compacter.memory.base import (
     Lease,
     MemoryUnavailable,
     seconds,
-    whole_number,
 )
 from compacter.memory.record import Codec, Encryption, Record
 
@@ -88,7 +87,7 @@ class SQLiteMemory(BaseMemory):
         super().__init__()
         self._encryption, self._codec = encryption, Codec(encryption)
         self.path = _file_name(path)
-        self.max_entries = whole_number("max_entries", max_entries)
+        self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         self.ttl = None if ttl is None else seconds("ttl", ttl)
         self.deadline = seconds("deadline", deadline)
         self._writing = _Connection(self.path, self.deadline)

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compacter.errors import ConfigurationError
+from compacter.errors import ConfigurationError, whole_number
 from compacter.events import Event
 from compacter.locks import Lock
 
@@ -60,9 +60,8 @@ class JsonLines:
     def __init__(
         self, path: str | os.PathLike[str], *, max_bytes: int = 10_000_000, backups: int = 3, texts: bool = False
     ) -> None:
-        for name, value, least in (("max_bytes", max_bytes, 1), ("backups", backups, 0)):
-            if type(value) is not int or value < least:
-                raise ConfigurationError(f"{name} takes a whole number of at least {least}, not {value!r}")
+        whole_number("max_bytes", max_bytes, least=1, of="bytes")
+        whole_number("backups", backups, least=0, of="files")
         self.path = Path(path).absolute()  # The program may change its working directory.
         self.max_bytes, self.backups, self.texts = max_bytes, backups, texts
         self._lock = Lock()
