@@ -49,6 +49,17 @@ class TestAList:
         assert history == plain
         assert len(history.pins) == len(history)
 
+    @pytest.mark.parametrize("other", [3, {"role": "user", "content": "Hello."}, "Hello."])
+    def test_only_lists_of_messages_are_added(self, other: Any) -> None:
+        history = History(talk(2))
+        with pytest.raises(TypeError):
+            history + other
+        with pytest.raises(TypeError):
+            other + history
+
+    def test_messages_in_no_known_format_have_no_name_in_events(self) -> None:
+        assert History([{"speaker": "me"}] * 5).conversation == ""
+
     def test_a_pin_goes_with_its_message(self) -> None:
         history = History()
         for number in range(4):
@@ -156,6 +167,17 @@ class TestCompacting:
             short.compact()
         assert short == [chat(0)]
 
+    def test_without_a_limit_of_its_own_it_keeps_within_the_models_window(self) -> None:
+        history = History(talk(4), compacter=own(), model="gpt-4o")
+        assert not history.needs_compaction()
+        history.extend(talk(80, 8_000))
+        assert history.compact_if_needed().changed
+        assert not history.needs_compaction()
+
+    def test_without_a_known_window_it_waits_for_a_refusal(self) -> None:
+        history = History(talk(80, 8_000), compacter=own(), model="nobody/nothing-7")
+        assert not history.needs_compaction()
+
     async def test_it_does_so_without_blocking(self) -> None:
         history = History(talk(80), compacter=own(), max_tokens=2_000)
         assert (await history.acompact_if_needed()).changed
@@ -258,7 +280,9 @@ class TestSnapshots:
         [
             {"version": 2}, {"version": None}, {"version": True}, {"pins": [True]}, {"pins": None},
             {"pins": [1] * 20}, {"messages": {}}, {"messages": [1] * 20}, {"wire_format": "morse"},
-            {"wire_format": []}, {"summary": 7},
+            {"wire_format": []}, {"summary": 7}, {"rules": "Answer in French."}, {"rules": [7]},
+            {"archive": {}}, {"archive": 7}, {"archive": {"shift": "one", "entries": []}},
+            {"archive": {"shift": 0, "entries": [["user", "text", "Hello.", "", "first"]]}},
         ],
         ids=str,
     )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import subprocess
@@ -128,11 +130,13 @@ def test_without_the_extra_the_word_is_clear(tmp_path: Path) -> None:
     assert "Traceback" not in told.stderr
 
 
-@pytest.mark.parametrize("words", [("--json",), ()])
+EXPLAIN = ("explain", "context_length_exceeded")
+
+
+@pytest.mark.parametrize("words", [(*EXPLAIN, "--json"), EXPLAIN, ("--help",), ("--version",), ("plan", "--help")])
 def test_a_reader_that_has_enough_is_no_error(words: tuple[str, ...]) -> None:
     pytest.importorskip("typer")
-    program = f"import sys; sys.argv = ['compacter', 'explain', 'context_length_exceeded', *{words}]; {PROGRAM}"
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-c", PROGRAM, *words]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -142,6 +146,26 @@ def test_a_reader_that_has_enough_is_no_error(words: tuple[str, ...]) -> None:
         running.stdout.close()
         assert running.stderr.read() == ""
     assert running.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("words", [EXPLAIN, (*EXPLAIN, "--json"), ("--version",)])
+def test_a_full_disk_gets_one_line(words: tuple[str, ...]) -> None:
+    pytest.importorskip("typer")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *words],
+            env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (told.returncode, told.stderr) == (2, "compacter: standard output: No space left on device\n")
+
+
+def test_output_that_is_no_stream_of_bytes_is_written_to() -> None:
+    pytest.importorskip("typer")
+    with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit):
+        cli.main([*EXPLAIN, "--json"])
+    assert "token limit" in out.getvalue()
 
 
 def test_a_path_with_brackets_and_backslashes_is_a_path(run: Run, folder: Path, chat: list[Line]) -> None:

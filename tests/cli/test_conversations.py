@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +118,21 @@ def test_json_lines_come_out_as_json_lines(run: Run, write: Write, chat: list[Li
     assert len(kept) < len(chat)
 
 
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+
+
+def test_a_list_of_requests_is_read_as_several_conversations(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chats.json", [{"id": "a", "messages": chat}, {"body": {"messages": chat[:5]}}])
+    assert [len(each.messages) for each in read_transcripts("chats.json")] == [26, 5]
+    assert run("plan", "chats.json", "--conversation", "2", "--json").data["messages"] == 5
+
+
+def test_plan_of_what_must_stay_says_that_nothing_can_be_folded(run: Run, write: Write, chat: list[Line]) -> None:
+    write("chat.json", [chat[0], chat[-1]])
+    told = run("plan", "chat.json")
+    assert (told.code, "Nothing can be folded" in told.out) == (0, True)
+
+
 def test_a_file_of_several_asks_which(run: Run, write: Write, chat: list[Line]) -> None:
     write("several.jsonl", [chat, chat])
     told = run("plan", "several.jsonl")
@@ -171,6 +187,56 @@ def test_nothing_is_written_over_without_force(run: Run, write: Write, chat: lis
     assert run("compact", "chat.json", "-o", "out.json", "--force").code == 0
     assert json.loads(out.read_text())
     assert [path.name for path in out.parent.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_a_file_that_is_written_over_keeps_its_permissions_and_its_links(
+    run: Run, write: Write, chat: list[Line], folder: Path
+) -> None:
+    path = write("chat.json", chat)
+    path.chmod(0o600)
+    (folder / "link.json").symlink_to(path)
+    before = path.read_text()
+    assert run("compact", "link.json", "-o", "link.json", "--force").code == 0
+    assert path.read_text() != before
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert (folder / "link.json").is_symlink()
+
+
+def test_a_name_may_be_as_long_as_the_system_allows(run: Run, write: Write, chat: list[Line], folder: Path) -> None:
+    write("chat.json", chat)
+    assert run("compact", "chat.json", "-o", "a" * 250 + ".json").code == 0
+    assert sorted(len(path.name) for path in folder.iterdir()) == [9, 255]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_is_written_to_and_stays(run: Run, write: Write, chat: list[Line], folder: Path) -> None:
+    write("chat.json", chat)
+    os.mkfifo(folder / "pipe")
+    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(reader, encoding="utf-8") as pipe:
+        assert run("compact", "chat.json", "-o", "pipe").code == 0
+        assert len(json.load(pipe)) < len(chat)
+    assert (folder / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("sub", "is a directory"),
+        ("none/out.json", "no such folder"),
+        ("a" * 300, ": File name too long"),
+        pytest.param("/dev/full", "cannot be written: No space left", marks=FULL),
+    ],
+)
+def test_where_nothing_can_be_written_one_line_says_so(
+    run: Run, write: Write, chat: list[Line], folder: Path, output: str, said: str
+) -> None:
+    write("chat.json", chat)
+    (folder / "sub").mkdir()
+    told = run("compact", "chat.json", "-o", output)
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert said in told.err
+    assert not list(folder.glob(".compacter.*"))
 
 
 def test_even_the_file_itself_needs_force(run: Run, write: Write, chat: list[Line]) -> None:
@@ -303,6 +369,10 @@ BAD = {
     "other.json": ('{"name": "x", "version": 3}', "contains no conversation"),
     "numbers.json": ("[1, 2, 3]", "contains no conversation"),
     "odd.json": ('[{"role": "captain", "content": "ahoy"}]', "role 'captain'"),
+    "deep.json": ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
+    "number.json": ("3", "contains no conversation"),
+    "numbers.jsonl": ("1\n2\n", "contains no conversation"),
+    "nul\0.json": (None, "null"),
     "mixed.jsonl": ('{"messages": [{"role": "user", "content": "a"}]}\n{"x": 1}\n', "conversation 2"),
 }
 

@@ -203,6 +203,24 @@ def test_probes_ask_at_the_end(run: Run, write: Write) -> None:
     assert data["settings"][0]["probes"] == 0.5
 
 
+def test_more_settings_than_fit_on_a_page_are_counted_and_written_as_code(run: Run, write: Write) -> None:
+    write("s.json", session())
+    words = [word for ratio in ("0.5", "0.6", "0.7", "0.8", "0.9") for word in ("--ratio", ratio)]
+    told = run("eval", "s.json", "--window", "1000", "--strategy", "clear", "--strategy", "truncate", *words)
+    assert told.code == 0, told.err
+    assert "and 8 more; --json has them all" in told.out
+    assert "Best: Compacter(compact_ratio=" in told.out
+    assert "strategy=[ClearToolResults(), Summarize()]" in told.out
+
+
+def test_a_call_that_no_setting_saves_is_counted_as_lost(run: Run, write: Write) -> None:
+    talk = session()
+    talk[31] = {"role": "user", "content": FILLER * 40}
+    write("s.json", talk)
+    data = run("eval", "s.json", "--window", "1000", "--strategy", "extractive", "--json").data
+    assert data["settings"][0]["lost"] == 1
+
+
 def test_a_word_of_the_question_is_no_answer(run: Run, write: Write) -> None:
     write("s.json", session())
     write("probes.jsonl", [{"question": "Is the harbour master called Zebulon?", "answer": "Zebulon"}])
@@ -228,12 +246,16 @@ def test_several_files_and_a_window_of_their_own(run: Run, write: Write) -> None
         (("--ratio", "3"), "--ratio: "),
         (("--recall", "-1"), "--recall: "),
         (("--probes", "bad.jsonl"), "bad.jsonl, line 1"),
+        (("--probes", "words.jsonl"), "words.jsonl, line 2"),
+        (("--probes", "empty.jsonl"), "empty.jsonl, line 1"),
         (("--probes", "other.jsonl"), "no probe"),
     ],
 )
 def test_a_mistake_gets_one_line(run: Run, write: Write, words: tuple[str, ...], said: str) -> None:
     write("s.json", session())
     write("bad.jsonl", '{"question": 3}\n')
+    write("words.jsonl", '{"question": "q", "answer": "a"}\nWhich ticket?\n')
+    write("empty.jsonl", [{"question": "q", "answer": ["a", " "]}])
     write("other.jsonl", [{"conversation": "nobody", "question": "q", "answer": "a"}])
     told = run("eval", "s.json", *words)
     assert told.code == 2

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +100,62 @@ def test_watch_says_what_it_waits_for(run: Run, folder: Path, monkeypatch: pytes
     monkeypatch.setattr("time.sleep", interrupted)
     told = run("watch", "missing.jsonl")
     assert (told.code, told.err) == (0, "waiting for events in missing.jsonl\n")
+
+
+@contextlib.contextmanager
+def watching(path: Path, output: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The program, which has to end well once the test has interrupted it."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path)), "TERM": "xterm", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "compacter", "watch", str(path)]
+    with subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+            assert process.wait(300) == 0
+        finally:
+            process.kill()
+
+
+def added(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_watch_prints_a_line_for_each_event_that_is_added(events: Path, folder: Path) -> None:
+    written = events.read_text().splitlines(keepends=True)
+    path = folder / "live.jsonl"
+    path.write_text(written[0])
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as lines, watching(path, writing) as process:
+        os.close(writing)
+        first = lines.readline()
+        added(path, "".join(written[1:3]))
+        rest = [lines.readline(), lines.readline()]
+        process.send_signal(signal.SIGINT)
+    assert [first, *rest] == [line(record) + "\n" for record in read_lines(written[:3])[0]]
+
+
+def test_watch_draws_on_a_terminal_what_is_added(events: Path, folder: Path) -> None:
+    pty = pytest.importorskip("pty", reason="the system has no pseudo-terminals")
+    path = folder / "live.jsonl"
+    path.touch()
+    master, terminal = pty.openpty()
+
+    def shown(words: str) -> bool:
+        seen = b""
+        while words.encode() not in seen:
+            seen += os.read(master, 65_536)
+        return True
+
+    with watching(path, terminal) as process:
+        os.close(terminal)
+        assert shown("waiting for events in")
+        added(path, events.read_text())
+        assert shown("of 1,000 tokens")
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # The program has left the terminal.
+            while os.read(master, 65_536):
+                pass
+    os.close(master)
 
 
 def test_watch_draws_once(run: Run, events: Path) -> None:

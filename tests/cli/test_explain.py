@@ -94,6 +94,7 @@ def test_the_status_that_came_with_it_counts(run: Run) -> None:
         {"error": {"code": 400, "type": "exceed_context_size_error", "n_prompt_tokens": 4030, "n_ctx": 2048}},
         {"name": "AI_RetryError", "message": "Failed after 2 attempts.", "errors": [{"message": TOO_LONG}]},
         {"name": "LLMError", "message": "The provider failed.", "cause": {"message": TOO_LONG}},
+        {"name": "LLMError", "message": "The provider failed.", "errors": ["timeout", {"message": TOO_LONG}]},
     ],
 )
 def test_json_bodies_and_serialised_errors_are_read(body: dict[str, Any]) -> None:
@@ -122,6 +123,30 @@ agent.ProviderError: the provider could not answer
     assert verdict.kind == "token limit"
     assert verdict.limit
     assert verdict.limit.requested == 205_668
+
+
+def test_the_code_that_came_with_a_traceback_counts() -> None:
+    pasted = """Traceback (most recent call last):
+  File "agent.py", line 3, in step
+    raise error
+agent.ProviderError: the provider could not answer
+"""
+    assert judge(pasted).kind != "token limit"
+    assert judge(pasted, code="context_length_exceeded").kind == "token limit"
+
+
+def test_a_text_too_long_for_a_file_name_is_the_text_of_an_error(run: Run) -> None:
+    assert run("explain", f"{TOO_LONG} {'x' * 5_000}").code == 0
+
+
+def test_an_output_limit_that_does_not_fit_is_lowered_first(run: Run) -> None:
+    told = run(
+        "explain",
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens "
+        "(6000 in the messages, 3000 in the completion).",
+    )
+    assert "Lower the output limit" in told.out
+    assert "808 tokens" in told.out
 
 
 def test_a_text_that_looks_like_markup_is_printed_as_it_is(run: Run) -> None:

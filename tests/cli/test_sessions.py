@@ -305,6 +305,90 @@ def test_a_compacted_session_is_a_session_of_the_same_agent(run: Run, write: Wri
     assert get_format(again.format).outline(again.messages).broken == ()
 
 
+LOG = "The log of the lamp says nothing new, line by line. " * 400
+
+
+def unfinished(name: str) -> list[Line]:
+    """The session in the midst of two calls: much was said before them, one result is long, the other is awaited."""
+    uses: list[Line]
+    result: Line
+    if name == "claude.jsonl":
+        uses = [{"type": "tool_use", "id": key, "name": "look", "input": {}} for key in ("long", "open")]
+        result = {"type": "tool_result", "tool_use_id": "long", "content": LOG}
+        said = [{"type": "text", "text": LOG}, *uses]
+        return [claude("assistant", "u9", "last", said, answer="m9"), claude("user", "r9", "u9", [result])]
+    if name == "codex.jsonl":
+        calls = [
+            {"type": "function_call", "call_id": key, "name": "look", "arguments": "{}"} for key in ("long", "open")
+        ]
+        output = {"type": "function_call_output", "call_id": "long", "output": LOG}
+        return [item(each) for each in (spoken("assistant", LOG), *calls, output)]
+    uses = [{"type": "toolCall", "id": key, "name": "look", "arguments": {}} for key in ("long", "open")]
+    result = {
+        "role": "toolResult",
+        "toolCallId": "long",
+        "toolName": "look",
+        "content": [{"type": "text", "text": LOG}],
+    }
+    said = [{"type": "text", "text": LOG}, *uses]
+    return [entry("u9", "last", {"role": "assistant", "content": said}), entry("r9", "u9", result)]
+
+
+@pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "pi.jsonl"])
+def test_a_call_that_is_awaited_stays_with_what_was_said_and_found_made_shorter(
+    run: Run, write: Write, name: str
+) -> None:
+    session: Any = SESSIONS[name]()
+    write(name, [*session, *unfinished(name)])
+    told = run("compact", name, "-o", f"new-{name}", "--budget", "6000")
+    assert told.code == 0, told.err
+    again = read_transcript(f"new-{name}")
+    wire = get_format(again.format)
+    parts = [part for message in again.messages for part in wire.parts(message, 0)]
+    assert [part.kind for part in parts if part.kind in ("call", "result")] == ["call", "call", "result"]
+    assert "characters left out" in parts[-1].text
+    shortened = [part.role for part in parts if "characters left out" in part.text]
+    # What the assistant said is an item of its own for Codex, and could be folded.
+    assert shortened.count("assistant") == (name != "codex.jsonl")
+    assert again.kind == read_transcript(name).kind
+
+
+def test_a_session_of_pi_without_links_is_read_in_order_with_all_that_the_model_saw(write: Write) -> None:
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    said: list[Line] = [
+        {
+            "type": "message",
+            "id": "1",
+            "message": {"role": "user", "content": [{"type": "text", "text": "Look:"}, image]},
+        },
+        {"type": "custom_message", "id": "2", "content": "The tide is low."},
+        {"type": "message", "id": "3", "message": {"role": "bashExecution", "command": "ls", "output": "a.txt"}},
+        {"type": "message", "id": "4", "message": {"role": "branchSummary", "summary": "Another way was tried."}},
+        {
+            "type": "message",
+            "id": "5",
+            "message": {"role": "bashExecution", "command": "x", "excludeFromContext": True},
+        },
+    ]
+    write("s.jsonl", [pi_session()[0], *said])
+    read = [(each["role"], each["content"]) for each in read_transcript("s.jsonl").messages]
+    texts = ["Look:\n[image]", "The tide is low.", "Ran `ls`\na.txt", "Another way was tried."]
+    assert read == [("user", text) for text in texts]
+
+
+def test_a_result_that_opencode_has_cleared_is_shown_as_it_shows_it(write: Write) -> None:
+    session = opencode_session()
+    session["messages"][1]["parts"][1]["state"]["time"] = {"compacted": 1}
+    write("s.json", session)
+    results = [each["content"] for each in read_transcript("s.json").messages if each["role"] == "tool"]
+    assert results == ["[Old tool result content cleared]", *map(told, range(1, STEPS))]
+
+
+def test_a_session_in_a_json_list_is_read(write: Write) -> None:
+    write("s.json", claude_session())
+    assert read_transcript("s.json").kind == "Claude Code"
+
+
 @pytest.mark.parametrize(
     ("name", "key", "parent"), [("claude.jsonl", "uuid", "parentUuid"), ("pi.jsonl", "id", "parentId")]
 )

@@ -88,9 +88,8 @@ def planned(file: Transcript, *, window: int | None, ratio: float | None) -> Com
 
 def rows(made: CompactionPlan) -> dict[str, Row]:
     """Return the messages by role, in the order in which roles first appear."""
-    conversation, found, folded = made.conversation, defaultdict[str, Row](Row), set(made.folded)
-    if conversation is None:
-        return {}
+    conversation = made.conversation or Conversation.of(made.messages, get_format(made.wire_format))
+    found, folded = defaultdict[str, Row](Row), set(made.folded)
     for index, (kind, size) in enumerate(zip(conversation.kinds, conversation.sizes, strict=True)):
         name = "summary" if index == made.prior else _NAMES.get(kind, "other")
         row = found[name]

@@ -55,12 +55,12 @@ def leave_cleanly() -> Generator[None]:
         _leave(3, str(error))
     except (MistakeError, CompacterError) as error:
         _leave(2, _by_flag(str(error)))
-    except BrokenPipeError:
-        _exit_quietly()
     except OSError as error:
-        _leave(2, f"{error.filename or 'file'}: {error.strerror or error}")
-    except KeyboardInterrupt:
-        _leave(130, "interrupted")
+        _leave(2, f"{error.filename or 'standard output'}: {error.strerror or error}")
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # Typer exits with 1.
+            _exit_quietly()
+        raise
 
 
 def _exit_quietly() -> NoReturn:
@@ -98,14 +98,12 @@ def read_text(path: str) -> str:
         raise MistakeError(f"{path} is a directory; name a file in it") from None
     except (OSError, ValueError) as error:
         raise MistakeError(f"{path} cannot be read: {error}") from None
-    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"", "utf-8-sig")):
-        if data.startswith(mark):
-            try:
-                return data.decode(encoding)
-            except UnicodeDecodeError as error:
-                name, form = "standard input" if path == STDIN else path, encoding.upper().removesuffix("-SIG")
-                raise MistakeError(f"{name} is not {form} text: {error.reason}") from None
-    raise AssertionError("unreachable: the last byte order mark is empty")
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        name, form = "standard input" if path == STDIN else path, encoding.upper().removesuffix("-SIG")
+        raise MistakeError(f"{name} is not {form} text: {error.reason}") from None
 
 
 def check_writable(path: str, *, force: bool) -> None:
@@ -119,7 +117,7 @@ def check_writable(path: str, *, force: bool) -> None:
     target = Path(path)
     if target.is_dir():
         raise MistakeError(f"{path} is a directory; name a file in it")
-    if target.exists() and not force:
+    if target.is_file() and not force:
         raise MistakeError(f"{path} exists; pass --force to overwrite it")
     if not target.parent.is_dir():
         raise MistakeError(f"{target.parent}: there is no such folder")
@@ -128,6 +126,8 @@ def check_writable(path: str, *, force: bool) -> None:
 def write_text(path: str, text: str, *, force: bool) -> None:
     """Write a file, completely or not at all, or standard output for ``-``.
 
+    An existing file keeps its permissions, and stays where a link leads to. A device or a pipe is written to.
+
     Raises:
         MistakeError: As ``check_writable``, or the file cannot be written.
     """
@@ -135,14 +135,21 @@ def write_text(path: str, text: str, *, force: bool) -> None:
         put(text)
         return
     check_writable(path, force=force)
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    # Half a surrogate pair, as at the end of a truncated answer, cannot be encoded in UTF-8.
+    data = text.encode("utf-8", "replace")
     try:
-        # Half a surrogate pair, as at the end of a truncated answer, cannot be encoded in UTF-8.
-        part.write_bytes(text.encode("utf-8", "replace"))
-        part.replace(target)
+        if Path(path).exists() and not Path(path).is_file():
+            Path(path).write_bytes(data)
+            return
+        target = Path(os.path.realpath(path))
+        part = target.with_name(f".compacter.{os.getpid()}.part")
+        try:
+            part.touch(target.stat().st_mode & 0o777 if target.exists() else 0o666)
+            part.write_bytes(data)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise MistakeError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
