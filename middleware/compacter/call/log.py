@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from compacter.compaction.run import BUILT_IN
 from compacter.events import CompactionEvent, CompactionFailed, Event, MessageShortened, SilentTruncation
 from compacter.options import Options
 
@@ -43,9 +44,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ("RateLimit|ServiceUnavailable|InternalServer|Connection", "name another model, or try again later"),
 )
 """Pattern in the name of an exception's type -> remedy; the first that matches counts."""
-_AVOIDABLE = re.compile(
-    r"the summary was refused|rules: |strategy (?!(?:summarize|truncate|shorten|clear_tool_results|chain) )"
-)
+_AVOIDABLE = re.compile(f"the summary was refused|rules: |strategy (?!(?:{'|'.join(BUILT_IN)}) )")
 """Start of the reason of a failure without an exception that the user can remedy."""
 _BAD_ANSWER = 'name a more capable model as summarizer, or set summarizer="extractive", which needs none'
 
