@@ -143,7 +143,7 @@ def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
         return _KEY
     found = next((text for names, text in _REMEDIES if re.search(names, error)), "")
     if not found:
-        return "fix the function that you passed as summarizer" if error else _BAD_ANSWER
+        return "check the function that makes the summary, or pass another as summarizer" if error else _BAD_ANSWER
     return found.format(model=f" {model!r}" if model else "")
 
 
