@@ -13,7 +13,7 @@ from typing import Any
 from compacter.compaction.run import BUILT_IN
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory
-from compacter.options import validated
+from compacter.options import Options, validated
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # No refused requests, and a sixth fewer uncached tokens. Clearing tool results first lost more of what later steps
@@ -30,7 +30,7 @@ _FUNCTIONS = frozenset(
     {"pin", "detect", "retrieved", "on_compaction", "on_event", "before_compaction", "logger", "token_counter"}
 )
 """Options that cannot be given as text."""
-_TEXTS = frozenset({"conversation", "summary_prompt"})
+_TEXTS = frozenset(name for name, option in Options.model_fields.items() if option.annotation == (str | None))
 """Options that take any text, numbers and words among them."""
 _WORDS: Mapping[str, bool | None] = {
     "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None,
