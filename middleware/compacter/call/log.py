@@ -16,11 +16,9 @@ from types import TracebackType
 from typing import Any, Literal
 
 from compacter.compaction.run import BUILT_IN
-from compacter.events import CompactionEvent, CompactionFailed, Event, MessageShortened, SilentTruncation
+from compacter.events import UNTOLD, CompactionEvent, CompactionFailed, Event, MessageShortened, SilentTruncation
 from compacter.options import Options
 
-_NOT_LOGGED = frozenset({"summary", "ledger", "unverified", "discarded", "cause"})
-"""Fields of events that contain text of messages."""
 Level = Literal["debug", "info", "warning"]
 _LEVELS: dict[Level, int] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
@@ -65,7 +63,7 @@ class Log:
         if logger is None:
             return
         # Not by ``model_dump``: a child forked during its first use would wait for it forever.
-        facts = {name: value for name, value in event if name not in _NOT_LOGGED and value not in (None, "")}
+        facts = {name: value for name, value in event if name not in UNTOLD and value not in (None, "")}
         said = event.sentence
         if level == "warning" and isinstance(event, CompactionFailed):
             cause, remedy = self._explained(event)
