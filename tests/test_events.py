@@ -15,10 +15,12 @@ from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, History, Truncate
 from compacter.events import (
+    UNTOLD,
     CompactionFailed,
     CompactionReused,
     CompactionSkipped,
     CompactionStarted,
+    Event,
     MaxTokensAdjusted,
     RetriesExhausted,
 )
@@ -26,11 +28,27 @@ from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:
-    from compacter.events import Event
+    from pathlib import Path
 
 
 def summarizer(**options: Any) -> ScriptedSummarizer:
     return ScriptedSummarizer("They asked and answered.", returns="completion", **options)
+
+
+EVENTS: tuple[type[Event], ...] = (Event, *Event.__subclasses__())
+WITHOUT_MESSAGES = {"model", "conversation", "trigger", "strategy", "reason", "error"}
+"""Fields of events that are texts, but of no message."""
+
+
+def test_the_manual_has_each_field_of_each_event(root: Path) -> None:
+    manual = (root / "docs" / "events.md").read_text(encoding="utf-8")
+    assert {name for event in EVENTS for name in event.model_fields if f"`{name}`" not in manual} == set()
+
+
+def test_each_field_that_may_quote_a_message_is_kept_from_logs_and_spans() -> None:
+    numbers = (int, float, bool, int | None, float | None)
+    texts = {name for event in EVENTS for name, one in event.model_fields.items() if one.annotation not in numbers}
+    assert texts - UNTOLD == WITHOUT_MESSAGES
 
 
 class TestTheCompactionEvent:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.dialects import DIALECTS
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.compacter import CompactionResult
@@ -47,28 +48,9 @@ def say(form: FormatName, role: str, text: str) -> Item:
 
 def calling(form: FormatName, ids: Sequence[str], size: int) -> list[Item]:
     """An assistant's calls and all their results."""
-    found: list[Item]
-    outputs = [(name, f"seen by {name} ".ljust(size, "r")) for name in ids]
-    if form == "openai":
-        calls = [{"id": i, "type": "function", "function": {"name": "look", "arguments": "{}"}} for i in ids]
-        answers = [{"role": "tool", "tool_call_id": i, "content": text} for i, text in outputs]
-        return [{"role": "assistant", "content": None, "tool_calls": calls}, *answers]
-    if form == "responses":
-        return [
-            *({"type": "function_call", "call_id": i, "name": "look", "arguments": "{}"} for i in ids),
-            *({"type": "function_call_output", "call_id": i, "output": text} for i, text in outputs),
-        ]
-    if form == "anthropic":
-        uses: list[Item] = [{"type": "tool_use", "id": i, "name": "look", "input": {}} for i in ids]
-        found = [{"type": "tool_result", "tool_use_id": i, "content": text} for i, text in outputs]
-        return [{"role": "assistant", "content": uses}, {"role": "user", "content": found}]
-    if form == "bedrock":
-        uses = [{"toolUse": {"toolUseId": i, "name": "look", "input": {}}} for i in ids]
-        found = [{"toolResult": {"toolUseId": i, "content": [{"text": text}]}} for i, text in outputs]
-        return [{"role": "assistant", "content": uses}, {"role": "user", "content": found}]
-    uses = [{"functionCall": {"id": i, "name": "look", "args": {}}} for i in ids]
-    found = [{"functionResponse": {"id": i, "name": "look", "response": {"output": text}}} for i, text in outputs]
-    return [{"role": "model", "parts": uses}, {"role": "user", "parts": found}]
+    dialect = DIALECTS[form]
+    results = [(name, "look", f"seen by {name} ".ljust(size, "r")) for name in ids]
+    return [*dialect.calls([(name, "look", {}) for name in ids]), *dialect.results(results)]
 
 
 @st.composite

@@ -297,7 +297,7 @@ class TestTheRemedy:
             ("TypeError", "a summarizer is called as"),
             ("TimeoutError", "raise the option timeout"),
             ("APIConnectionError", "another model"),
-            ("ZeroDivisionError", "fix the function"),
+            ("ZeroDivisionError", "check the function"),
             ("", "a more capable model"),
         ],
     )
@@ -307,7 +307,7 @@ class TestTheRemedy:
     def test_names_no_model_where_none_is_known(self) -> None:
         assert remedy("NotFoundError", None, None) == "check the model's name and its provider"
 
-    @pytest.mark.parametrize(("before", "helps"), [(1_900, "valid API key"), (2_000, "fix the function")])
+    @pytest.mark.parametrize(("before", "helps"), [(1_900, "valid API key"), (2_000, "check the function")])
     def test_is_a_key_where_the_beginning_of_the_exception_says_so(self, before: int, helps: str) -> None:
         cause = ValueError("x" * before + " no API key was given")
         assert helps in remedy("ValueError", cause, None)

@@ -68,6 +68,10 @@ class TestOneList:
     def test_what_a_type_checker_reads_has_the_names_that_are_accepted(self) -> None:
         assert set(get_type_hints(CompacterOptions)) == set(Options.model_fields)
 
+    def test_the_manual_has_a_row_for_each(self, root: Path) -> None:
+        manual = (root / "docs" / "options.md").read_text(encoding="utf-8")
+        assert [name for name in Options.model_fields if f"\n| `{name}` |" not in manual] == []
+
     def test_options_cannot_be_changed(self) -> None:
         with pytest.raises(ValueError, match="frozen"):
             Options().compact_ratio = 0.5
@@ -144,6 +148,11 @@ class TestMemoryScope:
     )
     def test_settings_that_differ_never_share(self, one: dict[str, Any], other: dict[str, Any]) -> None:
         assert scope(**one) != scope(**other)
+
+    def test_settings_that_matter_to_no_summary_may_differ(self) -> None:
+        limits: dict[str, Any] = {"max_retries": 5, "trigger_tokens": 0.8, "min_calls_between": 0, "timeout": 9.0}
+        functions: dict[str, Any] = {name: lambda _: None for name in ("detect", "on_event", "token_counter")}
+        assert scope(**limits, **functions, memory=None, recall=None, conversation="a") == scope()
 
     def test_a_closure_shares_with_itself_and_no_other(self) -> None:
         closure = make_redactor("a")

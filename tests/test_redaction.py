@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, Shorten, SQLiteMemory
-from compacter.messages.format import get_format
+from compacter.messages.format import FORMATS, get_format
 from compacter.redaction import redact_secrets
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
@@ -80,7 +80,7 @@ def test_nothing_redacted_reaches_summarizer_event_log_or_memory(
     assert any(event.__class__.__name__ == "CompactionEvent" for event in told)
 
 
-@pytest.mark.parametrize("form", ["openai", "anthropic", "responses", "gemini", "bedrock"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_a_prior_summary_made_without_a_redaction_is_redacted(form: Any) -> None:
     shape = get_format(form)
     prior = shape.say(

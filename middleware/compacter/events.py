@@ -9,6 +9,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Trigger = Literal["token_limit", "threshold", "manual"]
+TEXTS = frozenset({"summary", "ledger", "unverified"})
+"""Fields with text of messages: a file has them only if that is asked for."""
+UNTOLD = TEXTS | {"discarded", "cause"}
+"""Fields that no log entry, span or metric has."""
 _SHOWN = 80
 """Longest text in a ``repr``, in characters."""
 

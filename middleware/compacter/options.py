@@ -409,28 +409,18 @@ class Options(BaseModel):
         partial, a lambda and an object with state are each equal only to themselves, in this process. A summarizer
         object is identified by its class, whichever object wrote the summary.
         """
-        names = (
-            "compact_ratio",
-            "summarizer",
-            "summary_prompt",
-            "max_summary_tokens",
-            "strategy",
-            "fallback",
-            "preserve_recent_turns",
-            "pin",
-            "alternate_roles",
-            "before_compaction",
-            "redact",
-            "rules",
-            "summary_request",
-        )
-        known = {name: _identity(getattr(self, name)) for name in names}
+        known = {name: _identity(value) for name, value in self if name not in _BESIDE_SUMMARIES}
         by_class = callable(self.summarizer) and not hasattr(self.summarizer, "__name__")
         if by_class and not isinstance(self.summarizer, partial):
             known["summarizer"] = _identity(type(self.summarizer))
         return repr(known)
 
 
+_BESIDE_SUMMARIES = frozenset({
+    "max_retries", "trigger_tokens", "min_calls_between", "adjust_max_tokens", "memory", "timeout", "detect",
+    "on_compaction", "on_event", "recall", "retrieved", "conversation", "logger", "token_counter",
+})  # fmt: skip
+"""Options that do not matter to what a summary says. ``Options`` that differ in any other share no summary."""
 _PLAIN = (type(None), bool, int, float, str, bytes)
 _PROCESS = secrets.token_hex(8)
 _COUNTER = itertools.count()

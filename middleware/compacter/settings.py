@@ -10,11 +10,10 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
-from compacter.compaction.summarize import Summarize
+from compacter.compaction.run import BUILT_IN
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory
-from compacter.options import validated
+from compacter.options import Options, validated
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # No refused requests, and a sixth fewer uncached tokens. Clearing tool results first lost more of what later steps
@@ -31,10 +30,7 @@ _FUNCTIONS = frozenset(
     {"pin", "detect", "retrieved", "on_compaction", "on_event", "before_compaction", "logger", "token_counter"}
 )
 """Options that cannot be given as text."""
-_STRATEGIES = {
-    "summarize": Summarize, "truncate": Truncate, "clear_tool_results": ClearToolResults, "shorten": Shorten,
-}  # fmt: skip
-_TEXTS = frozenset({"conversation", "summary_prompt"})
+_TEXTS = frozenset(name for name, option in Options.model_fields.items() if option.annotation == (str | None))
 """Options that take any text, numbers and words among them."""
 _WORDS: Mapping[str, bool | None] = {
     "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None,
@@ -99,10 +95,10 @@ def _read(variable: str, name: str, text: str) -> object:
             raise ConfigurationError(f"{variable}: {error}") from None
     if name in ("strategy", "fallback") and _WORDS.get(text.lower(), text) is not None:
         words = [word.strip().lower() for word in text.split(",")]
-        unknown = [word for word in words if name == "strategy" and word not in _STRATEGIES]
+        unknown = [word for word in words if name == "strategy" and word not in BUILT_IN]
         if unknown:
-            raise ConfigurationError(f"{variable} takes names from {', '.join(_STRATEGIES)}, not {unknown[0]!r}")
-        return [_STRATEGIES[word]() for word in words] if name == "strategy" else words
+            raise ConfigurationError(f"{variable} takes names from {', '.join(BUILT_IN)}, not {unknown[0]!r}")
+        return [BUILT_IN[word]() for word in words] if name == "strategy" else words
     if name in _TEXTS:
         return None if text.lower() == "none" else text
     if name == "rules":

@@ -11,7 +11,7 @@ from compacter import Compacter, ConfigurationError, History
 from compacter.call.request import Request, advice, shortened, with_less_retrieved
 from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
-from compacter.messages.format import get_format
+from compacter.messages.format import FORMATS, get_format
 from compacter.testing import ScriptedModel, TokenLimitError
 
 OPENAI = get_format("openai")
@@ -144,7 +144,7 @@ class TestRetrievedText:
             model, _, _ = ask(retrieved=lambda text, characters: answer)
             assert "[shortened from" in model.requests[-1].messages[0]["content"]
 
-    @pytest.mark.parametrize("name", ["openai", "anthropic", "responses", "gemini", "bedrock"])
+    @pytest.mark.parametrize("name", FORMATS)
     def test_in_every_format(self, name: str) -> None:
         form = get_format(name)
         message = form.say("user", ASKED)

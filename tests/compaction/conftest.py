@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.dialects import DIALECTS
 
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
 
@@ -28,42 +29,8 @@ class Form:
 
     def look(self, number: int, text: str, tool: str = "look") -> list[Item]:
         """A call and its result; ids come again."""
-        name = f"call_{number % 2}"
-        if self.name == "openai":
-            function = {"name": tool, "arguments": "{}"}
-            call = {"id": name, "type": "function", "function": function}
-            return [
-                {"role": "assistant", "content": None, "tool_calls": [call]},
-                {"role": "tool", "tool_call_id": name, "content": text},
-            ]
-        if self.name == "responses":
-            return [
-                {"type": "function_call", "call_id": name, "name": tool, "arguments": "{}"},
-                {"type": "function_call_output", "call_id": name, "output": text},
-            ]
-        if self.name == "anthropic":
-            result: Item = {"type": "tool_result", "tool_use_id": name, "content": text}
-            return [
-                {
-                    "role": "assistant",
-                    "content": [{"type": "tool_use", "id": name, "name": tool, "input": {}}],
-                },
-                {"role": "user", "content": [result]},
-            ]
-        if self.name == "bedrock":
-            result = {"toolResult": {"toolUseId": name, "content": [{"text": text}]}}
-            return [
-                {
-                    "role": "assistant",
-                    "content": [{"toolUse": {"toolUseId": name, "name": tool, "input": {}}}],
-                },
-                {"role": "user", "content": [result]},
-            ]
-        result = {"functionResponse": {"id": name, "name": tool, "response": {"output": text}}}
-        return [
-            {"role": "model", "parts": [{"functionCall": {"id": name, "name": tool, "args": {}}}]},
-            {"role": "user", "parts": [result]},
-        ]
+        name, dialect = f"call_{number % 2}", DIALECTS[self.name]
+        return [*dialect.calls([(name, tool, {})]), *dialect.results([(name, tool, text)])]
 
     def errand(self, results: list[str], tools: list[str] | None = None) -> list[Item]:
         """A task, one tool call for each result, and a last answer and question."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.effort import grows_linearly, repeated
 
+import compacter
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter.compaction.run import BUILT_IN
 from compacter.compaction.strategies import shorten
 from compacter.errors import ConfigurationError
 from compacter.summary import message as summary_message
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from tests.compaction.conftest import Form
 
 LONG = "r" * 3_000
+MANUAL = Path(__file__).parents[2] / "docs" / "strategies.md"
 
 
 def run(form: Form, items: list[Any], strategy: Any, **options: Any) -> Any:
@@ -30,6 +34,16 @@ def run(form: Form, items: list[Any], strategy: Any, **options: Any) -> Any:
     assert items == before
     assert form.broken(result.messages) == []
     return result
+
+
+def test_each_public_strategy_has_its_name_in_the_table_and_a_row_in_the_manual() -> None:
+    public = [getattr(compacter, name) for name in compacter.__all__]
+    ours = {each for each in public if each.__module__.startswith("compacter.compaction") and hasattr(each, "compact")}
+    manual = MANUAL.read_text(encoding="utf-8")
+
+    assert {type(make()) for make in BUILT_IN.values()} == ours - {Chain, compacter.CompactionStrategy}
+    assert [make().name for make in BUILT_IN.values()] == list(BUILT_IN)
+    assert [make for make in BUILT_IN.values() if f"| `{type(make()).__name__}(" not in manual] == []
 
 
 class TestTruncate:

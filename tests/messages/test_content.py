@@ -20,7 +20,7 @@ from compacter.messages.fields import Unencodable, characters, faithful, plain
 from compacter.messages.format import FORMATS, get_format
 
 if TYPE_CHECKING:
-    from tests.messages.conftest import Dialect
+    from tests.dialects import Dialect
 
     from compacter.messages.format import Message
 

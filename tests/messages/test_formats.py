@@ -15,7 +15,7 @@ from compacter.messages.parts import Kind
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.messages.conftest import Call, Dialect, Result
+    from tests.dialects import Call, Dialect, Result
 
     from compacter.messages.format import Message
 

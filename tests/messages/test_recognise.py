@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from compacter import Compacter
 from compacter.compaction.conversation import Conversation
 from compacter.errors import ConfigurationError
-from compacter.messages.format import UnknownFormatError, get_format, recognise
+from compacter.messages.format import FORMATS, UnknownFormatError, get_format, recognise
 from compacter.messages.parts import Kind
 
 DEVELOPER = {"role": "developer", "content": "Be brief."}
@@ -279,7 +279,7 @@ def test_fields_that_are_no_text_are_no_roles_and_no_types() -> None:
     strange: list[Any] = [{"role": {"a": 1}, "type": ["x"], "content": [{"type": {"a": 1}}]}, ASK]
 
     assert recognise(strange) == "openai"
-    for name in ("openai", "anthropic", "responses", "gemini", "bedrock"):
+    for name in FORMATS:
         form = get_format(name)
         assert len(form.outline(strange).kinds) == 2
         assert form.rewrite(strange[0], lambda _kind, text, _name: text) is strange[0]

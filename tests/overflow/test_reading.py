@@ -149,3 +149,4 @@ def test_an_explanation_names_the_rows_that_matched() -> None:
         "subject: other languages",
         "exceed: other languages",
     )
+    assert explain("The prompt was not taken by the model").rows == ("subject: prompt", "model: model")

@@ -26,6 +26,7 @@ def is_right(row: Row, found: Verdict) -> bool:
         return False
     if not row.meaning.endswith((" before", " after")):
         return True
+    # Numbers of a sample have their role by their value.
     limit = 8192 if "8192" in row.sample else None
     requested = 9000 if "9000" in row.sample or "8000" in row.sample else None
     return (found.limit.limit, found.limit.requested) == (limit, requested)
@@ -33,7 +34,9 @@ def is_right(row: Row, found: Verdict) -> bool:
 
 @rows
 def test_the_sample_of_a_row_is_judged_rightly(row: Row) -> None:
-    assert is_right(row, verdict(row, default_table()))
+    found = verdict(row, default_table())
+
+    assert is_right(row, found), f"{row.sample!r} is judged as {found}"
 
 
 @rows
@@ -41,7 +44,9 @@ def test_without_a_row_its_sample_is_misjudged(row: Row) -> None:
     others = compiled(other for other in ROWS if other.meaning == row.meaning and other is not row)
     table = {**default_table(), row.meaning: re.compile(r"(?!)"), **others}
 
-    assert not is_right(row, verdict(row, table))
+    found = verdict(row, table)
+
+    assert not is_right(row, found), f"{row.sample!r} needs no row {row.name!r}: without it, it is judged as {found}"
 
 
 def test_the_names_of_rows_are_unique() -> None:

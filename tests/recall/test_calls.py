@@ -17,7 +17,7 @@ from compacter.compaction.conversation import Conversation
 from compacter.effects import Quote
 from compacter.events import PassagesRecalled
 from compacter.memory.record import Record
-from compacter.messages.format import get_format
+from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
 from compacter.recall.quotes import END, TAG, is_quotes
@@ -153,7 +153,7 @@ def test_the_steps_of_a_turn_send_the_same_bytes() -> None:
     assert ranked == [QUESTION]
 
 
-@pytest.mark.parametrize("name", ["openai", "anthropic", "responses", "gemini", "bedrock"])
+@pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gets_quotes_in_its_own_shape(name: str) -> None:
     form, model = get_format(name), Model()
     history = [form.say("user" if turn["role"] == "user" else "assistant", turn["content"]) for turn in house()]

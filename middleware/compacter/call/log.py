@@ -15,11 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from compacter.events import CompactionEvent, CompactionFailed, Event, MessageShortened, SilentTruncation
+from compacter.compaction.run import BUILT_IN
+from compacter.events import UNTOLD, CompactionEvent, CompactionFailed, Event, MessageShortened, SilentTruncation
 from compacter.options import Options
 
-_NOT_LOGGED = frozenset({"summary", "ledger", "unverified", "discarded", "cause"})
-"""Fields of events that contain text of messages."""
 Level = Literal["debug", "info", "warning"]
 _LEVELS: dict[Level, int] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
@@ -43,9 +42,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ("RateLimit|ServiceUnavailable|InternalServer|Connection", "name another model, or try again later"),
 )
 """Pattern in the name of an exception's type -> remedy; the first that matches counts."""
-_AVOIDABLE = re.compile(
-    r"the summary was refused|rules: |strategy (?!(?:summarize|truncate|shorten|clear_tool_results|chain) )"
-)
+_AVOIDABLE = re.compile(f"the summary was refused|rules: |strategy (?!(?:{'|'.join(BUILT_IN)}) )")
 """Start of the reason of a failure without an exception that the user can remedy."""
 _BAD_ANSWER = 'name a more capable model as summarizer, or set summarizer="extractive", which needs none'
 
@@ -66,7 +63,7 @@ class Log:
         if logger is None:
             return
         # Not by ``model_dump``: a child forked during its first use would wait for it forever.
-        facts = {name: value for name, value in event if name not in _NOT_LOGGED and value not in (None, "")}
+        facts = {name: value for name, value in event if name not in UNTOLD and value not in (None, "")}
         said = event.sentence
         if level == "warning" and isinstance(event, CompactionFailed):
             cause, remedy = self._explained(event)
@@ -144,7 +141,7 @@ def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
         return _KEY
     found = next((text for names, text in _REMEDIES if re.search(names, error)), "")
     if not found:
-        return "fix the function that you passed as summarizer" if error else _BAD_ANSWER
+        return "check the function that makes the summary, or pass another as summarizer" if error else _BAD_ANSWER
     return found.format(model=f" {model!r}" if model else "")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from compacter.cli import opencode, sessions
 from compacter.cli.terminal import STDIN, MistakeError, json_text, read_text
-from compacter.messages.format import Message, recognise
+from compacter.messages.format import FORMATS, Message, recognise
 
 READABLE = (
     "OpenAI, Anthropic, Responses, Gemini or Bedrock messages as JSON or JSONL, or a session file of Claude Code, "
@@ -163,7 +163,7 @@ def _from_request(name: str, record: dict[str, Any], dump: Callable[[Any], str])
     path, messages = found
     param = path[-1]
     stated = record.get("format") or record.get("wire_format")
-    known = stated if stated in ("openai", "anthropic", "responses", "gemini", "bedrock") else None
+    known = stated if stated in FORMATS else None
 
     def write(new: Sequence[Message]) -> str:
         return dump(_replaced(record, path, list(new)))

@@ -149,7 +149,7 @@ def _adapter(name: str) -> Any:
     return import_module(f"compacter.clients.{name}")
 
 
-_MODELS = {
+_CLIENTS = {
     ("langchain_core.language_models.chat_models", "BaseChatModel"): "langchain",
     ("llama_index.core.llms.llm", "LLM"): "llama_index",
     ("dspy.clients.base_lm", "BaseLM"): "dspy",
@@ -163,6 +163,13 @@ _MODELS = {
     ("litellm.router", "Router"): "litellm",
 }
 """Class of a client, or base class of a framework's models -> its adapter in ``compacter.clients``."""
+_RESOURCES = {
+    ("botocore.client", "BaseClient"): "bedrock",
+    ("google.genai.models", "Models"): "google",
+    ("google.genai.models", "AsyncModels"): "google",
+    ("litellm.router", "Router"): "litellm",
+}
+"""Class with methods that can be wrapped one by one -> its adapter, which has ``wrap_method``."""
 
 _BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
 
@@ -176,7 +183,7 @@ def _client_of(kind: type) -> str | None:
         return "instructor"
     if package in {"haystack", "haystack_integrations"} and name.endswith("Generator"):
         return "haystack"
-    return _MODELS.get((module, name))
+    return _CLIENTS.get((module, name))
 
 
 def _resource_of(kind: type) -> str | None:
@@ -184,10 +191,7 @@ def _resource_of(kind: type) -> str | None:
     module = kind.__module__
     if ".resources." in module:
         return "anthropic" if module.startswith("anthropic.") else "openai"
-    if module == "google.genai.models":
-        return "google"
-    found = _MODELS.get((module, kind.__name__))
-    return found if found in ("bedrock", "litellm") else None
+    return _RESOURCES.get((module, kind.__name__))
 
 
 def _wrap_instructor(state: State, instructor: T) -> T:

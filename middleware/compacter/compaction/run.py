@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,7 +29,10 @@ from compacter.messages.format import Message
 if TYPE_CHECKING:
     from compacter.options import Options
 
-_OURS = (ClearToolResults, Shorten, Summarize, Truncate)
+BUILT_IN: Mapping[str, Callable[[], CompactionStrategy]] = {
+    "summarize": Summarize, "truncate": Truncate, "clear_tool_results": ClearToolResults, "shorten": Shorten,
+}  # fmt: skip
+"""The strategies that come with compacter, by the names that they and settings have."""
 _ROOM = 0.9
 """Share of the target that counts as fitting between two strategies, so that the next message still fits too."""
 
@@ -232,7 +235,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     tally.names.append(strategy.name)
     reason, kind = "", ""
     cause: Exception | None = None
-    copies = [] if type(strategy) in _OURS else _copies(before.messages)
+    copies = [] if type(strategy) in BUILT_IN.values() else _copies(before.messages)
     try:
         try:
             answer = strategy.compact(task)

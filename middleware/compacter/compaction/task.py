@@ -315,11 +315,12 @@ def as_strategy(value: object) -> CompactionStrategy:
         name = str(getattr(value, "__name__", type(value).__name__))
         function: Callable[[CompactionTask], Any] = value
         return FunctionStrategy(function, name.strip("<>"))
-    meant = value.__name__ if isinstance(value, type) else str(value).title().replace("_", "")
-    known = isinstance(value, type) or meant in ("Summarize", "Truncate", "ClearToolResults", "Shorten")
+    from compacter.compaction.run import BUILT_IN
+
+    meant = value if isinstance(value, type) else BUILT_IN.get(str(value).lower())
     raise ConfigurationError(
         "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "
-        f"not {value!r}{f'; say {meant}()' if known else ''}"
+        f"not {value!r}{f'; say {meant.__name__}()' if meant else ''}"
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compacter.errors import ConfigurationError, whole_number
-from compacter.events import Event
+from compacter.events import TEXTS, Event
 from compacter.locks import Lock
 
 if sys.platform != "win32":
@@ -34,10 +34,6 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return list(__all__)
-
-
-TEXTS = frozenset({"summary", "ledger", "unverified"})
-"""Event fields that contain text of messages."""
 
 
 class JsonLines:

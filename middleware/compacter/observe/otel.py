@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from compacter.events import (
+    UNTOLD,
     CompactionEvent,
     CompactionFailed,
     CompactionReused,
@@ -60,8 +61,6 @@ _NAMES = {
     "error": "error.type",
 }
 """Event field -> attribute name in the conventions."""
-_LEFT_OUT = frozenset({"summary", "ledger", "unverified", "discarded", "cause"})
-"""Event fields that contain text of messages."""
 _DIMENSIONS = ("model", "trigger", "strategy", "error")
 """Event fields that are attributes of metrics: each has few values."""
 
@@ -134,7 +133,7 @@ def _attributes(event: Event, only: tuple[str, ...] | None = None) -> Attributes
     """Return the fields of an event under the conventions' names, without ``None`` and empty values."""
     found: Attributes = {}
     for name, value in event:
-        wanted = name not in _LEFT_OUT if only is None else name in only
+        wanted = name not in UNTOLD if only is None else name in only
         if wanted and value != "" and isinstance(value, (str, bool, int, float)):
             found[_NAMES.get(name, f"compacter.{name}")] = value
     return found

@@ -83,8 +83,9 @@ _OTHER_TYPE: Final = re.compile(
 class Verdict:
     """Classification of an error, and its reason.
 
-    ``rule`` is the name of the rule or the veto that decided, ``statement`` the sentence that it matched, normalised,
-    and ``rows`` are the rows of the table that match there (filled in by ``explain``).
+    ``rule`` is the name of the rule or the veto that decided, ``statement`` the sentence that it matched, normalised
+    (the whole text if nothing decided), and ``rows`` are the rows of the table that match there (filled in by
+    ``explain``).
     """
 
     kind: Literal["token limit", "other error", "nothing"]
@@ -199,7 +200,7 @@ def judge(signals: Signals, table: Table) -> Verdict:
     telling = [index for index in likely if read[index].rule != "advice"]
 
     rule, index = "", -1
-    verdict = NOTHING
+    verdict = Verdict("nothing", statement=text)
     if decisive or (doubts and not coded):
         index = (decisive or doubts)[-1]
         rule = "" if read[index].veto else read[index].rule

@@ -251,9 +251,7 @@ def _folds(story: Story, name: str) -> str:
     if not story.folds:
         return ""
     names = [("Fold", True), ("By", False), ("Share kept", False)]
-    names += [(each, True) for each in ("Before", "After", "Kept", "Summary", "Quoted", "Messages", "Summarizer")]
-    names += [(each, True) for each in ("Spent", "Seconds", "Pays after")]
-    head = _head(names, sortable=False)
+    head = _head([*names, *((name, True) for name in _fold_cells(story.folds[0]))], sortable=False)
     rows = [_fold_row(fold, number) for number, fold in enumerate(story.folds, 1)]
     older, newer = rows[:-_SHOWN], rows[-_SHOWN:]
     table = _table(f"Folds of {name}", head, newer)
@@ -274,24 +272,27 @@ def _fold_row(fold: Fold, number: int) -> str:
     notes = [record.text("trigger").replace("_", " ")] if record.text("trigger") != "token_limit" else []
     by = escape(record.text("strategy")) + "".join(f" <small>{escape(note)}</small>" for note in notes)
     by += ' <small class="bad">fallback</small>' if record.fields.get("fallback") else ""
-    tokens = record.count("input_tokens") + record.count("output_tokens")
-    pays = "never" if fold.pays_after is None else plural(fold.pays_after, "call")
-    cells = [
-        f"{fold.before:,}",
-        f"{fold.after:,}",
-        "–" if fold.kept is None else f"{fold.kept:,}",
-        "–" if fold.summary is None else f"{fold.summary:,}",
-        f"{fold.quoted:,}",
-        f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
-        f"{tokens:,}",
-        _usd(fold.cost),
-        f"{record.number('duration'):.1f}",
-        pays,
-    ]
     return (
         f'<tr><th scope="row">{number}</th><td class="l">{by}</td><td class="l">{share_bar(fold)}</td>'
-        f"{''.join(map(_cell, cells))}</tr>\n"
+        f"{''.join(map(_cell, _fold_cells(fold).values()))}</tr>\n"
     )
+
+
+def _fold_cells(fold: Fold) -> dict[str, str]:
+    """Return the numbers of a fold by the headings of their columns."""
+    record = fold.record
+    return {
+        "Before": f"{fold.before:,}",
+        "After": f"{fold.after:,}",
+        "Kept": "–" if fold.kept is None else f"{fold.kept:,}",
+        "Summary": "–" if fold.summary is None else f"{fold.summary:,}",
+        "Quoted": f"{fold.quoted:,}",
+        "Messages": f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
+        "Summarizer": f"{record.count('input_tokens') + record.count('output_tokens'):,}",
+        "Spent": _usd(fold.cost),
+        "Seconds": f"{record.number('duration'):.1f}",
+        "Pays after": "never" if fold.pays_after is None else plural(fold.pays_after, "call"),
+    }
 
 
 _WORDS = {

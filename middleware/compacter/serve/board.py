@@ -12,8 +12,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, Event, RetriesExhausted, Totals
-from compacter.observe import TEXTS
+from compacter.events import (
+    TEXTS,
+    CompactionEvent,
+    CompactionFailed,
+    CompactionSkipped,
+    Event,
+    RetriesExhausted,
+    Totals,
+)
 from compacter.report import Record, page, stories
 from compacter.report.figures import plural
 
