@@ -309,7 +309,7 @@ def as_strategy(value: object) -> CompactionStrategy:
         pass  # The class of a strategy, where one of its instances is wanted.
     elif is_async(value) or is_async(getattr(value, "compact", None)):
         raise ConfigurationError(f"takes a strategy that is not async, as it is not awaited; not {value!r}")
-    elif isinstance(value, CompactionStrategy):
+    elif isinstance(value, CompactionStrategy) and isinstance(value.name, str):
         return value
     elif callable(value):
         name = str(getattr(value, "__name__", type(value).__name__))
@@ -318,7 +318,7 @@ def as_strategy(value: object) -> CompactionStrategy:
     meant = value.__name__ if isinstance(value, type) else str(value).title().replace("_", "")
     known = isinstance(value, type) or meant in ("Summarize", "Truncate", "ClearToolResults", "Shorten")
     raise ConfigurationError(
-        "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "
+        "takes a strategy such as Summarize(), with a text `name` and `compact(task)`, or a function of a task, "
         f"not {value!r}{f'; say {meant}()' if known else ''}"
     )
 
