@@ -14,6 +14,7 @@ from compacter import (
     History,
     InProcessMemory,
     InvalidHistoryError,
+    Quotes,
     Truncate,
 )
 from compacter.compaction.summarize import Summarize
@@ -43,6 +44,13 @@ class CallableLater:
     async def __call__(self, *_: object) -> None: ...
 
     async def compact(self, task: object) -> None: ...
+
+
+class Numbered:
+    name = 5
+
+    def compact(self, task: object) -> list[Chat]:
+        return []
 
 
 class AsyncMemory:
@@ -109,6 +117,11 @@ class TestOptions:
             ("retrieved", never_awaited),
             ("strategy", never_awaited),
             ("strategy", CallableLater()),
+            ("strategy", Numbered()),
+            ("max_retries", never_awaited),
+            ("max_retries", lambda: True),
+            ("recall", Quotes(rank=never_awaited)),  # type: ignore[arg-type]
+            ("recall", Quotes(rank=lambda question: [])),  # type: ignore[arg-type,misc]
         ],
     )
     def test_an_unusable_option_is_named_at_construction(self, option: str, value: Any) -> None:

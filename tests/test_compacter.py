@@ -287,10 +287,10 @@ class TestOptionsOfOneCall:
         call: Any = Compacter(max_retries=0).wrap(chunks)
         assert list(call(TALK, compacter_options={"max_retries": 1, "summarizer": "extractive"}))
 
-    @pytest.mark.parametrize("options", [{"compact_rato": 0.5}, {"compact_ratio": 7}, 3])
+    @pytest.mark.parametrize("options", [{"compact_rato": 0.5}, {"compact_ratio": 7}, 3, {1: 2}])
     def test_what_is_no_option_is_an_error(self, options: Any) -> None:
         completion: Any = Compacter().wrap(ScriptedModel().completion)
-        with pytest.raises(ConfigurationError, match=r"compact_ratio|compacter_options"):
+        with pytest.raises(ConfigurationError, match=r"compact_ratio|compacter_options|Keys should be strings"):
             completion("m", TALK, compacter_options=options)
 
     def test_no_client_ever_sees_them(self) -> None:

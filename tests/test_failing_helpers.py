@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompactionError, CompactionEvent, TokenLimit
+from compacter import Compacter, CompactionError, CompactionEvent, ConfigurationError, History, Quotes, TokenLimit
 from compacter.memory import InProcessMemory
 from compacter.summary import message as summary_message
 from compacter.testing import (
@@ -257,24 +257,6 @@ class TestHooksMemoriesAndLoggersThatFail:
         with pytest.raises(TokenLimitError):
             pinning("m", talk())
 
-    @pytest.mark.parametrize(
-        "answer",
-        [ZeroDivisionError("no"), "yes", 4000, TokenLimit(limit=0), TokenLimit(limit=-5), TokenLimit(requested="9")],  # type: ignore[arg-type]
-    )
-    def test_a_detector_that_does_not_work_is_told_of(self, answer: Any, caplog: pytest.LogCaptureFixture) -> None:
-        def broken(error: BaseException) -> Any:
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        completion = Compacter(detect=broken).wrap(ScriptedModel(replies=ValueError("E-4711")).completion)
-        with pytest.raises(ValueError, match="E-4711"):
-            completion("m", talk())
-        (record,) = caplog.records
-        assert record.levelname == "WARNING"
-        assert "detect failed" in record.message
-        assert "returns a TokenLimit, True, False or None" in record.message
-
     @pytest.mark.parametrize("fallback", ["truncate", "extractive"])
     def test_a_redaction_that_raises_sends_nothing_unredacted(self, fallback: Any) -> None:
         def broken(text: str) -> str:
@@ -287,6 +269,101 @@ class TestHooksMemoriesAndLoggersThatFail:
         assert answered(completion("m", talk())) == "ok"
         assert not summarizer.requests
         assert "Kept from it" not in str(model.requests[-1].messages)
+
+
+async def later(*_: object) -> int:
+    return 5
+
+
+NUMBERS = [None, "7", b"7", -1, float("nan"), float("inf"), True, [], [None], object(), later]
+TEXTS = [None, 7, b"x", True, ["x"], object(), later]
+LIMITS = ["yes", 4000, TokenLimit(limit=0), TokenLimit(limit=-5), TokenLimit(requested="9"), later]  # type: ignore[arg-type]
+SAID = "what was said"
+BAD_ANSWERS: dict[str, list[Any]] = {
+    "detect": LIMITS,
+    "token_counter": NUMBERS,
+    "redact": TEXTS,
+    "retrieved": TEXTS,
+    "rank": [*NUMBERS, [0.5], [float("nan")] * 99, ["high"] * 99],
+    "pin": [later],
+    "max_retries": [later],
+}
+
+
+class TestFunctionsThatAnswerBadly:
+    """A function that raises, or whose answer is of no use."""
+
+    @staticmethod
+    def asking() -> list[Chat]:
+        """Return a conversation that ends with a question about its beginning."""
+        history = talk()
+        history[1]["content"] += " The harbour master is Zebediah Quillfeather."
+        history[-1]["content"] = "Who is the harbour master Zebediah?"
+        return history
+
+    @staticmethod
+    def second_call(option: str, function: Any) -> Callable[[], Any]:
+        """Make one call of a Compacter with this function, and return the next one, which calls it."""
+        model, history = ScriptedModel(window=900), TestFunctionsThatAnswerBadly.asking()
+        options: dict[str, Any] = {option: function}
+        if option == "rank":
+            options = {"recall": Quotes(share=2_000, rank=function)}
+        if option == "token_counter":
+            options["trigger_tokens"] = 500
+        if option == "retrieved":
+            history[-1]["content"] = "Sum it up. " * 200
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), **options).wrap(model.completion)
+        completion("m", history[:4])
+        return lambda: completion("m", history)
+
+    @pytest.mark.parametrize(
+        ("option", "answer"),
+        [(option, one) for option, many in BAD_ANSWERS.items() for one in (*many, KeyError(SAID), StopIteration(SAID))],
+    )
+    def test_is_named_in_the_log_and_the_call_goes_on(
+        self, option: str, answer: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def function(*given: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer() if answer is later else answer
+
+        call = self.second_call(option, function)
+        if option in ("pin", "max_retries"):
+            with pytest.raises(TokenLimitError):
+                call()
+        else:
+            assert answered(call()) == "ok"
+
+        told = [record.message for record in caplog.records if record.levelname == "WARNING"]
+        fault = f"raised {type(answer).__name__}" if isinstance(answer, Exception) else "returned "
+        assert any(f"{option} {fault}" in line for line in told), told
+        assert not any(SAID in line for line in told)
+
+    @pytest.mark.parametrize("answer", NUMBERS)
+    def test_a_count_by_hand_names_it(self, answer: Any) -> None:
+        def count(messages: object) -> Any:
+            return answer() if answer is later else answer
+
+        compacter = Compacter(token_counter=count)
+        with pytest.raises(ConfigurationError, match=r"token_counter returned .* not a number of tokens"):
+            compacter.estimate_tokens(talk())
+        with pytest.raises(ConfigurationError, match=r"token_counter returned .* not a number of tokens"):
+            History(talk(), compacter=compacter).tokens()
+
+    async def test_a_slow_ranking_does_not_hold_the_event_loop(self) -> None:
+        threads = list[threading.Thread]()
+
+        def rank(question: str, passages: Sequence[Any]) -> list[float]:
+            threads.append(threading.current_thread())
+            return [1.0] * len(passages)
+
+        model, history = ScriptedModel(window=900), self.asking()
+        recall = Quotes(share=2_000, rank=rank)
+        await Compacter(summarizer=ScriptedSummarizer("Short."), recall=recall).wrap(model.acompletion)("m", history)
+
+        assert threads
+        assert threading.current_thread() not in threads
 
 
 class Broken(InProcessMemory):

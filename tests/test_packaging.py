@@ -67,7 +67,7 @@ PUBLIC = (
     *("CompactionStrategy", "Summarize", "Truncate", "ClearToolResults", "Shorten", "Chain"),
     *("InProcessMemory", "SQLiteMemory", "RedisMemory"),
     *("CompacterError", "CompactionError", "InvalidHistoryError", "Passage", "Quotes"),
-    *("ConfigurationError", "MemoryUnavailable", "SearchUnavailableError", "UnknownFormatError"),
+    *("ConfigurationError", "FunctionError", "MemoryUnavailable", "SearchUnavailableError", "UnknownFormatError"),
 )
 
 

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
     from compacter.compaction.task import CompactionPlan, CompactionStrategy
-    from compacter.errors import CompacterError, CompactionError, ConfigurationError, InvalidHistoryError
+    from compacter.errors import (
+        CompacterError,
+        CompactionError,
+        ConfigurationError,
+        FunctionError,
+        InvalidHistoryError,
+    )
     from compacter.events import CompactionEvent
     from compacter.history import History
     from compacter.memory.base import InProcessMemory, MemoryUnavailable
@@ -40,6 +46,7 @@ __all__ = [
     "CompactionResult",
     "CompactionStrategy",
     "ConfigurationError",
+    "FunctionError",
     "History",
     "InProcessMemory",
     "InvalidHistoryError",
@@ -65,6 +72,7 @@ _HOMES = {
     "CompacterError": "compacter.errors",
     "CompactionError": "compacter.errors",
     "ConfigurationError": "compacter.errors",
+    "FunctionError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",
     "MemoryUnavailable": "compacter.memory.base",
     "SearchUnavailableError": "compacter.recall.index",

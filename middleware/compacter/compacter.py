@@ -502,9 +502,7 @@ class Compacter:
         calibration = self._state.calibration(model)
         by_history, rules = _pinned_by(messages), (*self._state.options.rules, *getattr(messages, "rules", ()))
         return Job(
-            conversation=Conversation.of(
-                held, form, pinned=pinned(self._state.options.pin, held, by_history), rules=rules
-            ),
+            conversation=Conversation.of(held, form, pinned=pinned(self._state.pin, held, by_history), rules=rules),
             trigger="manual",
             calibration=calibration,
             model=model,

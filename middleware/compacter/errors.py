@@ -1,7 +1,8 @@
-"""Exceptions of compacter, and the check of a number that raises one.
+"""Exceptions of compacter, and two checks that raise one: of a number, and of the result of a user's function.
 
 CompacterError
  |-- ConfigurationError        an option or argument is invalid (also a ValueError)
+ |    `-- FunctionError        a function that was passed as an option failed
  |-- CompactionError           there is no summary, and no fallback (``fallback=None``)
  `-- InvalidHistoryError       a tool call or result lacks its partner (also a ValueError)
 
@@ -10,6 +11,12 @@ When a call is given up, the provider's own last exception is raised, never one 
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
 
 class CompacterError(Exception):
     """Base class of compacter's exceptions."""
@@ -17,6 +24,13 @@ class CompacterError(Exception):
 
 class ConfigurationError(CompacterError, ValueError):
     """An option or argument is invalid; the message names it and the remedy."""
+
+
+class FunctionError(ConfigurationError):
+    """A function that was passed as an option raised an exception, which is ``__cause__``, or its result is unusable.
+
+    The message names the option, and contains no text of messages.
+    """
 
 
 class CompactionError(CompacterError):
@@ -52,3 +66,27 @@ def whole_number(name: str, value: object, *, least: int, of: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigurationError(f"{name} takes a whole number of {of} of at least {least}, not {value!r}")
     return value
+
+
+def result_of(
+    option: str, function: Callable[..., object], *given: object, read: Callable[[Any], T], returns: str
+) -> T:
+    """Return the result of a function that was passed as an option, or raise ``FunctionError``.
+
+    Args:
+        option: Name of the option.
+        function: The function.
+        *given: Its arguments.
+        read: Returns the result in the expected type; raises an exception if it is unusable.
+        returns: Description of the expected result.
+    """
+    try:
+        result = function(*given)
+    except Exception as error:
+        raise FunctionError(f"{option} raised {type(error).__name__}") from error
+    try:
+        return read(result)
+    except Exception:  # noqa: BLE001 - any exception says that it is unusable
+        if inspect.iscoroutine(result):
+            result.close()
+        raise FunctionError(f"{option} returned {type(result).__name__}, which is not {returns}") from None

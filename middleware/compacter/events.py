@@ -187,7 +187,8 @@ class CompactionFailed(Event):
     def sentence(self) -> str:
         """Such as "no summary: the summarizer raised AuthenticationError"."""
         raised = f" {self.error}" if self.error and self.error not in self.reason else ""
-        return f"{'' if self.reason.startswith('strategy ') else 'no summary: '}{self.reason}{raised}"
+        named = self.reason.startswith(("strategy ", "token_counter ", "retrieved "))
+        return f"{'' if named else 'no summary: '}{self.reason}{raised}"
 
 
 class CompactionSkipped(Event):

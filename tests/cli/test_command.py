@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -55,6 +56,35 @@ def test_a_wrong_word_is_a_mistake_without_a_traceback(run: Run, words: tuple[st
     told = run(*words)
     assert told.code == 2
     assert "Traceback" not in told.err
+    assert told.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "explain x --status 9999", "explain x --status -4", "explain x --status many", "explain nofile.txt",
+        "plan nofile", "plan chat.json --window 3", "plan chat.json --ratio nan", "plan chat.json --conversation 0",
+        "compact chat.json --budget 0", "compact chat.json --ratio 3", "compact chat.json --model m --extractive",
+        "compact chat.json -o no/folder", "search chat.json x --limit 0", "search chat.json x --conversation 3",
+        "report nofile -o x.html", "report chat.json -o no/folder", "watch chat.json --window 3",
+        "watch chat.json --once", "eval chat.json --window 3", "eval chat.json --cuts 0", "eval chat.json --ratio 7",
+        "eval chat.json --recall -1",
+        "eval chat.json --strategy foo", "eval chat.json --fail-under 3", "eval chat.json --probes nofile",
+        "eval chat.json --prompt nofile --model m", "eval nofile",
+        "doctor --memory foo", "doctor --memory sqlite:", "doctor --memory redis://x:bad", "doctor --memory ftp://x",
+        "serve --upstream x", "serve --upstream http://x --memory foo",
+        "serve --upstream http://x --memory redis://x:bad",
+        "serve --upstream http://x --port -1", "serve --upstream http://x --port many",
+        "serve --upstream http://x --ratio 7", "serve --upstream http://127.0.0.1:9 --host no.such.invalid",
+    ],
+)  # fmt: skip
+def test_a_bad_value_is_a_mistake_in_every_command(run: Run, folder: Path, chat: list[Line], line: str) -> None:
+    for extra in {"doctor --memory redis": "redis", "serve": "starlette"}.items():
+        if line.startswith(extra[0]):
+            pytest.importorskip(extra[1])
+    (folder / "chat.json").write_text(json.dumps(chat))
+    told = run(*line.split())
+    assert (told.code, told.out) == (2, "")
     assert told.err
 
 

@@ -40,6 +40,22 @@ def test_a_number_is_read_however_it_is_written(text: str, values: list[int]) ->
 
 
 @pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Context length exceeded: 409 requested, 256 allowed", [409, 256]),
+        ("Context window exceeded: 512 maximum, 4096 requested", [512, 4096]),
+        ("Le contexte est trop long, maximum 256 : 409 demandés.", [256, 409]),
+        ("Kontextlänge überschritten: 550 erlaubt, 2000 angefordert", [550, 2000]),
+        ("Error: 400 requested input exceeds the limit of 8192", [8192]),
+        ("Error: 413 maximum context length is 8192", [8192]),
+        ("Error: 500 exceeded, 9000 requested, 8192 allowed", [9000, 8192]),
+    ],
+)
+def test_a_number_like_a_status_counts_tokens_if_one_word_after_it_says_so(text: str, values: list[int]) -> None:
+    assert counts(text) == values
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "gpt-4-32768 llama-8192-v2 v8192 model8192 8192b",

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from compacter.compaction.run import BUILT_IN
+from compacter.errors import FunctionError
 from compacter.events import UNTOLD, CompactionEvent, CompactionFailed, Event, MessageShortened, SilentTruncation
 from compacter.options import Options
 
@@ -25,11 +26,13 @@ _STANDARD = (logging.Logger, logging.LoggerAdapter)
 _PACKAGE = str(Path(__file__).parent.parent)
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
-    "detect": "detect failed ({error}), which counts as None; it takes an exception and returns a "
-    "TokenLimit, True, False or None",
+    "detect": "{error}; this counts as None",
+    "pin": "{error}; its messages are kept",
     "memory": "the memory failed ({error}); the call goes on without it",
     "recall": "quotes could not be found ({error}); requests go on without them",
 }
+_ONCE = ("pin", "recall")
+"""Failures that are logged once, as they may occur for every message."""
 _KEY = "give it a valid API key, such as OPENAI_API_KEY for openai/..."
 _NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
 """Texts of the SDKs' various exceptions for a missing key."""
@@ -75,7 +78,10 @@ class Log:
     def failed(self, what: str, error: BaseException) -> None:
         """Log a failure that must not break a call, with its traceback unless it is a memory's."""
         with contextlib.suppress(Exception):  # An exception of the logger cannot be logged.
-            kind = type(error).__name__
+            if what in _ONCE and what in self._warned:
+                return
+            self._warned.add(what)
+            kind = str(error) if isinstance(error, FunctionError) else type(error).__name__
             said = _FAILED.get(what, what.replace("_", " ") + " failed ({error}); the call goes on").format(error=kind)
             facts: dict[str, object] = {"error": kind}
             if what != "memory":
@@ -108,15 +114,20 @@ class Log:
     def _is_first(self, event: CompactionFailed | SilentTruncation) -> bool:
         kind = type(event).__name__
         if isinstance(event, CompactionFailed):
-            if not event.error and not _AVOIDABLE.match(event.reason):
+            if isinstance(event.cause, FunctionError):
+                kind = str(event.cause)
+            elif not event.error and not _AVOIDABLE.match(event.reason):
                 return False  # No room for a summary, or nothing to summarize.
-            kind = event.error or re.sub(r"[\d,.]+", "", event.reason)
+            else:
+                kind = event.error or re.sub(r"[\d,.]+", "", event.reason)
         first = kind not in self._warned
         self._warned.add(kind)
         return first
 
     def _explained(self, event: CompactionFailed) -> tuple[str, str]:
         """Return the cause of a failure, and its remedy."""
+        if isinstance(event.cause, FunctionError):
+            return f"{event.cause}{_circumstances(event.cause)}", "correct that function"
         summarizer = self._options.summarizer
         asked = summarizer if isinstance(summarizer, str) else event.model if summarizer is None else None
         helps = remedy(event.error, event.cause, asked)
@@ -172,6 +183,8 @@ def _frames(error: BaseException) -> str:
 
 def _own(error: BaseException | None) -> TracebackType | None:
     """Return the traceback of an exception from the first frame outside this package."""
+    if isinstance(error, FunctionError):
+        error = error.__cause__
     trace = error.__traceback__ if error is not None else None
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next

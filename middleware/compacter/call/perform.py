@@ -283,8 +283,10 @@ class WrappedCall(Performer):
     async def _quoted(self, effect: Quote) -> str:
         started = time.monotonic()
         find = partial(self.state.quotation, effect, tuple(self._views))
-        # The archive of a short ``History`` may be large, and not indexed yet.
-        found = await self.io.thread(find) if self.large or effect.archive else find()
+        recall = self.state.options.recall
+        # The archive of a short ``History`` may be large, and not indexed yet; the user's ranking may be slow.
+        slow = self.large or effect.archive or (recall is not None and recall.rank is not None)
+        found = await self.io.thread(find) if slow else find()
         if found is None:
             return ""
         event = PassagesRecalled(

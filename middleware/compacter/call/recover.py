@@ -17,7 +17,7 @@ from compacter.call.request import ConversationState, Request, advice, pinned, t
 from compacter.compaction.plan import MARGIN, Calibration, Job, most_tokens, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.effects import Call, Flow, Quote, Remembered, Reply, Tell
-from compacter.errors import CompactionError
+from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionFailed,
     CompactionReused,
@@ -194,7 +194,11 @@ class Policy:
             yield from Tell(event)
             return f"{request.output_option} lowered from {before} to {lowered}"
         if self.options.retrieved is not None:
-            shorter = with_less_retrieved(request, self.options.retrieved, target)
+            try:
+                shorter = with_less_retrieved(request, self.options.retrieved, target)
+            except FunctionError as error:
+                shorter = None
+                yield from self._failed("token_limit", str(error), error)
             if shorter is not None:
                 self.request = shorter
                 size = shorter.conversation.sizes[shorter.conversation.last_user or 0]
@@ -307,7 +311,7 @@ class Policy:
         try:
             done = yield from self._fold(self.job(target))
         except CompactionError as error:
-            yield from self._failed("no summary could be had", error.__cause__)
+            yield from self._failed("threshold", "no summary could be had", error.__cause__)
             return False
         if done:
             state.tokens = state.stuck = 0
@@ -337,8 +341,8 @@ class Policy:
         if self.options.token_counter is not None:
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
-            except Exception as error:  # noqa: BLE001 - a counter that raises must not break the call
-                yield from self._failed("token_counter raised", error)
+            except FunctionError as error:
+                yield from self._failed("threshold", str(error), error)
         size = request.size
         if state.tokens and size >= state.characters:
             return state.tokens + tokens(size - state.characters)
@@ -347,9 +351,13 @@ class Policy:
     def _skipped(self, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
         yield from Tell(CompactionSkipped(trigger="threshold", reason=reason, **self.request.named))
 
-    def _failed(self, reason: str, cause: BaseException | None) -> Flow[None]:
-        error = type(cause).__name__ if cause else ""
-        yield from Tell(CompactionFailed(trigger="threshold", reason=reason, error=error, **self.request.named))
+    def _failed(
+        self, trigger: Literal["token_limit", "threshold"], reason: str, cause: BaseException | None
+    ) -> Flow[None]:
+        raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
+        error = type(raised).__name__ if raised is not None else ""
+        why = cause if isinstance(cause, Exception) else None
+        yield from Tell(CompactionFailed(trigger=trigger, reason=reason, error=error, cause=why, **self.request.named))
 
     # -- usage of a reply, and prompts that the server has silently truncated ------------------------------------------
 

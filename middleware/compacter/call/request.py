@@ -124,20 +124,14 @@ class ConversationState:
 def pinned(
     pin: Callable[[Message], object] | None, messages: Sequence[Message], by_history: frozenset[int] = frozenset()
 ) -> tuple[int, ...]:
-    """Return the indexes of pinned messages. If the predicate raises, the message is pinned, to be safe."""
+    """Return the indexes of pinned messages."""
     if pin is None and not by_history:
         return ()
-    found = []
-    for index, message in enumerate(messages):
-        wanted = id(message) in by_history
-        if not wanted and pin is not None:
-            try:
-                wanted = bool(pin(message))
-            except Exception:  # noqa: BLE001
-                wanted = True
-        if wanted:
-            found.append(index)
-    return tuple(found)
+    return tuple(
+        index
+        for index, message in enumerate(messages)
+        if id(message) in by_history or (pin is not None and pin(message))
+    )
 
 
 # -- what cannot be folded ---------------------------------------------------------------------------------------------

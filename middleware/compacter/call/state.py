@@ -53,6 +53,9 @@ class State:
         self.detect = options.detect
         if isinstance(self.detect, UserDetector):
             self.detect = replace(self.detect, on_error=partial(self.log.failed, "detect"))
+        pin: Callable[[Message], Any] | None = options.pin
+        self.pin = None if pin is None else lambda one: self.safely("pin", partial(pin, one), otherwise=True)
+        """``pin``; a message for which it fails is pinned."""
         self.summarizer_takes = taken(options.summarizer, ASKED) if callable(options.summarizer) else ()
         """Names of the options that the summarizer takes, if it is a function."""
         self.totals = RunningTotals()
@@ -66,7 +69,6 @@ class State:
             self.matcher = Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._not_remembered)
         self.redaction = options.redaction
         self._recall: Recall | None = None
-        self._recall_complained = False
         self.grants: bool | None = None
         """Whether the memory grants claims; ``None`` until one was requested."""
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
@@ -129,9 +131,7 @@ class State:
                     self._recall = Recall(self.options.recall, self.redaction)
             return self._recall.quotation(asked, views)
         except Exception as error:  # noqa: BLE001 - of the user's ranker or redaction, or of SQLite
-            if not self._recall_complained:
-                self._recall_complained = True
-                self.log.failed("recall", error)
+            self.log.failed("recall", error)
             return None
 
     # -- events --------------------------------------------------------------------------------------------------------

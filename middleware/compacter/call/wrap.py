@@ -21,7 +21,7 @@ from compacter.call.request import ConversationState, Request, tokens_read
 from compacter.call.state import State
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
-from compacter.errors import CompactionError, ConfigurationError
+from compacter.errors import CompactionError, ConfigurationError, FunctionError
 from compacter.memory.match import Recognised
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, MessageFormat, UnknownFormatError, get_format, recognise
@@ -224,7 +224,8 @@ class WrappedFunction:
         """Raise the wrapped function's exception, with compacter's frames removed from its traceback."""
         if failure is not theirs:
             self.state.log.failed("compaction", failure)
-            theirs.add_note(f"compacter could not compact: it raised {type(failure).__name__}")
+            reason = failure if isinstance(failure, FunctionError) else f"it raised {type(failure).__name__}"
+            theirs.add_note(f"compacter could not compact: {reason}")
         elif call.gave_up:
             mark_given_up(theirs)
         trace = call.trace
@@ -308,7 +309,7 @@ class WrappedFunction:
             output_option=facts.output_option,
             model=facts.model,
             digest=named or conversation_digest(form, messages),
-            pin=options.pin,
+            pin=state.pin,
             pinned_by_history=frozenset() if history is None else history.pinned_ids(),
             rules=(*options.rules, *rules),
             archive=getattr(history, "archive", None),

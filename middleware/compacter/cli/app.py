@@ -52,7 +52,7 @@ def options(
 @app.command(epilog='Example: compacter explain "prompt is too long: 205668 tokens > 200000 maximum"')
 def explain(
     text: Annotated[str | None, typer.Argument(metavar="[TEXT|FILE]", help="The error, or a file with it.")] = None,
-    status: Annotated[int | None, typer.Option(help="HTTP status, if the text lacks it.")] = None,
+    status: Annotated[int | None, typer.Option(min=100, max=599, help="HTTP status, if the text lacks it.")] = None,
     code: Annotated[str | None, typer.Option(help="The provider's error code, if the text lacks it.")] = None,
     as_json: AsJson = False,
 ) -> None:

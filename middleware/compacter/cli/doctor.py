@@ -23,6 +23,7 @@ from rich.text import Text
 
 from compacter import models
 from compacter.cli.terminal import print_facts, print_json, results
+from compacter.errors import ConfigurationError
 from compacter.settings import memory_at, sqlite_path
 
 State = Literal["ok", "note", "bad"]
@@ -151,7 +152,9 @@ def _memories(named: Sequence[str]) -> Iterator[Finding]:
         begin = time.perf_counter()
         try:
             words = _tried(address)
-        except Exception as error:  # noqa: BLE001 - whatever a driver raises is reported
+        except Exception as error:
+            if isinstance(error, ConfigurationError) and sqlite_path(address) is None:
+                raise  # It is not an address: a mistake, as in ``compacter serve --memory``.
             yield Finding(shown, "bad", _without_password(f"{type(error).__name__}: {error}"))
         else:
             yield Finding(shown, "ok", words or f"read and written in {1000 * (time.perf_counter() - begin):.0f} ms")

@@ -22,7 +22,7 @@ from compacter.compaction.task import (
     links_of,
 )
 from compacter.effects import Flow, Remember, Tell
-from compacter.errors import CompactionError, ConfigurationError
+from compacter.errors import CompactionError, ConfigurationError, FunctionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
 
@@ -248,6 +248,8 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
         raise
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         reason, kind, cause = "raised", type(error).__name__, error
+        if isinstance(error, FunctionError):
+            reason, kind = f"failed, as {error}", ""
     else:
         if len(messages) == len(before.messages) and all(map(is_, messages, before.messages)):
             del tally.names[mark:]

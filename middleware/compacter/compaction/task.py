@@ -309,7 +309,7 @@ def as_strategy(value: object) -> CompactionStrategy:
         pass  # The class of a strategy, where one of its instances is wanted.
     elif is_async(value) or is_async(getattr(value, "compact", None)):
         raise ConfigurationError(f"takes a strategy that is not async, as it is not awaited; not {value!r}")
-    elif isinstance(value, CompactionStrategy):
+    elif isinstance(value, CompactionStrategy) and isinstance(value.name, str):
         return value
     elif callable(value):
         name = str(getattr(value, "__name__", type(value).__name__))
@@ -319,7 +319,7 @@ def as_strategy(value: object) -> CompactionStrategy:
 
     meant = value if isinstance(value, type) else BUILT_IN.get(str(value).lower())
     raise ConfigurationError(
-        "takes a strategy such as Summarize(), with a `name` and `compact(task)`, or a function of a task, "
+        "takes a strategy such as Summarize(), with a text `name` and `compact(task)`, or a function of a task, "
         f"not {value!r}{f'; say {meant.__name__}()' if meant else ''}"
     )
 

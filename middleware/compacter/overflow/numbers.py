@@ -80,6 +80,8 @@ _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
 # "400 the prompt is too long", at the beginning of a statement; not "(500 in the messages, 512 in the completion)".
 _STATEMENT: Final = re.compile(r"(?:^|[-:>|\"'`{\x1e]) ?$")
 _STATUS_OF_WORDS: Final = re.compile(r" ?[-:]? ?[`'\"{(]{0,2}(?!\w{0,20}tokens?\b|(?:in|for|from|of)\b)[a-z]")
+# "409 requested, 256 allowed": a clause of a number and one word, which says what was counted.
+_ONE_WORD: Final = re.compile(r" ?\w{2,16}(?= ?(?:[,;.)\]]|$))")
 _STATUS_IN_BRACKETS: Final = re.compile(r"[>\])](?! ?-?tok)")
 _LOWER_BOUND: Final = re.compile(r", ?\d{2,12}[\])]")
 _ADDED: Final = re.compile(r"[)\]]? ?(?:tokens? ?)?[)\]]?,? ?(?:\+|and\b|plus\b|&|(?:which )?together\b)")
@@ -181,7 +183,9 @@ def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -
                 continue
             opens = _STATEMENT.search(before) and _STATUS_OF_WORDS.match(after)
             if opens and 400 <= value < 600 and not _role(before, "", table)[1]:
-                continue
+                word = _ONE_WORD.match(after)
+                if word is None or _role("", word[0], table)[0] not in {"sent", "limit"}:
+                    continue
             if opened and value % 1024 and _STATUS_IN_BRACKETS.match(after):
                 if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:
                     continue

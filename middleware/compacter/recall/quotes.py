@@ -17,6 +17,7 @@ from hashlib import blake2b
 from itertools import repeat
 from typing import NamedTuple
 
+from compacter.errors import result_of
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import Part
@@ -91,8 +92,7 @@ def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank |
         room: Largest size of the whole text, in characters.
         rank: Ranking function, used instead of the passages' own scores.
 
-    Raises ``ValueError`` if ``rank`` does not return one finite number for each passage, and exceptions of ``rank``.
-
+    Raises ``FunctionError`` if ``rank`` raises, or does not return one finite number for each passage.
     """
     found = index.find(asked.terms)
     if not _fits(found):
@@ -102,9 +102,16 @@ def quote(index: Index, asked: Question, view: Index, room: int, *, rank: Rank |
         return None
     order = [(hit.score, hit.number) for hit in found.hits if hit.score >= _WORTH * found.hits[0].score]
     if rank is not None:
-        scores = [float(score) for score in rank(asked.text, [_passage(found, [run], score) for score, run in order])]
-        if len(scores) != len(order) or not all(map(math.isfinite, scores)):
-            raise ValueError("rank(question, passages) must return one finite number for each passage")
+        candidates = [_passage(found, [run], score) for score, run in order]
+
+        def numbers(result: Iterable[float]) -> list[float]:
+            scores = list(map(float, result))
+            if len(scores) != len(order) or not all(map(math.isfinite, scores)):
+                raise ValueError
+            return scores
+
+        returns = "one finite number for each passage"
+        scores = result_of("rank", rank, asked.text, candidates, read=numbers, returns=returns)
         order = sorted(zip(scores, (run for _, run in order), strict=True), reverse=True)
     chosen = _chosen(found, order, room - len(_framed("")))
     messages: dict[int, list[int]] = {}
