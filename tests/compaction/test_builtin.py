@@ -83,6 +83,15 @@ class TestClearToolResults:
         cleared = [len(text) < 80 for text in form.results(run(form, items, ClearToolResults()).messages)]
         assert cleared == [True, False, True, False, False, False]
 
+    @pytest.mark.parametrize("results", [1, 2, 3, 4])
+    def test_a_history_with_hardly_more_results_than_are_kept_loses_only_the_rest(
+        self, form: Form, results: int
+    ) -> None:
+        made = run(form, form.errand([LONG] * results), ClearToolResults(keep_recent=3))
+        assert [text == LONG for text in form.results(made.messages)] == [False] * (results - 3) + [True] * min(
+            3, results
+        )
+
     def test_no_receipt_is_longer_than_the_result_was(self, form: Form) -> None:
         items = form.errand(["r" * size for size in range(40, 100, 5)])
         texts = form.results(run(form, items, ClearToolResults(keep_recent=0, min_size=0)).messages)

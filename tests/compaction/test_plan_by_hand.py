@@ -182,6 +182,14 @@ def test_a_summary_further_on_is_a_message_like_any_other() -> None:
     assert Conversation.of([*history(1), summary, *history(3)], get_format("openai")).prior is None
 
 
+@pytest.mark.parametrize("before", [[], [{"role": "assistant", "content": FILLERS["assistant"]}]])
+@pytest.mark.parametrize("role", ["assistant", "system", "tool"])
+def test_a_summary_that_somebody_else_has_said_is_a_message_like_any_other(before: list[Chat], role: str) -> None:
+    copied = {"role": role, "content": summary_message.compose("They talked about boats."), "tool_call_id": "c"}
+
+    assert Conversation.of([*before, copied, *history(3)], get_format("openai")).prior is None
+
+
 @pytest.mark.parametrize("turns", [1, 2, 3])
 def test_a_prior_summary_alone_is_not_made_again_where_nothing_has_to_become_smaller(turns: int) -> None:
     summary = {"role": "user", "content": summary_message.compose("They talked about boats. " * 40)}

@@ -75,6 +75,8 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, SUMMARY, U2, A2, U3], {"alternate": True}, "two user messages in a row"),
         ([S, SUMMARY, FILLER, FILLER, FILLER, FILLER, U3], {"alternate": True}, "two assistant messages"),
         ([S, SUMMARY, FILLER, OTHER, FILLER, U3], {"alternate": True}, "neither original nor the summary"),
+        ([SUMMARY, FILLER, U1, FILLER, U2, FILLER, U3], {"alternate": True, "before": [U1, LONG, U1, U2, U3]},
+         "neither original nor the summary"),  # They were neighbours before.
         ([S, A1, U2, A2, U3], {"alternate": True}, "the assistant speaks first"),
         ([S, *[{**U1, "content": "."}] * 4, U3], {"edited": True}, "neither original nor the summary"),
     ],

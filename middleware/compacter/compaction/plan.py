@@ -226,15 +226,14 @@ def choose_cut(
     aged = 0 if prior is None or protected[prior] else conversation.sizes[prior]
     goal = max((total - aged) * ratio + aged, need)
 
-    # The first step boundary at which the head is large enough and not empty, otherwise the last boundary.
+    # The first step boundary at which the head is large enough, otherwise the last boundary.
     boundaries = (0, *steps[1:], count)
-    wanted = max(bisect_left(heads, goal), bisect_right(heads, 0))
-    at = min(bisect_left(boundaries, wanted), bisect_right(boundaries, end) - 1)
+    at = min(bisect_left(boundaries, bisect_left(heads, goal)), bisect_right(boundaries, end) - 1)
     cut, newest = boundaries[at], boundaries[-2]
-    if cut > newest > 0 and ratio < 1 and heads[newest] >= max(need, 1) and kinds[-1] is Kind.RESULT:
+    if cut > newest and ratio < 1 and heads[newest] >= max(need, 1) and kinds[-1] is Kind.RESULT:
         # The model has not seen the newest results yet: cut before them if that is enough.
         cut = newest
-    elif cut:
+    else:
         # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with tool results.
         turn, most = cut, heads[cut] + total * _TURN_REST
         while turn < newest and kinds[turn] is not Kind.USER and heads[turn] <= most:

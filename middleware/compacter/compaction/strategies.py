@@ -95,13 +95,10 @@ class ClearToolResults:
         """Return the list of ``task`` with receipts. Messages without a large result are the identical objects."""
         form, kinds = task.conversation.format, task.conversation.kinds
         names = form.tool_names(task.messages)
-        carriers = [
-            index for index, kind in enumerate(kinds) if kind is Kind.RESULT or (kind is Kind.USER and names.get(index))
-        ]
-        old = carriers[: len(carriers) - self.keep_recent] if self.keep_recent else carriers
+        carriers = [index for index in names if kinds[index] in (Kind.RESULT, Kind.USER)]
         out = list(task.messages)
-        for index in old:
-            if not task.protected[index] and not self.exclude & set(names.get(index, ())):
+        for index in carriers[: max(0, len(carriers) - self.keep_recent)]:
+            if not task.protected[index] and self.exclude.isdisjoint(names[index]):
                 out[index] = form.rewrite(out[index], self._receipt)
         return out
 
