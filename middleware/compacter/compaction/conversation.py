@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from compacter.messages.fields import field as field_of
 from compacter.messages.format import FILLERS, Message, MessageFormat
@@ -293,7 +293,7 @@ def _strangers(
     found: list[str] = []
     kept = [position for position in positions if position is not None]
     # A filler may be at the beginning, and between new neighbours.
-    gaps = 1 + sum(position > last + 1 for last, position in zip((-1, *kept), kept, strict=False))
+    gaps = 1 + sum(later > earlier + 1 for earlier, later in pairwise(kept))
     if len(notes) > 1 or len(fillers) > gaps:
         found.append(f"{len(made)} messages are neither original nor the summary")
     lead = after.lead
