@@ -88,8 +88,9 @@ class TestAHeadThatIsTooLongForOnePrompt:
         assert list(map(len, map(self.parts, asked))) == [40, 19, 9, 4]
         assert made.event.fallback
 
-    def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(self) -> None:
-        options = Options(compact_ratio=1.0, max_summary_tokens=300)
+    @pytest.mark.parametrize("tokens", [300, 60])
+    def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(self, tokens: int) -> None:
+        options = Options(compact_ratio=1.0, max_summary_tokens=tokens)
         split: dict[int, bool] = {}
         for window in range(1_000, 1_600, 20):
             asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "They talked of many things.")
@@ -97,12 +98,12 @@ class TestAHeadThatIsTooLongForOnePrompt:
             prompt = max(len(one.messages[0]["content"]) for one in asked) // 4
             left = int(0.92 * window) - prompt  # The prompt's size in tokens is an estimate.
             assert left + 10 >= asked[0].max_tokens
-            assert left >= window // 12
+            assert left >= min(tokens, window // 12)
         one = next(window for window, many in split.items() if not many)
         assert all(many is (window < one) for window, many in split.items())
         asked, _ = carried_out(options, job(calibration=Calibration(window=one)), "They talked of many things.")
         whole = len(asked[0].messages[0]["content"]) // 4
-        assert 0.92 * (one - 20) - whole < (one - 20) // 12 + 10  # It would not have been enough.
+        assert 0.92 * (one - 20) - whole < min(tokens, (one - 20) // 12) + 10  # It would not have been enough.
 
     @pytest.mark.parametrize("window", range(700, 1_400, 50))
     def test_is_read_in_as_few_prompts_as_hold_it_and_none_of_them_is_tiny(self, window: int) -> None:
