@@ -1,14 +1,20 @@
-"""One conversation with tools, in each message format."""
+"""One conversation with tools, in each message format, and one compaction carried out step by step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.dialects import DIALECTS
 
+from compacter.compaction.run import compact
+from compacter.effects import AskSummarizer, Reply, Tell
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
+
+if TYPE_CHECKING:
+    from compacter.compaction.plan import Job
+    from compacter.options import Options
 
 Item = dict[str, Any]
 
@@ -52,3 +58,24 @@ class Form:
 def form(request: pytest.FixtureRequest) -> Form:
     """Each message format in turn."""
     return Form(request.param)
+
+
+def carried_out(
+    options: Options, work: Job, *answers: str | Reply | Exception, told: list[Any] | None = None
+) -> tuple[list[AskSummarizer], Any]:
+    """What a summarizer was asked, and the compaction; the last answer is given again. Events are put into ``told``."""
+    asked: list[AskSummarizer] = []
+    flow = compact(options, work)
+    outcome: Any = None
+    try:
+        while True:
+            effect = flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
+            outcome = effect.what if isinstance(effect, Tell) else None
+            if isinstance(effect, Tell) and told is not None:
+                told.append(effect.what)
+            if isinstance(effect, AskSummarizer):
+                asked.append(effect)
+                answer = answers[min(len(asked), len(answers)) - 1]
+                outcome = Reply(answer) if isinstance(answer, str) else answer
+    except StopIteration as stop:
+        return asked, stop.value

@@ -27,6 +27,7 @@ S, U1, A1, U2, A2, U3 = (
 )
 TALK = [S, U1, A1, U2, A2, U3]
 SUMMARY = say("user", "summary")
+SEEN = {"role": "tool", "tool_call_id": "c", "content": "seen"}
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,7 @@ SUMMARY = say("user", "summary")
         ([U1, S, A1, U2], [1, 3], False, [SUMMARY, S, U2]),  # in the middle it stays where it was
         ([U1, U2, A1, U3], [0, 1, 3], True, [SUMMARY, ASSISTANT, U1, U2, ASSISTANT, U3]),  # what was, may be
         ([U1, A1, U2, S, U3], [2, 3, 4], True, [SUMMARY, ASSISTANT, U2, S, U3]),  # also with instructions between
+        ([U1, SEEN, A1, SEEN, U3], [1, 3, 4], True, [SUMMARY, SEEN, SEEN, U3]),  # results of calls that are lost
     ],
 )
 def test_the_summary_has_its_place_and_turns_alternate(

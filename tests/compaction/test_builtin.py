@@ -15,6 +15,7 @@ from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Tr
 from compacter.compaction.run import BUILT_IN
 from compacter.compaction.strategies import shorten
 from compacter.errors import ConfigurationError
+from compacter.events import CompactionFailed
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -71,6 +72,21 @@ class TestTruncate:
         assert "They talked." in summary
         assert "left out without a summary" in summary
 
+    def test_its_notes_add_up_below_those_of_other_strategies(self) -> None:
+        said = [{"role": role, "content": "word " * 60} for _ in range(10) for role in ("user", "assistant")]
+        newest = Compacter(strategy=lambda task: task.keep(range(6, 20), note="Six are in the archive."))
+        messages = newest.compact(said).messages
+        gone = 0
+        for _ in range(2):
+            result = Compacter(strategy=Truncate(), compact_ratio=0.4).compact([*messages, *said[:4]])
+            gone += sum("word" in message["content"] for message in result.discarded)
+            messages = result.messages
+        summary = summary_message.parse(messages[0]["content"])
+        assert summary is not None
+        assert summary.notes == (
+            "Six are in the archive.", f"{gone} earlier messages left out without a summary."
+        )  # fmt: skip
+
 
 class TestClearToolResults:
     def test_old_large_results_become_receipts_with_their_size_and_pairs_stay(self, form: Form) -> None:
@@ -96,6 +112,15 @@ class TestClearToolResults:
         items = form.errand(["a" * 401, "b" * 400, "c" * 401, *["d" * 401] * 3])
         cleared = [len(text) < 80 for text in form.results(run(form, items, ClearToolResults()).messages)]
         assert cleared == [True, False, True, False, False, False]
+
+    @pytest.mark.parametrize("results", [1, 2, 3, 4])
+    def test_a_history_with_hardly_more_results_than_are_kept_loses_only_the_rest(
+        self, form: Form, results: int
+    ) -> None:
+        made = run(form, form.errand([LONG] * results), ClearToolResults(keep_recent=3))
+        assert [text == LONG for text in form.results(made.messages)] == [False] * (results - 3) + [True] * min(
+            3, results
+        )
 
     def test_no_receipt_is_longer_than_the_result_was(self, form: Form) -> None:
         items = form.errand(["r" * size for size in range(40, 100, 5)])
@@ -170,6 +195,39 @@ class TestShorten:
             form.errand([LONG * 6])[:3] + items[-1:], wire_format=form.name, budget=2_500
         )
         assert result.fits
+
+    def test_a_summary_of_what_came_before_is_never_shortened(self, form: Form) -> None:
+        summary = form.say("user", summary_message.compose("They counted ships. " * 200))
+        result = run(form, [summary, *form.errand([LONG] * 4)], Shorten(), budget=6_000)
+        assert result.messages[0] is summary
+        assert all("characters left out" in text for text in form.results(result.messages))
+
+    def test_with_everything_pinned_it_leaves_all_and_does_not_fail(self, form: Form) -> None:
+        told: list[Any] = []
+        compacter = Compacter(strategy=Shorten(), pin=lambda message: True, on_event=told.append)
+        assert not compacter.compact(form.errand([LONG] * 4), wire_format=form.name, budget=500).changed
+        assert not any(isinstance(event, CompactionFailed) for event in told)
+
+    def test_a_text_beside_something_larger_that_cannot_be_shortened_stays(self) -> None:
+        function = {"name": "write", "arguments": json.dumps({"text": "x" * 5_000})}
+        call = {"id": "c", "type": "function", "function": function}
+        items = [
+            {"role": "user", "content": "Write it."},
+            {"role": "assistant", "content": "I will. " * 40, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": LONG},
+            {"role": "user", "content": "And now?"},
+        ]
+        made = Compacter(strategy=Shorten()).compact(items, budget=6_000)
+        assert made.messages[1] is items[1]
+        assert "characters left out" in made.messages[2]["content"]
+
+    def test_a_text_of_a_hundred_characters_stays_beside_a_long_one(self) -> None:
+        texts = [{"type": "text", "text": text} for text in ("w" * 100, LONG, LONG)]
+        items = [{"role": "assistant", "content": texts}, {"role": "user", "content": "And now?"}]
+        made = Compacter(strategy=Shorten()).compact(items, budget=2_000)
+        short, *long = (part["text"] for part in made.messages[0]["content"])
+        assert short == "w" * 100
+        assert all(800 < len(text) < 1_000 for text in long)
 
 
 class TestShorteningText:

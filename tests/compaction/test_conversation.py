@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -120,7 +121,37 @@ def test_a_readable_block_is_folded_where_what_stays_leaves_no_room_for_a_summar
     assert (plan(Options(), work).prior == 0) is folded
 
 
+def test_a_readable_block_is_folded_where_there_is_nothing_else() -> None:
+    form = get_format("anthropic")
+    messages = [*talk("anthropic", 1), block("anthropic", "They sailed. " * 40), form.say("user", "?")]
+    found = Conversation.of(messages, form)
+    plans = [
+        plan(Options(), Job(conversation=found, trigger="token_limit", calibration=Calibration(), must=must))
+        for must in (True, False)
+    ]
+
+    assert [(made.prior, made.cut) for made in plans] == [(2, 3), (None, 0)]
+
+
+def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both() -> None:
+    form = get_format("anthropic")
+    native = block("anthropic")
+    native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
+    seen = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}]}
+    messages = [native, seen, form.say("assistant", "Aye."), *talk("anthropic", 12), form.say("user", "And now?")]
+    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format="anthropic")
+    roles = [form.speaker(message) for message in made.messages]
+
+    assert made.changed
+    assert made.messages[:2] == messages[:2]
+    assert all(one != other for one, other in pairwise(roles))
+
+
 def test_an_unreadable_block_is_never_folded() -> None:
+    found = Conversation.of([block("sealed"), *talk("responses", 6)], get_format("responses"))
+    work = Job(conversation=found, trigger="token_limit", calibration=Calibration(), must=True, target=10)
+    assert 0 not in plan(Options(), work).folded
+
     messages = [*talk("responses", 6), block("sealed"), get_format("responses").say("user", "And now?")]
     made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format="responses", budget=10)
 
@@ -162,6 +193,35 @@ def test_the_last_user_message_stays_through_rounds_that_put_fillers_in(name: st
         roles = [form.speaker(message) for message in made.messages]
         assert roles[0] == "user"
         messages = [*made.messages, form.say("assistant", "More. " * 60)]
+
+
+# Messages of nobody.
+
+
+def test_where_the_summary_is_all_that_a_user_said_no_message_is_the_last_of_the_user() -> None:
+    form = get_format("openai")
+    found = Conversation.of([form.say("user", summary_message.compose("x")), form.say("assistant", "Aye.")], form)
+
+    assert (found.prior, found.last_user, found.protected) == (0, None, (False, False))
+
+
+def test_other_roles_are_relied_on_where_one_message_is_a_users() -> None:
+    found = Conversation.of(
+        [{"role": "user", "content": "u"}, {"role": "narrator", "content": "n"}], get_format("openai")
+    )
+
+    assert found.kinds == (Kind.USER, Kind.OTHER)
+
+
+def test_an_item_without_a_speaker_may_be_folded_though_no_user_spoke() -> None:
+    call, result = {"call_id": "c", "name": "look", "arguments": "{}"}, {"call_id": "c", "output": "Seven."}
+    items = [
+        {"type": "reasoning", "id": "r", "summary": []},
+        {"type": "function_call", **call},
+        {"type": "function_call_output", **result},
+    ]
+
+    assert Conversation.of(items, get_format("responses")).protected == (False, False, False)
 
 
 # Strategies.

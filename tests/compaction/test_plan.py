@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, TokenLimit
 from compacter.compaction.conversation import Conversation, assemble
 from compacter.compaction.plan import Calibration, Job, choose_cut, plan, target_characters
-from compacter.compaction.task import CompactionTask
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -50,6 +48,8 @@ def test_the_target_leaves_room_for_the_output_where_the_provider_counts_it() ->
     ]
 
     assert sizes == [3_780, 3_004]
+    counted = TokenLimit(limit=1_000, requested=1_500, kind="input_plus_output")
+    assert target_characters(counted, Calibration(), overhead=0, output_tokens=None) == 3_880
 
 
 def test_without_any_limit_there_is_no_target() -> None:
@@ -103,7 +103,33 @@ def test_a_head_that_is_a_prior_summary_alone_takes_the_next_step_that_may_go(pi
     talk = Conversation.of([prior, *turns(100, 100, 100, 100, 100)], OPENAI, pinned=pins)
 
     assert choose_cut(talk, ratio=0.7, keep_turns=3, must=True) == cut
+    assert choose_cut(talk, ratio=0.7, keep_turns=3, keep_need=100) == cut
     assert choose_cut(talk, ratio=0.7, keep_turns=3) == 0
+
+
+def test_what_stands_between_a_prior_summary_and_the_turns_that_stay_is_folded() -> None:
+    prior = {"role": "user", "content": summary_message.compose("p" * 500)}
+    talk = Conversation.of([prior, say("assistant", 300), *turns(100, 100, 100)], OPENAI)
+
+    assert choose_cut(talk, ratio=0.7, keep_turns=9) == 2
+
+
+def test_turns_stay_only_where_what_is_left_to_fold_is_worth_it() -> None:
+    talk = turns(20, 20, 500, 500, 500, 500, 9)
+
+    assert plan(Options(preserve_recent_turns=3), job(talk)).cut == 2
+    assert plan(Options(preserve_recent_turns=3), job(talk, must=True)).cut == 4
+
+
+@pytest.mark.parametrize(("pins", "prior"), [((), 0), ((0,), None)])
+def test_a_prior_summary_is_a_plans_where_it_is_folded(pins: tuple[int, ...], prior: int | None) -> None:
+    talk = [{"role": "user", "content": summary_message.compose("p" * 500)}, *turns(100, 100, 100, 100, 100)]
+    work = Job(
+        conversation=Conversation.of(talk, OPENAI, pinned=pins), trigger="token_limit", calibration=Calibration()
+    )
+
+    assert plan(Options(), work).prior == prior
+    assert plan(Options(), work, chosen=0).prior is None
 
 
 def test_results_that_the_model_has_not_read_go_where_the_rest_is_not_enough() -> None:
@@ -111,22 +137,6 @@ def test_results_that_the_model_has_not_read_go_where_the_rest_is_not_enough() -
 
     assert choose_cut(talk, ratio=0.9, need=talk.heads[5]) == 5
     assert choose_cut(talk, ratio=0.9, need=talk.heads[5] + 1) == 7
-
-
-def test_a_cut_that_a_hook_has_chosen_holds_for_what_a_strategy_has_left() -> None:
-    talk, tasks = turns(*[100] * 21), list[CompactionTask]()
-
-    def dropping(task: CompactionTask) -> list[Any]:
-        return [message for at, message in enumerate(task.messages) if at not in (1, 2, 10)]
-
-    def watching(task: CompactionTask) -> Any:
-        tasks.append(task)
-        return task.messages
-
-    hook: Any = lambda plan: replace(plan, cut=10)  # noqa: E731
-    Compacter(strategy=[dropping, watching], before_compaction=hook).compact(talk, budget=500)
-    (task,) = tasks
-    assert task.messages[task.plan.cut] is talk[11]
 
 
 def test_results_that_are_all_there_is_to_fold_are_folded() -> None:
@@ -218,7 +228,7 @@ def test_a_plan_is_made_once_and_carries_what_was_read() -> None:
 
 
 def test_a_plan_of_nothing_folds_nothing() -> None:
-    assert plan(Options(), job([])).cut == 0
+    assert plan(Options(), job([])).cut == plan(Options(), job([], must=True)).cut == 0
     assert Compacter().plan([]).cut == 0
 
 

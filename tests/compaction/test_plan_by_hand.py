@@ -89,7 +89,7 @@ def test_a_head_that_a_summary_cannot_make_smaller_is_widened(size: int) -> None
 
 
 class TestACutThatSomebodyElseChooses:
-    def cut(self, messages: list[Chat], wanted: int) -> int:
+    def cut(self, messages: list[Chat], wanted: Any) -> int:
         told: list[CompactionPlan] = []
 
         def hook(plan: CompactionPlan) -> CompactionPlan:
@@ -104,6 +104,13 @@ class TestACutThatSomebodyElseChooses:
 
     def test_is_taken_as_it_is_between_two_steps(self) -> None:
         assert self.cut(talk(), 7) == 7
+
+    @pytest.mark.parametrize(("wanted", "cut"), [(-3, 0), (0, 0), (20, 20), (99, 20)])
+    def test_is_within_the_conversation(self, wanted: int, cut: int) -> None:
+        assert self.cut(history(10), wanted) == cut
+
+    def test_is_the_plans_own_where_it_is_no_number(self) -> None:
+        assert self.cut(talk(), "7") == Compacter().plan(talk()).cut
 
     def test_moves_to_the_beginning_of_its_step(self) -> None:
         messages = [say("user", 900), *look(0, 900), *look(1, 900), say("user", 10)]
@@ -180,6 +187,14 @@ def test_a_summary_further_on_is_a_message_like_any_other() -> None:
     summary = {"role": "user", "content": summary_message.compose("They talked about boats.")}
 
     assert Conversation.of([*history(1), summary, *history(3)], get_format("openai")).prior is None
+
+
+@pytest.mark.parametrize("before", [[], [{"role": "assistant", "content": FILLERS["assistant"]}]])
+@pytest.mark.parametrize("role", ["assistant", "system", "tool"])
+def test_a_summary_that_somebody_else_has_said_is_a_message_like_any_other(before: list[Chat], role: str) -> None:
+    copied = {"role": role, "content": summary_message.compose("They talked about boats."), "tool_call_id": "c"}
+
+    assert Conversation.of([*before, copied, *history(3)], get_format("openai")).prior is None
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3])

@@ -162,6 +162,13 @@ def test_inner_values_are_shortened_like_outer_ones() -> None:
     assert "characters left out" in short["page"]["log"][0]
 
 
+def test_no_member_of_a_value_gets_longer_by_being_shortened() -> None:
+    rows = ["x" * 60] * 200
+    kept = [row for row in json.loads(shorten(json.dumps(rows), 400)) if "items left out" not in row]
+
+    assert set(kept) == {"x" * 60}
+
+
 def test_a_link_to_data_is_left_out_whole_where_it_is_longer_than_the_room() -> None:
     url = "data:image/png;base64," + "A" * 3_000
     head, left, tail = parts(shorten(f"See {url} there. " + "word " * 100, 300))

@@ -7,14 +7,14 @@ import re
 from typing import Any
 
 import pytest
+from tests.compaction.conftest import carried_out
 
 from compacter import Compacter, CompactionError, CompactionEvent, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, plan
-from compacter.compaction.run import compact
 from compacter.compaction.summarize import reserve, room, summary_tokens
 from compacter.compaction.task import CompactionTask
-from compacter.effects import AskSummarizer, Reply, Tell
+from compacter.effects import AskSummarizer, Reply
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.overflow import TokenLimit
@@ -30,23 +30,6 @@ def job(**facts: Any) -> Job:
     rules = facts.pop("rules", ())
     facts = {"trigger": "token_limit", "calibration": Calibration(), "must": True, **facts}
     return Job(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
-
-
-def carried_out(options: Options, work: Job, *answers: str | Reply | Exception) -> tuple[list[AskSummarizer], Any]:
-    """What a summarizer was asked, and the compaction; the last answer is given again."""
-    asked: list[AskSummarizer] = []
-    flow = compact(options, work)
-    outcome: Any = None
-    try:
-        while True:
-            effect = flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
-            outcome = effect.what if isinstance(effect, Tell) else None
-            if isinstance(effect, AskSummarizer):
-                asked.append(effect)
-                answer = answers[min(len(asked), len(answers)) - 1]
-                outcome = Reply(answer) if isinstance(answer, str) else answer
-    except StopIteration as stop:
-        return asked, stop.value
 
 
 class TestTheTokensOfASummary:
@@ -105,8 +88,9 @@ class TestAHeadThatIsTooLongForOnePrompt:
         assert list(map(len, map(self.parts, asked))) == [40, 19, 9, 4]
         assert made.event.fallback
 
-    def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(self) -> None:
-        options = Options(compact_ratio=1.0, max_summary_tokens=300)
+    @pytest.mark.parametrize("tokens", [300, 60])
+    def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(self, tokens: int) -> None:
+        options = Options(compact_ratio=1.0, max_summary_tokens=tokens)
         split: dict[int, bool] = {}
         for window in range(1_000, 1_600, 20):
             asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "They talked of many things.")
@@ -114,12 +98,23 @@ class TestAHeadThatIsTooLongForOnePrompt:
             prompt = max(len(one.messages[0]["content"]) for one in asked) // 4
             left = int(0.92 * window) - prompt  # The prompt's size in tokens is an estimate.
             assert left + 10 >= asked[0].max_tokens
-            assert left >= window // 12
+            assert left >= min(tokens, window // 12)
         one = next(window for window, many in split.items() if not many)
         assert all(many is (window < one) for window, many in split.items())
         asked, _ = carried_out(options, job(calibration=Calibration(window=one)), "They talked of many things.")
         whole = len(asked[0].messages[0]["content"]) // 4
-        assert 0.92 * (one - 20) - whole < (one - 20) // 12 + 10  # It would not have been enough.
+        assert 0.92 * (one - 20) - whole < min(tokens, (one - 20) // 12) + 10  # It would not have been enough.
+
+    @pytest.mark.parametrize("window", range(700, 1_400, 50))
+    def test_is_read_in_as_few_prompts_as_hold_it_and_none_of_them_is_tiny(self, window: int) -> None:
+        options = Options(compact_ratio=1.0, max_summary_tokens=200)
+        asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "They talked of many things.")
+        line = len("user: ") + 100 + len("\n")
+        parts = [len(self.parts(one)) for one in asked]
+        frame = len(asked[0].messages[0]["content"]) - line * parts[0]
+        most = (int(0.92 * window) - 200) * 4 - frame
+        assert (len(asked) - 1) * most < 40 * line
+        assert 2 * min(parts) > max(parts)
 
 
 class TestAnAnswerThatIsTooLong:
@@ -178,6 +173,24 @@ class TestTheRoomOfASummary:
         assert (made.event.summary == "They talked of many things.") is asked_again
         assert not made.event.fallback
 
+    @pytest.mark.parametrize("target", [3_000, 1_200])
+    def test_goes_to_rules_by_a_third_at_most_and_to_the_newest(self, target: int) -> None:
+        rules = [f"Pier {number} belongs to ship {number * 7}." for number in range(20, 80)]
+        asides = " What do you make of the weather, and of the tide?" * 3
+        talk = [{"role": "user", "content": text} for text in (*(rule + asides for rule in rules), "And now?")]
+        told = "\n- ".join(["Task:\n- Assign piers to ships.\n\nRules:", *rules])
+        conversation = Conversation.of(talk, OPENAI)
+        work = Job(
+            conversation=conversation, trigger="token_limit", calibration=Calibration(), target=target, must=True
+        )
+        asked, made = carried_out(Options(compact_ratio=1.0), work, told)
+        most = (target - len("And now?") - FRAME) // 3
+        summary = parse(made.messages[0]["content"])
+        assert len(asked) == 1
+        assert summary is not None
+        assert summary.rules == tuple(f"Rule: {rule}" for rule in rules[-len(summary.rules) :])
+        assert most - 60 < sum(len(rule) + 1 for rule in summary.rules) <= most
+
     def test_that_declared_rules_exceed_with_the_window_is_an_error(self) -> None:
         rules = ("r" * 3_993,)  # A line of 4,000 characters, 1,000 tokens.
         with pytest.raises(CompactionError, match="rules takes about 1000 tokens, and the window has 1000"):
@@ -204,6 +217,7 @@ class TestTheCut:
             ({"max_summary_tokens": 100}, {}, 2_400 + FRAME),  # or what it may have.
             ({}, {"reserved": 600}, 3_300),  # Quotes get their part first,
             ({}, {"reserved": 5_000}, 3_500),  # half of it at most.
+            ({"summarizer": "extractive", "max_summary_tokens": 4_000}, {}, 3_000),
             ({}, {"trigger": "manual", "must": False}, 3_840),  # By hand nearly all of it is the summary's,
             ({"max_summary_tokens": 100}, {"trigger": "manual", "must": False}, 2_400 + FRAME),
             ({"max_summary_tokens": 100, "summarizer": "extractive"}, {"trigger": "manual", "must": False}, 3_840),
@@ -220,6 +234,10 @@ class TestTheCut:
         made = plan(Options(compact_ratio=0.1, **options), job(target=2_100, **facts))
         assert made.cut == math.ceil(folded / 100)
         assert made.head_size + made.tail_size == made.original_data_size == 4_100
+
+    def test_reaches_the_message_that_stays_where_the_target_is_too_small_for_anything(self) -> None:
+        made = plan(Options(), job(target=10))
+        assert (made.cut, made.held) == (40, ())
 
     def test_is_where_a_summary_would_be_smaller_than_what_it_replaces(self) -> None:
         made = plan(Options(compact_ratio=0.01), job())
@@ -283,6 +301,7 @@ class TestTheEvent:
 
 def test_by_hand_a_budget_that_is_kept_changes_nothing() -> None:
     kept = Compacter(summarizer="extractive").compact(TALK, budget=4_100)
+    assert not Compacter(strategy=lambda task: task.messages[1:]).compact(TALK, budget=4_100).changed
     assert (kept.changed, kept.fits, list(kept.messages)) == (False, True, TALK)
     assert Compacter(summarizer="extractive").compact(TALK, budget=4_099).changed
 

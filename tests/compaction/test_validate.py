@@ -26,6 +26,7 @@ S, U1, A1, U2, A2, U3 = (
 BEFORE = [S, U1, A1, U2, A2, U3]
 SUMMARY = {"role": "user", "content": summary_message.compose("x")}
 A3, LONG = say("assistant", "3"), say("assistant", "long" * 200)
+SEEN, SEEN_TOO = ({"role": "tool", "tool_call_id": "c", "content": text} for text in ("seen", "seen too"))
 FILLER, OTHER = ({"role": role, "content": text} for role, text in sorted(FILLERS.items()))
 
 
@@ -47,7 +48,10 @@ def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list
         ([S, U1, FILLER, U2, A2, U3], {"alternate": True}),
         ([SUMMARY, FILLER, U1, U2, FILLER, U3], {"alternate": True, "before": [U1, U2, LONG, U3]}),
         ([OTHER, A1, OTHER, A2, OTHER, A3, U3], {"alternate": True, "before": [U1, A1, U2, A2, U1, A3, U3]}),
+        ([S, SUMMARY], {"before": [S, A1, LONG]}),  # Nobody asked anything.
+        ([SUMMARY, SEEN, SEEN_TOO, U3], {"alternate": True, "before": [U1, LONG, SEEN, A2, SEEN_TOO, U3]}),
         ([S, {**U1, "content": "short"}, A1, U2, A2, U3], {"edited": True}),
+        ([{**U1, "content": "short"}, U2, A2, U3], {"edited": True, "alternate": True, "before": [U1, U2, A2, U3]}),
         ([S, SUMMARY, U2, {**A2, "content": "short"}, U3], {"edited": True}),
     ],
 )
@@ -70,13 +74,19 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, A2, SUMMARY, U3], {}, "right after the system prompt"),
         ([SUMMARY, S, A2, U3], {}, "before the system prompt"),
         ([say("user", "x"), S, A2, U3], {}, "before the system prompt"),
+        ([say("user", "x"), S, A1, OTHER, A2, U3], {"alternate": True}, "before the system prompt"),
         ([S, {"role": "system", "content": "x"}, A2, U3], {}, "speaks as the system"),
         ([S, A2, U3, SUMMARY], {}, "newest message is not one of the conversation's"),
         ([S, SUMMARY, U2, A2, U3], {"alternate": True}, "two user messages in a row"),
+        ([SUMMARY, U1, A2, U3], {"alternate": True, "before": [LONG, U1, A1, A2, U3]}, "two user messages in a row"),
         ([S, SUMMARY, FILLER, FILLER, FILLER, FILLER, U3], {"alternate": True}, "two assistant messages"),
         ([S, SUMMARY, FILLER, OTHER, FILLER, U3], {"alternate": True}, "neither original nor the summary"),
+        ([SUMMARY, FILLER, U1, FILLER, U2, U3], {"alternate": True, "before": [U1, LONG, U1, U2, U3]},
+         "neither original nor the summary"),  # They were neighbours before.
         ([S, A1, U2, A2, U3], {"alternate": True}, "the assistant speaks first"),
         ([S, *[{**U1, "content": "."}] * 4, U3], {"edited": True}, "neither original nor the summary"),
+        ([say("user", "x"), say("user", "y"), A1, U3], {"edited": True, "before": [A1, LONG, U3]},
+         "neither original nor the summary"),
     ],
 )  # fmt: skip
 def test_what_breaks_one_is_named(after: list[Any], options: dict[str, Any], told: str) -> None:

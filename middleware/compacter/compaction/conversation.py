@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from compacter.messages.fields import field as field_of
 from compacter.messages.format import FILLERS, Message, MessageFormat
@@ -41,25 +41,25 @@ class Conversation:
     """Calls without results and results without a call, in order, except the calls of an open last step."""
     pinned: tuple[int, ...]
     """Indexes of the pinned messages."""
+    rules: tuple[str, ...]
+    """Rules declared by the program, which every summary contains."""
+    start: int
+    """Index at which the model's context begins: that of the provider's newest compaction, else 0."""
+    size: int
+    """Data size of all messages from ``start`` on."""
     prior: int | None = None
     """Index of the summary message at the head of the history, if it has one."""
     protected: tuple[bool, ...] = field(default=(), repr=False)
     """Whether each message must be kept: system messages, messages of another format, the provider's own compaction and
     all before it, pinned messages, the last user message, and the other messages of these steps."""
-    start: int = 0
-    """Index at which the model's context begins: that of the provider's newest compaction, else 0."""
     lead: int = 0
     """Index for a summary message: after the leading system messages, or the provider's own compaction."""
     last_user: int | None = None
     """Index of the last genuine user message, not a summary message or a filler."""
-    size: int = 0
-    """Data size of all messages from ``start`` on."""
     heads: tuple[int, ...] = field(default=(0,), repr=False)
     """For each index, the total size of the unprotected messages before it; the last element is ``free``."""
     free: int = 0
     """Data size of all unprotected messages."""
-    rules: tuple[str, ...] = ()
-    """Rules declared by the program, which every summary contains."""
 
     @classmethod
     def of(
@@ -88,9 +88,9 @@ class Conversation:
             open=outline.open,
             broken=outline.broken,
             pinned=tuple(pinned),
+            rules=tuple(rules),
             start=start or 0,
             size=sum(sizes),
-            rules=tuple(rules),
         )
         lead = prior = 0 if start is None else found.step(start)[1]
         while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
@@ -153,7 +153,7 @@ class Conversation:
             return None
         if not self.format.compacted(self.messages[self.start]):
             return None
-        lead = next((index for index, kind in enumerate(self.kinds) if kind is not Kind.SYSTEM), len(self.kinds))
+        lead = next(index for index, kind in enumerate(self.kinds) if kind is not Kind.SYSTEM)
         return self._settled(self.start, None, lead)
 
     def prior_text(self) -> str:
@@ -189,7 +189,7 @@ def assemble(
         message = summary if place is None else messages[place]
         role = form.speaker(message)
         if role in ("user", "assistant"):
-            if not last and role == "assistant" and place and user_first:
+            if not last and role == "assistant" and user_first:
                 out.append(form.filler("user"))
             elif role == last and (
                 place is None or last_place < 0 or any(gone != "system" for gone in roles[last_place + 1 : place])
@@ -293,7 +293,7 @@ def _strangers(
     found: list[str] = []
     kept = [position for position in positions if position is not None]
     # A filler may be at the beginning, and between new neighbours.
-    gaps = 1 + sum(position > last + 1 for last, position in zip((-1, *kept), kept, strict=False))
+    gaps = 1 + sum(later > earlier + 1 for earlier, later in pairwise(kept))
     if len(notes) > 1 or len(fillers) > gaps:
         found.append(f"{len(made)} messages are neither original nor the summary")
     lead = after.lead

@@ -173,10 +173,10 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
     """Choose the cut by the options and the target, with enough room for the summary too."""
     free, need, by_hand = conversation.free, 0, job.trigger == "manual"
     if job.target is not None:
-        room = max(job.target - (conversation.size - free), 0)
+        room = job.target - (conversation.size - free)
         room -= min(job.reserved if reserving else 0, room // 2)
         wanted = reserve(options, job.calibration.window, free, job.calibration.chars_per_token)
-        most = max(int(room * _SUMMARY_SHARE), summary_message.FRAME)
+        most = int(room * _SUMMARY_SHARE)
         if options.summarizer == "extractive" and by_hand:
             wanted = most
         elif (
@@ -193,7 +193,7 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
         ratio=options.compact_ratio,
         need=worth,
         keep_turns=options.preserve_recent_turns,
-        keep_need=worth if job.must else min(need, free),
+        keep_need=worth if job.must else need,
         must=job.must,
     )
     unread = bool(conversation.kinds) and conversation.kinds[-1] is Kind.RESULT and cut > conversation.steps[-1]
@@ -214,9 +214,9 @@ def choose_cut(
 ) -> int:
     """Return the cut behind the oldest steps with ``ratio`` of the compactable size, or ``need`` characters if more.
 
-    The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters (and is not empty, if
-    something ``must`` be folded). The cut is never inside a step or past an open step, and at least one message stays.
-    Returns 0 if nothing can be folded.
+    The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters. The cut is never inside
+    a step or past an open step, and at least one message stays. Returns 0 if nothing can be folded, and if only a prior
+    summary could be that need not (``must``) become smaller.
     """
     steps, heads, kinds = conversation.steps, conversation.heads, conversation.kinds
     protected, prior, total = conversation.protected, conversation.prior, conversation.free
@@ -226,15 +226,14 @@ def choose_cut(
     aged = 0 if prior is None or protected[prior] else conversation.sizes[prior]
     goal = max((total - aged) * ratio + aged, need)
 
-    # The first step boundary at which the head is large enough and not empty, otherwise the last boundary.
+    # The first step boundary at which the head is large enough, otherwise the last boundary.
     boundaries = (0, *steps[1:], count)
-    wanted = max(bisect_left(heads, goal), bisect_right(heads, 0))
-    at = min(bisect_left(boundaries, wanted), bisect_right(boundaries, end) - 1)
+    at = min(bisect_left(boundaries, bisect_left(heads, goal)), bisect_right(boundaries, end) - 1)
     cut, newest = boundaries[at], boundaries[-2]
-    if cut > newest > 0 and ratio < 1 and heads[newest] >= max(need, 1) and kinds[-1] is Kind.RESULT:
+    if cut > newest and ratio < 1 and heads[newest] >= max(need, 1) and kinds[-1] is Kind.RESULT:
         # The model has not seen the newest results yet: cut before them if that is enough.
         cut = newest
-    elif cut:
+    else:
         # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with tool results.
         turn, most = cut, heads[cut] + total * _TURN_REST
         while turn < newest and kinds[turn] is not Kind.USER and heads[turn] <= most:
@@ -246,11 +245,12 @@ def choose_cut(
         return prior is not None and all(protected[index] or index == prior for index in range(cut))
 
     if keep_turns:
-        kept = _respect_turns(conversation, cut, keep_turns, need=keep_need, must=must)
-        if kept < cut and not must and not keep_need and only_prior(kept):
+        turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
+        limits = (conversation.step(turn)[0] for turn in turns[-keep_turns:])
+        cut = min(cut, next((limit for limit in limits if heads[limit] >= keep_need), cut))
+        if not must and not keep_need and only_prior(cut):
             # No size is required, and folding only a prior summary again would gain nothing.
             return 0
-        cut = kept
     if cut == count and not any(protected):
         cut = newest  # At least one message stays.
     while prior is not None and only_prior(cut):
@@ -259,16 +259,3 @@ def choose_cut(
             return 0
         cut = boundaries[bisect_right(boundaries, cut)]
     return 0 if all(protected[:cut]) else cut
-
-
-def _respect_turns(conversation: Conversation, cut: int, keep: int, *, need: int, must: bool) -> int:
-    kinds, prior = conversation.kinds, conversation.prior
-    turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
-    for turn in turns[-keep:]:
-        limit = conversation.step(turn)[0]
-        if limit >= cut:
-            return cut
-        head = conversation.heads[limit]
-        if head >= need and (head or not must):
-            return limit
-    return cut

@@ -101,7 +101,7 @@ def compact(
         yield from _skipped(job, "nothing_to_fold")
         return None
     positions, discarded = kept_and_discarded(before.messages, after.messages)
-    if after.size >= before.size or not discarded:
+    if not discarded:
         yield from _skipped(job, "no_progress")
         return None
     messages, tally = list(after.messages), task.tally
@@ -123,7 +123,7 @@ def compact(
         original_tokens=job.calibration.tokens(before.size),
         compacted_tokens=job.calibration.tokens(after.size),
         summarizer_calls=tally.calls,
-        cost=tally.cost if tally.calls else 0.0,
+        cost=tally.cost,
         unverified=tuple(tally.unverified),
         discarded=discarded,
         **facts,

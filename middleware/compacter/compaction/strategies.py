@@ -87,7 +87,7 @@ class ClearToolResults:
         if not all(isinstance(name, str) for name in names):
             raise ConfigurationError(f"exclude takes names of tools, not {exclude!r}")
         object.__setattr__(self, "keep_recent", kept)
-        object.__setattr__(self, "min_size", max(least, len(_RECEIPT) + 12))
+        object.__setattr__(self, "min_size", max(least, len(_RECEIPT)))
         object.__setattr__(self, "exclude", frozenset(names))
         object.__setattr__(self, "name", "clear_tool_results")
 
@@ -95,20 +95,15 @@ class ClearToolResults:
         """Return the list of ``task`` with receipts. Messages without a large result are the identical objects."""
         form, kinds = task.conversation.format, task.conversation.kinds
         names = form.tool_names(task.messages)
-        carriers = [
-            index for index, kind in enumerate(kinds) if kind is Kind.RESULT or (kind is Kind.USER and names.get(index))
-        ]
-        old = carriers[: len(carriers) - self.keep_recent] if self.keep_recent else carriers
+        carriers = [index for index in names if kinds[index] in (Kind.RESULT, Kind.USER)]
         out = list(task.messages)
-        for index in old:
-            if not task.protected[index] and not self.exclude & set(names.get(index, ())):
+        for index in carriers[: max(0, len(carriers) - self.keep_recent)]:
+            if not task.protected[index] and self.exclude.isdisjoint(names[index]):
                 out[index] = form.rewrite(out[index], self._receipt)
         return out
 
-    def _receipt(self, kind: str, text: str, name: str) -> str:
-        if kind != "result" or len(text) <= self.min_size or name in self.exclude:
-            return text
-        return _RECEIPT.format(size=len(text))
+    def _receipt(self, kind: str, text: str, name: str) -> str:  # noqa: ARG002 - every edit is called like this
+        return _RECEIPT.format(size=len(text)) if kind == "result" and len(text) > self.min_size else text
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -286,7 +281,7 @@ def _words(text: str, size: int, whole: Sequence[Span] = ()) -> str:
 def _json(value: object, size: int) -> str:
     longest, items = size, 400
     short = json.dumps(value, ensure_ascii=False)
-    while len(short) > size and (longest > _SHORTEST or items > 1):
+    while len(short) > size and items > 1:
         longest, items = max(longest // 2, _SHORTEST), max(items // 2, 1)
         short = json.dumps(_pruned(value, longest, items), ensure_ascii=False)
     return short

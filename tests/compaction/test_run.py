@@ -1,0 +1,154 @@
+"""One compaction from its plan to its event: hooks, strategies in a row, and what is told of one that fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.compaction.conftest import carried_out
+from tests.conversations import history, talk
+
+from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.plan import Calibration, Job
+from compacter.compaction.task import CompactionTask
+from compacter.events import CompactionFailed, CompactionStarted
+from compacter.messages.format import get_format
+from compacter.options import Options
+
+OPENAI = get_format("openai")
+TALK = history(10, 100)
+WAITING: list[Any] = [
+    {"role": "user", "content": "Look."},
+    {
+        "role": "assistant",
+        "content": "x" * 4_000,
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+    },
+]
+"""Nothing of it can be folded; its last message can be shortened."""
+
+
+def look(number: int, size: int) -> list[Any]:
+    call = {"id": f"c{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": "r" * size},
+    ]
+
+
+def told(messages: list[Any], strategy: Any, **facts: Any) -> tuple[list[Any], Any]:
+    """Everything that was told, and the compaction."""
+    events: list[Any] = []
+    options = Options(strategy=strategy, before_compaction=lambda plan: plan)
+    facts = {"trigger": "token_limit", "calibration": Calibration(), **facts}
+    work = Job(conversation=Conversation.of(messages, OPENAI), **facts)
+    _, made = carried_out(options, work, "They talked of many things.", told=events)
+    return events, made
+
+
+class Watching:
+    """Changes nothing, and keeps the tasks."""
+
+    name = "watching"
+
+    def __init__(self) -> None:
+        self.tasks: list[CompactionTask] = []
+
+    def compact(self, task: CompactionTask) -> Any:
+        self.tasks.append(task)
+        return task.messages
+
+
+def fails(task: CompactionTask) -> Any:
+    task.fold("They never talked.")
+    raise LookupError("lost")
+
+
+@pytest.mark.parametrize(
+    ("messages", "strategy", "must", "asked", "started"),
+    [
+        (TALK, Summarize(), False, True, True),
+        (WAITING, Summarize(), False, False, False),
+        (WAITING, Summarize(), True, True, True),  # It can be shortened.
+        (WAITING, ClearToolResults(), False, True, False),  # It edits where nothing can be folded.
+    ],
+)
+def test_hooks_are_asked_where_something_may_be_done(
+    messages: list[Any], strategy: Any, *, must: bool, asked: bool, started: bool
+) -> None:
+    events, _ = told(messages, strategy, must=must)
+
+    assert any(isinstance(event, CompactionPlan) for event in events) is asked
+    assert any(isinstance(event, CompactionStarted) for event in events) is started
+
+
+class TestACutThatAHookHasChosen:
+    @pytest.mark.parametrize(("cut", "first"), [(10, 11), (11, 11), (20, 20)])
+    def test_holds_for_what_a_strategy_has_left(self, cut: int, first: int) -> None:
+        talk, watching = [*history(10, 100), {"role": "user", "content": "?"}], Watching()
+
+        def dropping(task: CompactionTask) -> list[Any]:
+            return [message for at, message in enumerate(task.messages) if at not in (1, 2, 10)]
+
+        hook: Any = lambda plan: replace(plan, cut=cut)  # noqa: E731
+        Compacter(strategy=[dropping, watching], before_compaction=hook).compact(talk, budget=500)
+        (task,) = watching.tasks
+        assert task.messages[task.plan.cut] is talk[first]
+
+    def test_holds_where_a_strategy_has_edited_the_message_behind_it(self) -> None:
+        watching = Watching()
+        messages = [{"role": "user", "content": "Look."}, *look(0, 2_000), *look(1, 2_000), *look(2, 2_000)]
+        hook: Any = lambda plan: replace(plan, cut=3)  # noqa: E731
+        strategy: list[Any] = [ClearToolResults(keep_recent=1), watching]
+        Compacter(strategy=strategy, before_compaction=hook).compact(messages, budget=500)
+        assert watching.tasks[0].plan.cut == 3
+
+    def test_may_be_the_end_of_all(self) -> None:
+        watching = Watching()
+        hook: Any = lambda plan: replace(plan, cut=20)  # noqa: E731
+        strategy: list[Any] = [lambda task: task.messages[2:], watching]
+        Compacter(strategy=strategy, before_compaction=hook).compact(TALK, budget=500)
+        assert (len(watching.tasks[0].messages), watching.tasks[0].plan.cut) == (18, 18)
+
+    def test_is_none_where_the_hook_changes_nothing(self) -> None:
+        cuts = []
+        for hook in (None, lambda plan: plan):
+            watching = Watching()
+            strategy: list[Any] = [lambda task: task.messages[6:], watching]
+            Compacter(strategy=strategy, before_compaction=hook, compact_ratio=0.5).compact(TALK, budget=1_000)
+            cuts.append(watching.tasks[0].plan.cut)
+        assert cuts[0] == cuts[1] != 4
+
+
+class TestAStrategyThatFails:
+    def test_is_told_with_its_error(self) -> None:
+        events, made = told(TALK, fails)
+        (failed,) = [event for event in events if isinstance(event, CompactionFailed)]
+        assert (failed.error, type(failed.cause)) == ("LookupError", LookupError)
+        assert made.event.fallback
+
+    def test_leaves_nothing_of_itself_in_the_event_of_the_next(self) -> None:
+        messages = [*talk(), *look(0, 4_000), *look(1, 10)]
+        _, made = told(messages, [fails, ClearToolResults(keep_recent=1)])
+        assert (made.event.strategy, made.event.summary, made.event.ledger) == ("clear_tool_results", "", "")
+
+    @pytest.mark.parametrize("chain", [Chain(fails), Chain(Chain(fails))])
+    def test_leaves_the_work_to_the_next_also_in_a_chain_of_its_own(self, chain: Chain) -> None:
+        _, made = told(TALK, [chain, Truncate()])
+        assert (made.event.strategy, made.event.fallback) == ("truncate", False)
+
+    def test_is_no_fallback_where_nothing_can_be_folded(self) -> None:
+        _, made = told(WAITING, fails, must=True)
+        assert (made.event.strategy, made.event.fallback) == ("shorten", False)
+
+    def test_has_no_fallback_that_would_make_the_list_larger(self) -> None:
+        messages = [{"role": "user", "content": "Hi."}, *TALK]
+        hook: Any = lambda plan: replace(plan, cut=1)  # noqa: E731
+        assert not Compacter(strategy=fails, fallback="truncate", before_compaction=hook).compact(messages).changed
+
+    def test_in_a_summary_is_not_named_beside_the_fallback(self) -> None:
+        work = Job(conversation=Conversation.of(TALK, OPENAI), trigger="token_limit", calibration=Calibration())
+        _, made = carried_out(Options(), work, RuntimeError("lost"))
+        assert (made.event.strategy, made.event.fallback) == ("extractive", True)

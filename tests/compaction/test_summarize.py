@@ -1,0 +1,308 @@
+"""What a summary is made of: who is asked, what stands in it and what is told where there is none."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from tests.compaction.conftest import carried_out
+
+from compacter import Compacter, CompactionError, Truncate
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.plan import Calibration, Job
+from compacter.effects import Reply
+from compacter.errors import ConfigurationError
+from compacter.events import CompactionFailed
+from compacter.messages.format import FILLERS, FormatName, get_format
+from compacter.options import Options
+from compacter.summary.message import FRAME, Summary, compose, parse
+from compacter.summary.sections import parse as parse_sections
+
+TOLD = "They talked of many things."
+TALK: list[Any] = [
+    {"role": role, "content": f"{role.title()} {turn} tells of {turn * 7} ships. ".ljust(200, ".")}
+    for turn in range(10)
+    for role in ("user", "assistant")
+]
+QUESTION: Any = {"role": "user", "content": "And now?"}
+
+
+def job(messages: list[Any], form: FormatName = "openai", **facts: Any) -> Job:
+    rules = facts.pop("rules", ())
+    conversation = Conversation.of(messages, get_format(form), rules=rules)
+    facts = {"trigger": "token_limit", "calibration": Calibration(), "must": True, **facts}
+    return Job(conversation=conversation, **facts)
+
+
+def summary_of(made: Any) -> Summary:
+    found = [parse(message["content"]) for message in made.messages if isinstance(message["content"], str)]
+    (summary,) = [one for one in found if one is not None]
+    return summary
+
+
+class TestASummaryThatTheCallerGives:
+    @pytest.mark.parametrize(("longer", "taken"), [(-1, True), (0, False)])
+    def test_is_shorter_than_its_room(self, longer: int, taken: bool) -> None:
+        head = sum(len(message["content"]) for message in TALK)
+        given = (
+            "".join(f"Ship {number} has {number} masts. " for number in range(200))[: head - FRAME - 2 + longer] + "."
+        )
+        work = job([*TALK, QUESTION], summary=given)
+        options = Options(compact_ratio=1.0)
+        if taken:
+            assert summary_of(carried_out(options, work)[1]).story == given
+        else:
+            with pytest.raises(CompactionError, match="the summary that was passed is refused"):
+                carried_out(options, work)
+
+    def test_is_redacted_and_without_blanks_around_it(self) -> None:
+        options = Options(redact=lambda text: text.replace("Ann", "[x]"))
+        asked, made = carried_out(options, job(TALK, summary="\n  They met Ann. \n"))
+        assert (asked, made.event.summary, summary_of(made).story) == ([], "They met [x].", "They met [x].")
+
+
+class TestWhoIsAsked:
+    def test_nobody_where_nothing_can_be_read(self) -> None:
+        thinking = {"type": "thinking", "thinking": "hm " * 100, "signature": "s"}
+        messages = [
+            get_format("anthropic").say("user", "Go."),
+            *({"role": "assistant", "content": [thinking]} for _ in range(5)),
+        ]
+        told: list[Any] = []
+        asked, _ = carried_out(Options(), job(messages, "anthropic"), TOLD, told=told)
+        assert asked == []
+        assert any(isinstance(one, CompactionFailed) and "nothing can be read" in one.reason for one in told)
+
+    @pytest.mark.parametrize(
+        ("options", "facts", "form", "native"),
+        [
+            ({}, {}, "openai", True),
+            ({}, {}, "anthropic", True),
+            ({}, {"trigger": "manual"}, "openai", True),
+            ({}, {"trigger": "manual"}, "anthropic", False),  # No call to take the beginning of.
+            ({"summary_request": "transcript"}, {}, "openai", False),
+            ({"redact": str.upper}, {}, "openai", False),  # The messages themselves are not redacted.
+            ({"summarizer": len}, {}, "openai", False),
+            ({}, {"calibration": Calibration(window=600)}, "openai", False),  # It is too long for one prompt.
+        ],
+    )
+    def test_the_model_at_the_end_of_the_conversation_where_that_is_asked_for_and_can_be(
+        self, options: dict[str, Any], facts: dict[str, Any], form: FormatName, native: bool
+    ) -> None:
+        messages = [get_format(form).say(message["role"], message["content"]) for message in TALK]
+        made_of = Options(**{"summary_request": "native", **options})
+        asked, made = carried_out(made_of, job(messages, form, **facts), TOLD)
+        assert (asked[0].prefix is not None) is native
+        if native:
+            assert asked[0].prefix == messages[: len(asked[0].prefix or ())]
+            assert len(asked) == made.event.summarizer_calls == 1
+
+    @pytest.mark.parametrize("alternate", [True, False])
+    def test_the_model_after_a_filler_where_the_user_spoke_last_and_roles_alternate(self, alternate: bool) -> None:
+        messages = [{"role": "user", "content": "Ship. " * 40} for _ in range(6)]
+        options = Options(summary_request="native", alternate_roles=alternate)
+        asked, _ = carried_out(options, job(messages), TOLD)
+        assert asked[0].prefix is not None
+        assert (asked[0].prefix[-1]["content"] == FILLERS["assistant"]) is alternate
+
+
+class TestAnAnswer:
+    INVENTED = (
+        "Grandmother baked seventeen plum cakes because uncle Oswald returned from military service in Patagonia "
+        "carrying violins, trumpets, a wounded parrot and forty unread newspapers."
+    )
+
+    def after(self, prior: Summary, *answers: str, **facts: Any) -> tuple[str, Any]:
+        """The first prompt, and the compaction, of a history that begins with a summary."""
+        messages = [{"role": "user", "content": compose(prior)}, *TALK, QUESTION]
+        asked, made = carried_out(Options(compact_ratio=1.0), job(messages, **facts), *answers)
+        return asked[0].messages[0]["content"], made
+
+    def test_updates_the_story_or_else_the_quoted_lines(self) -> None:
+        told, _ = self.after(Summary("They met in Tane.", quoted="User: Seven piers."), TOLD)
+        assert ("They met in Tane." in told, "Seven piers." in told) == (True, False)
+        told, _ = self.after(Summary(quoted="User: Seven piers."), TOLD)
+        assert "Seven piers." in told
+
+    @pytest.mark.parametrize(("longer", "asked_again"), [(-1, False), (0, True)])
+    def test_is_with_the_rules_smaller_than_what_it_replaces(self, longer: int, asked_again: bool) -> None:
+        rule = "r" * 294
+        head = sum(len(message["content"]) for message in TALK)
+        answer = "".join(f"Ship {number} has {number} masts. " for number in range(200))
+        answer = answer[: head - FRAME - len("Rule: ") - len(rule) + longer - 1] + "."
+        options = Options(compact_ratio=1.0, max_summary_tokens=4_000)
+        asked, _ = carried_out(options, job([*TALK, QUESTION], rules=(rule,)), answer, TOLD)
+        assert len(asked) == 1 + asked_again
+
+    @pytest.mark.parametrize(("window", "invents"), [(4_096, True), (4_097, False)])
+    def test_of_a_small_model_has_words_of_the_conversation(self, window: int, invents: bool) -> None:
+        work = job([*TALK, QUESTION], calibration=Calibration(window=window))
+        asked, _ = carried_out(Options(), work, self.INVENTED, TOLD)
+        assert len(asked) == 1 + invents
+
+    def test_that_says_the_earlier_summary_again_leaves_it_and_is_told(self) -> None:
+        story = "They met in Tane and counted the seven piers of the old harbour before the tide came in."
+        _, made = self.after(Summary(story), story + " Well.")
+        assert made.event.summarizer_calls == 1
+        assert made.event.summary == story
+        assert made.event.unverified == ("summary: the earlier one again",)
+        assert "ships" in summary_of(made).quoted
+
+    def test_in_sections_may_name_what_only_an_earlier_one_in_prose_has(self) -> None:
+        answer = "Task: Count the ships.\n\nArtifacts:\n- notes/tane.md: the list\n- notes/none.md: a list"
+        _, made = self.after(Summary("They wrote notes/tane.md in the harbour of Tane."), answer)
+        assert made.event.unverified == ("artifacts: notes/none.md: a list",)
+        assert "notes/tane.md" in made.event.summary
+
+    def test_in_prose_after_sections_is_facts_beside_what_was_done(self) -> None:
+        before = "Task: Count the piers.\n\nDone:\n- Pier 7 is painted."
+        _, made = self.after(Summary(before), "User 3 tells of 21 ships.\nUser 4 tells of 28 ships.")
+        assert parse_sections(made.event.summary) == {
+            "facts": ("User 3 tells of 21 ships.", "User 4 tells of 28 ships."),
+            "done": ("Pier 7 is painted.",),
+        }
+
+    def test_with_a_rule_that_nobody_stated_is_told(self) -> None:
+        answer = "Task: Count ships.\n\nRules:\n- Never name the harbour master."
+        _, made = carried_out(Options(), job([*TALK, QUESTION]), answer)
+        assert made.event.unverified == ("rules: Never name the harbour master.",)
+
+
+class TestWhatIsTold:
+    def test_of_bad_answers_is_what_they_cost(self) -> None:
+        told: list[Any] = []
+        carried_out(Options(), job(TALK), Reply("", input_tokens=10, output_tokens=3, cost=0.5), told=told)
+        (failed,) = [one for one in told if isinstance(one, CompactionFailed)]
+        assert (failed.input_tokens, failed.output_tokens, failed.cost, failed.error) == (20, 6, 1.0, "")
+
+    def test_of_a_summarizer_that_raised_is_its_error(self) -> None:
+        told: list[Any] = []
+        lost = LookupError("lost")
+        carried_out(Options(), job(TALK), lost, told=told)
+        (failed,) = [one for one in told if isinstance(one, CompactionFailed)]
+        assert (failed.error, failed.cause) == ("LookupError", lost)
+        with pytest.raises(CompactionError, match="the summarizer raised LookupError: lost") as raised:
+            carried_out(Options(fallback=()), job(TALK), lost)
+        assert raised.value.__cause__ is lost
+
+    def test_where_rules_leave_no_room_is_an_error_if_there_is_no_fallback(self) -> None:
+        work = job(TALK, rules=("r" * 3_000,))
+        assert carried_out(Options(), work, TOLD) == ([], None)
+        with pytest.raises(CompactionError, match="the declared rules take 3007 characters"):
+            carried_out(Options(fallback=()), work, TOLD)
+
+
+class TestWithoutAModel:
+    OPTIONS = Options(summarizer="extractive", compact_ratio=1.0)
+
+    @pytest.mark.parametrize(("size", "least", "most"), [(450, 160, 200), (1_200, 300, 400)])
+    def test_a_summary_has_a_third_of_the_head_or_two_hundred_characters(
+        self, size: int, least: int, most: int
+    ) -> None:
+        ships = "".join(f"Ship {number} lies in bay {number * 7}. " for number in range(99))
+        talk = [*({"role": "user", "content": ships[at : at + 150]} for at in range(0, size, 150)), QUESTION]
+        _, made = carried_out(self.OPTIONS, job(talk))
+        assert least < len(summary_of(made).quoted) <= most
+
+    @pytest.mark.parametrize(("story", "stays"), [(770, True), (810, False)])
+    def test_an_earlier_story_stays_where_it_leaves_half_of_the_room(self, story: int, stays: bool) -> None:
+        told = "They sailed to the isles. ".ljust(story, "x")
+        talk = [{"role": "user", "content": compose(told)}, *TALK[1:], QUESTION]
+        head = sum(len(message["content"]) for message in talk[:-1])
+        _, made = carried_out(self.OPTIONS, job(talk))
+        summary = summary_of(made)
+        assert (summary.story == told) is (2 * story <= head // 3) is stays
+        assert "They sailed to the isles." in summary.text
+        assert "ships" in summary.quoted
+        assert len(summary.text) <= head // 3
+
+    def test_what_stays_and_what_is_a_rule_is_not_quoted(self) -> None:
+        rule, said = "Never name a ship in a letter.", "The harbour of Tane has seven piers."
+        talk = [
+            {"role": "user", "content": f"{rule} {said} {'Ship 1 lies in bay 7. ' * 20}"},
+            {"role": "assistant", "content": "Ship 2 lies in bay 14. " * 20},
+            {"role": "system", "content": said},
+            *TALK,
+            QUESTION,
+        ]
+        _, made = carried_out(self.OPTIONS, job(talk))
+        summary = summary_of(made)
+        assert summary.rules == (f"Rule: {rule}",)
+        assert rule not in summary.quoted
+        assert said not in summary.text
+        assert "Ship 1" in summary.quoted
+
+
+class TestKeep:
+    PRIOR: Any = {"role": "user", "content": compose("They met in Tane.")}  # noqa: RUF012
+
+    def of(self, messages: list[Any], *notes: str) -> Any:
+        result: Any = None
+        for note in notes:
+            made = Compacter(
+                strategy=lambda task, note=note: task.keep(range(len(task.messages) - 4, len(task.messages)), note)
+            )
+            result = made.compact(messages)
+            messages = [*result.messages, *TALK[:4]]
+        return result
+
+    def test_without_a_note_the_prior_summary_stays_as_it_is(self) -> None:
+        result = self.of([self.PRIOR, *TALK], "")
+        assert list(result.messages) == [self.PRIOR, *TALK[-4:]]
+        assert (result.event.summary, result.event.ledger) == ("", "")
+
+    def test_a_note_is_one_line_below_the_prior_summary_and_replaces_an_earlier_one(self) -> None:
+        result = self.of([self.PRIOR, *TALK], "Some are\nleft out.", "More are\nleft out.")
+        summary = parse(result.messages[0]["content"])
+        assert summary == Summary("They met in Tane.", (), ("More are left out.",))
+        assert (result.event.summary, result.event.ledger) == ("They met in Tane.", "Note: More are left out.")
+
+
+class TestEntries:
+    def test_have_no_fillers_and_no_prior_summary(self) -> None:
+        texts: list[str] = []
+
+        def reading(task: Any) -> Any:
+            texts.extend(part.text for part in task.entries())
+            return task.messages
+
+        prior, filler = ({"role": "user", "content": text} for text in (compose("They met."), FILLERS["user"]))
+        Compacter(strategy=reading, compact_ratio=1.0).compact([prior, TALK[1], filler, *TALK[3:], QUESTION])
+        assert texts == [message["content"] for message in (TALK[1], *TALK[3:])]
+
+
+def test_declared_rules_are_the_first() -> None:
+    said = "Never name a ship in a letter."
+    talk = [{"role": "user", "content": f"{said} {'Well. ' * 40}"}, *TALK]
+    _, made = carried_out(Options(), job(talk, rules=("Be brief.",)), TOLD)
+    assert summary_of(made).rules == ("Rule: Be brief.", f"Rule: {said}")
+
+
+class Later:
+    """Strategies that would have to be awaited."""
+
+    name = "later"
+
+    async def compact(self, task: Any) -> Any:
+        return task.messages
+
+
+class Awaited:
+    async def __call__(self, task: Any) -> Any:
+        return task.messages
+
+
+@pytest.mark.parametrize("strategy", [Later(), Awaited(), Later().compact])
+def test_a_strategy_that_would_have_to_be_awaited_is_refused(strategy: Any) -> None:
+    with pytest.raises(ConfigurationError, match="not async"):
+        Compacter(strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(Truncate, "; say Truncate()"), ("clear_tool_results", "; say ClearToolResults()"), (7, "not 7 (got")],
+)
+def test_a_class_or_a_name_for_a_strategy_is_told_what_to_say(value: Any, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(told)):
+        Compacter(strategy=value)
