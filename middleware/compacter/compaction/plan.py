@@ -247,10 +247,12 @@ def choose_cut(
     if keep_turns:
         turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
         limits = (conversation.step(turn)[0] for turn in turns[-keep_turns:])
-        cut = min(cut, next((limit for limit in limits if heads[limit] >= keep_need), cut))
-        if not must and not keep_need and only_prior(cut):
-            # No size is required, and folding only a prior summary again would gain nothing.
-            return 0
+        kept = next((limit for limit in limits if heads[limit] >= keep_need), cut)
+        if kept < cut:
+            if not must and not keep_need and only_prior(kept):
+                # No size is required, and folding only a prior summary again would gain nothing.
+                return 0
+            cut = kept
     if cut == count and not any(protected):
         cut = newest  # At least one message stays.
     while prior is not None and only_prior(cut):
