@@ -15,7 +15,7 @@ from typing import ClassVar
 from compacter.compaction.task import CompactionTask
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message
-from compacter.messages.parts import Kind
+from compacter.messages.parts import Kind, Part
 from compacter.summary import message as summary_message
 from compacter.summary.message import Summary
 
@@ -57,6 +57,9 @@ _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 class ClearToolResults:
     """Replaces each old, large tool result with a receipt of its size. Tool calls stay paired with their results.
 
+    Results of tools that the provider runs itself are cleared too (code execution, MCP, file search), except what
+    Anthropic's web search and web fetch have found: that is encrypted, or cited by place, and must come back unchanged.
+
     Args:
         keep_recent: Number of the newest result messages to leave unchanged.
         min_size: Smallest size of a large result, in characters.
@@ -96,7 +99,9 @@ class ClearToolResults:
         form, kinds = task.conversation.format, task.conversation.kinds
         names = form.tool_names(task.messages)
         carriers = [
-            index for index, kind in enumerate(kinds) if kind is Kind.RESULT or (kind is Kind.USER and names.get(index))
+            index
+            for index, kind in enumerate(kinds)
+            if kind is Kind.RESULT or names.get(index) or _has_result(form.parts(task.messages[index], index))
         ]
         old = carriers[: len(carriers) - self.keep_recent] if self.keep_recent else carriers
         out = list(task.messages)
@@ -109,6 +114,10 @@ class ClearToolResults:
         if kind != "result" or len(text) <= self.min_size or name in self.exclude:
             return text
         return _RECEIPT.format(size=_uncut(text))
+
+
+def _has_result(parts: Sequence[Part]) -> bool:
+    return any(part.kind == "result" for part in parts)
 
 
 @dataclass(frozen=True, slots=True, init=False)
