@@ -12,6 +12,7 @@ from compacter import Compacter, CompactionEvent
 from compacter.call.recover import expected_tokens
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
+from compacter.messages.openai import OpenAIFormat
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 
@@ -168,3 +169,39 @@ class TestNoRoomForAnAnswer:
         reply: Any = compacter.wrap(model.completion)("m", [{"role": "user", "content": "x" * 4_000}])
         assert reply["choices"][0]["finish_reason"] == "length"
         assert len(model.requests) == 1
+
+
+def test_looking_for_it_does_not_read_plain_messages_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+    whole = OpenAIFormat.read
+
+    def counted(form: OpenAIFormat, message: Any) -> Any:
+        read.append(message)
+        return whole(form, message)
+
+    monkeypatch.setattr(OpenAIFormat, "read", counted)
+    compacter, events = listening()
+    completion = compacter.wrap(ScriptedModel(window=10**6).completion)
+    messages = talk(500, 400)
+    for _ in range(3):
+        completion("m", messages)
+        messages += talk(1, 400)
+    assert len(read) < 50
+    assert not told(events, SilentTruncation)
+
+
+def test_a_conversation_that_the_provider_has_compacted_since_does_not_calibrate() -> None:
+    block = {"role": "assistant", "content": [{"type": "compaction", "content": "They talked of boats."}]}
+
+    def provider(messages: list[Any], tools: Any, model: str = "m") -> dict[str, Any]:
+        if block in messages and len(messages) - messages.index(block) > 30:
+            raise ValueError("prompt is too long: the maximum context length is exceeded")
+        return {"usage": {"prompt_tokens": 60_000}, "content": "ok"}
+
+    compacter, events = listening(recall=None)
+    completion = compacter.wrap(provider, wire_format="anthropic")
+    messages, tools = talk(20, 5_000), [{"name": "look", "description": "x" * 40_000}]
+    completion(messages, tools)
+    completion([*messages, block, *talk(20, 400)], tools)
+    (event,) = told(events, CompactionEvent)
+    assert event.original_tokens == pytest.approx(event.original_data_size / 4, rel=0.01)

@@ -13,6 +13,7 @@ from tests.effort import grows_linearly, repeated
 from compacter import Compacter
 from compacter.messages.parts import Part
 from compacter.summary import rules
+from compacter.summary.sentences import split
 from compacter.summary.timeline import timeline
 
 LINE = re.compile(r"(User|Assistant|Tool [^:]+|Rule|Summary): (.+)")
@@ -228,6 +229,33 @@ def test_a_short_answer_comes_with_its_question() -> None:
     talk = [assistant("Shall I book the room with the balcony?"), user("Yes, room 417."), *harbour(20)]
     text = timeline(talk, 600)
     assert ("Yes, room 417." in text) <= ("Shall I book the room with the balcony?" in text)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The cabin costs 962 euros. That is 1,547 with the ferry. So 853 remain.",
+        "The ferry is TP567. It leaves at 06:35 on 2026-05-14. You pay 189.",
+        "Le ferry part à 8h15. Le 3e pont est fermé.",
+    ],
+)
+@pytest.mark.parametrize("around", ["", "The old harbour has been open to visitors since the spring. " * 12])
+def test_a_sentence_with_numbers_is_part_of_the_story_in_all_later_folds(said: str, around: str) -> None:
+    text = ""
+    for day in range(4):
+        parts = [user("What does it cost?"), assistant(f"{said}\n{around}")] if not day else harbour(1, day)
+        text = timeline(parts, 2_000, text)
+        assert f"Assistant: {said}" in text
+        assert "Artifacts:" not in text
+
+
+def test_an_ordinal_before_a_small_letter_ends_no_sentence() -> None:
+    said = [
+        "Der Rahmen kommt vom 16. bis 18. Juli.",
+        "Am 3. oder 4. August folgt das 2. große Dach.",
+        "Ab 29. Juli Pause.",
+    ]
+    assert list(split(" ".join(said))) == said
 
 
 CHANGES = [

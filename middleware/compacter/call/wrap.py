@@ -381,7 +381,10 @@ class WrappedFunction:
         (tokens, count, last), self.state.last_reply = self.state.last_reply, (0, 0, 0)
         if count > len(request.original) or id(request.original[count - 1]) != last:
             return
-        size = sum(map(request.format.size, request.original[:count])) + request.overhead
+        read = request.conversation
+        if read.start >= count:
+            return  # The provider has compacted it since.
+        size = sum(read.sizes[:count]) + request.overhead
         # The token count of a truncated prompt does not belong to its characters.
         if expected_tokens(size, tokens, calibration) is None:
             calibration.learn(size, tokens)

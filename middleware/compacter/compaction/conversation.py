@@ -51,7 +51,8 @@ class Conversation:
     """Index of the summary message at the head of the history, if it has one."""
     protected: tuple[bool, ...] = field(default=(), repr=False)
     """Whether each message must be kept: system messages, messages of another format, the provider's own compaction and
-    all before it, pinned messages, the last user message, and the other messages of these steps."""
+    all before it but summary messages, pinned messages, the last user message, and the other messages of their
+    steps."""
     lead: int = 0
     """Index for a summary message: after the leading system messages, or the provider's own compaction."""
     last_user: int | None = None
@@ -92,21 +93,24 @@ class Conversation:
             start=start or 0,
             size=sum(sizes),
         )
-        lead = prior = 0 if start is None else found.step(start)[1]
-        while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
-            lead = prior = lead + 1
-        if lead < len(kinds) and held[lead] == format.filler("assistant"):
-            prior += 1
-        text = format.plain_text(held[prior]) if prior < len(kinds) and kinds[prior] is Kind.USER else None
-        summarized = text is not None and summary_message.parse(text) is not None
-        if Kind.OTHER in codes and codes.find(Kind.USER, prior + 1 if summarized else 0) < 0:
+        lead, prior = found._summary_after(0 if start is None else found.step(start)[1])
+        if Kind.OTHER in codes and codes.find(Kind.USER, 0 if prior is None else prior + 1) < 0:
             # No message has the role of a user: the meaning of the other unknown roles cannot be relied on either.
             unknown = (
                 Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
                 for kind, message in zip(kinds, held, strict=True)
             )
             found = replace(found, kinds=tuple(unknown))
-        return found._settled(prior if summarized else None, start, lead)  # noqa: SLF001 - its own kind
+        return found._settled(prior, start, lead)  # noqa: SLF001
+
+    def _summary_after(self, index: int) -> tuple[int, int | None]:
+        """Return the index after the system messages that begin at ``index``, and that of the summary message there."""
+        kinds, messages = self.kinds, self.messages
+        while index < len(kinds) and kinds[index] is Kind.SYSTEM:
+            index += 1
+        at = index + (index < len(kinds) and messages[index] == self.format.filler("assistant"))
+        text = self.format.plain_text(messages[at]) if at < len(kinds) and kinds[at] is Kind.USER else None
+        return index, None if text is None or summary_message.parse(text) is None else at
 
     def _settled(self, prior: int | None, start: int | None, lead: int) -> Conversation:
         """Return a copy with the fields that depend on the prior summary and the provider's own compaction."""
@@ -118,7 +122,10 @@ class Conversation:
         for index in (*self.pinned, last, -1 if start is None else start):
             if index >= 0:
                 staying.update(range(*self.step(index)))
-        staying.update(range(start or 0))
+        if start:
+            # Summary messages before the provider's compaction are not read any more, and are dropped.
+            behind = [0, *(self.step(at)[1] for at in range(start) if codes[at] == Kind.COMPACTED)]
+            staying.update(set(range(start)).difference(at for _, at in map(self._summary_after, behind)))
         protected, foldable = [False] * len(codes), list(self.sizes)
         for index in staying:
             protected[index], foldable[index] = True, 0
@@ -297,14 +304,16 @@ def _strangers(
     if len(notes) > 1 or len(fillers) > gaps:
         found.append(f"{len(made)} messages are neither original nor the summary")
     lead = after.lead
+    # A filler may stand before the provider's own compaction, which is before the summary.
+    first = min(notes if before.start else made, default=len(positions))
     tagged = [
         place
         for place in notes
         if summary_message.parse(after.format.plain_text(after.messages[place]) or "") is not None
     ]
-    if any(place - sum(filler < place for filler in fillers) != lead for place in tagged):
+    if any(place - sum(lead <= filler < place for filler in fillers) != lead for place in tagged):
         found.append("the summary does not stand right after the system prompt")
-    elif made and any(position is not None and position < before.lead for position in positions[min(made) :]):
+    elif any(position is not None and position < before.lead for position in positions[first:]):
         found.append("a message stands before the system prompt")
     if any(after.kinds[place] is Kind.SYSTEM for place in made):
         found.append("a made message speaks as the system")

@@ -15,7 +15,7 @@ from typing import ClassVar
 from compacter.compaction.task import CompactionTask
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message
-from compacter.messages.parts import Kind
+from compacter.messages.parts import Kind, Part
 from compacter.summary import message as summary_message
 from compacter.summary.message import Summary
 
@@ -57,6 +57,9 @@ _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 class ClearToolResults:
     """Replaces each old, large tool result with a receipt of its size. Tool calls stay paired with their results.
 
+    Results of tools that the provider runs itself are cleared too (code execution, MCP, file search), except what
+    Anthropic's web search and web fetch have found: that is encrypted, or cited by place, and must come back unchanged.
+
     Args:
         keep_recent: Number of the newest result messages to leave unchanged.
         min_size: Smallest size of a large result, in characters.
@@ -93,17 +96,27 @@ class ClearToolResults:
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """Return the list of ``task`` with receipts. Messages without a large result are the identical objects."""
-        form, kinds = task.conversation.format, task.conversation.kinds
+        form = task.conversation.format
         names = form.tool_names(task.messages)
-        carriers = [index for index in names if kinds[index] in (Kind.RESULT, Kind.USER)]
+        carriers = [
+            index
+            for index, message in enumerate(task.messages)
+            if index in names or _has_result(form.parts(message, index))
+        ]
         out = list(task.messages)
         for index in carriers[: max(0, len(carriers) - self.keep_recent)]:
-            if not task.protected[index] and self.exclude.isdisjoint(names[index]):
+            if not task.protected[index] and self.exclude.isdisjoint(names.get(index, ())):
                 out[index] = form.rewrite(out[index], self._receipt)
         return out
 
-    def _receipt(self, kind: str, text: str, name: str) -> str:  # noqa: ARG002 - every edit is called like this
-        return _RECEIPT.format(size=len(text)) if kind == "result" and len(text) > self.min_size else text
+    def _receipt(self, kind: str, text: str, name: str) -> str:
+        if kind != "result" or len(text) <= self.min_size or name in self.exclude:
+            return text
+        return _RECEIPT.format(size=_uncut(text))
+
+
+def _has_result(parts: Sequence[Part]) -> bool:
+    return any(part.kind == "result" for part in parts)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -186,7 +199,9 @@ _OPENING = re.compile(r"(?:^|(?<=[\s:=`(>]))[\[{]")
 """A possible beginning of a JSON value inside prose."""
 _MOST_ATTEMPTS = 50
 _LEFT_OUT = " […{left:,} characters left out…] "
+_CUT = re.compile(r" \[…(\d[\d,]{0,14}) characters left out…\] ")
 _LEFT_OUT_SIZE = 44
+_MORE = re.compile(r"(?:\[…)?(\d{1,12}) more (?:items|entries) left out(?:…\])?")
 _JOINER = "\u200d"
 _ENCLOSING = ("Mn", "Me", "Mc")
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
@@ -214,13 +229,16 @@ def shorten(text: str, size: int) -> str:
         if len(short) < len(text):
             return short
     spans = _values(text)
-    shorter = _values_shortened(text, spans, size)
-    if shorter != text:
-        if len(shorter) <= size:
-            return shorter
-        text, spans = shorter, _values(shorter)
-    short = _words(text, size, spans)
-    return short if len(short) < len(text) else text
+    shorter, saved = _values_shortened(text, spans, size)
+    if saved and len(shorter) <= size:
+        return shorter
+    short = _words(shorter, size, _values(shorter) if saved else spans, text, saved)
+    return short if len(short) < len(shorter) else shorter
+
+
+def _uncut(text: str) -> int:
+    """Return the size of a text, in characters, with what earlier cuts have left out of it."""
+    return len(text) + sum(int(cut[1].replace(",", "")) - len(cut[0]) for cut in _CUT.finditer(text))
 
 
 def _parsed(text: str) -> dict[str, object] | list[object] | None:
@@ -249,24 +267,34 @@ def _values(text: str) -> list[Span]:
     return found
 
 
-def _values_shortened(text: str, spans: Sequence[Span], size: int) -> str:
-    """Return the text with its large JSON values shortened in proportion to ``size``."""
+def _values_shortened(text: str, spans: Sequence[Span], size: int) -> tuple[str, list[Span]]:
+    """Return the text with its large JSON values shortened in proportion to ``size``.
+
+    Also returns, for each of them that is shorter now, its end in the new text and the number of characters saved.
+    """
     large = [span for span in spans if span[1] - span[0] > _LEAST_VALUE]
     if not large:
-        return text
+        return text, []
     held = sum(end - begin for begin, end in large)
     room = max(size - (len(text) - held), size // 2)
-    out, at = list[str](), 0
+    out, saved, at, less = list[str](), list[Span](), 0, 0
     for begin, end in large:
         share = max((end - begin) * room // held, _LEAST_VALUE)
-        value = json.loads(text[begin:end])
-        short = text[begin:end] if end - begin <= share else _json(value, share)
-        out += [text[at:begin], short if len(short) < end - begin else text[begin:end]]
-        at = end
-    return "".join([*out, text[at:]])
+        short = text[begin:end] if end - begin <= share else _json(json.loads(text[begin:end]), share)
+        if len(short) < end - begin:
+            out += [text[at:begin], short]
+            at, less = end, less + end - begin - len(short)
+            saved.append((end - less, end - begin - len(short)))
+    return "".join([*out, text[at:]]), saved
 
 
-def _words(text: str, size: int, whole: Sequence[Span] = ()) -> str:
+def _words(
+    text: str, size: int, whole: Sequence[Span] = (), original: str | None = None, saved: Sequence[Span] = ()
+) -> str:
+    """Return the beginning and end of the text, and between them the number of characters left out of ``original``.
+
+    ``whole`` are the positions of values that are not cut, ``saved`` is what was saved in them before.
+    """
     room = max(size - _LEFT_OUT_SIZE, _SHORTEST)
     head = _boundary(text, int(room * _HEAD_SHARE), -1)
     tail = _boundary(text, len(text) - (room - head), 1)
@@ -275,7 +303,10 @@ def _words(text: str, size: int, whole: Sequence[Span] = ()) -> str:
             head = start
         if start < tail < end:
             tail = end
-    return text[:head].rstrip() + _LEFT_OUT.format(left=tail - head) + text[tail:].lstrip()
+    before, after = text[:head].rstrip(), text[tail:].lstrip()
+    places = (len(before), len(text) - len(after))
+    first, last = (at + sum(less for end, less in saved if end <= at) for at in places)
+    return before + _LEFT_OUT.format(left=_uncut((original or text)[first:last])) + after
 
 
 def _json(value: object, size: int) -> str:
@@ -292,16 +323,22 @@ def _pruned(value: object, longest: int, items: int) -> object:
         return value if len(value) <= longest + _LEFT_OUT_SIZE else _words(value, longest)
     if isinstance(value, dict):
         kept = list(value.items())
-        left = len(kept) - items * 2
+        left = len(kept) - items * 2 + _left_before(value.get("…"))
         pruned = {key: _pruned(inner, longest, items) for key, inner in kept[: items * 2]}
         return {**pruned, "…": f"{left} more entries left out"} if left > 0 else pruned
     if isinstance(value, list) and len(value) > items * 2:
-        left = len(value) - items * 2
+        left = len(value) - items * 2 + sum(map(_left_before, value[items:-items]))
         ends = [_pruned(inner, longest, items) for inner in (*value[:items], *value[-items:])]
         return [*ends[:items], f"[…{left} more items left out…]", *ends[items:]]
     if isinstance(value, list):
         return [_pruned(inner, longest, items) for inner in value]
     return value
+
+
+def _left_before(item: object) -> int:
+    """Return the number of items for which a member of a value stands, beside itself; 0 for any other member."""
+    found = _MORE.fullmatch(item) if isinstance(item, str) else None
+    return int(found[1]) - 1 if found else 0
 
 
 def _boundary(text: str, index: int, step: int) -> int:

@@ -172,7 +172,7 @@ def _updated(task: CompactionTask, chunk: Sequence[Part], record: str, so_far: S
     """
     fault = ""
     # The words of a small model get half of the room: quoted lines say more in the other half.
-    asked = tokens // 2 if _is_small(task) else tokens
+    asked = tokens // 2 if 0 < (task.window or 0) <= _SMALL_WINDOW else tokens
     for short, words in ((None, asked), (True, asked // 2)):
         messages = prompt.build(
             record, prior=_known(so_far), template=task.options.summary_prompt, max_tokens=words, short=short
@@ -205,7 +205,7 @@ def _asked(
         finish=answer.finish,
         refused=answer.refused,
         called_tool=answer.called_tool,
-        told=_known(so_far) if _is_small(task) else None,
+        told=_known(so_far) if 0 < (task.window or 0) <= _SMALL_WINDOW else None,
     )
     if fault:
         return fault
@@ -230,11 +230,6 @@ def _asked(
         rules, story = checked.rules, sections.render(checked.sections)
     most = _LONGER * reserve(task.options, task.window, task.plan.head_size, task.chars_per_token)
     return replace(so_far, story=story if len(story) <= most else sections.shortened(story, int(most)), rules=rules)
-
-
-def _is_small(task: CompactionTask) -> bool:
-    """Whether the model has a small window, as small models have."""
-    return task.window is not None and task.window <= _SMALL_WINDOW
 
 
 def _natively(

@@ -28,7 +28,10 @@ from compacter.messages.parts import Part, Speaker, sealed_size, spoken
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
 _EDITABLE_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
-"""Results with free text. Results of server tools must be sent back unchanged."""
+"""Results that are one free text."""
+_RAN, _OUTPUTS = "code_execution_tool_result", ("stdout", "stderr", "content")
+"""End of the types of Anthropic's own code execution, and the fields of its results with free text. What a search or a
+fetch has found is left as it is: it is encrypted, or later citations refer to places in it."""
 _OWN = frozenset({"input"})
 """Keys of data made by a tool's caller, of which nothing is left out in a digest."""
 
@@ -80,6 +83,10 @@ class AnthropicFormat(MessageFormat):
             old = "".join(part if isinstance(part, str) else text_field(part, "text") for part in listed(content))
             new = edit("result", old, "")
             return block if new == old else replaced(block, content=new)
+        if kind is not None and kind.endswith(_RAN):
+            content = field(block, "content")
+            ran = self._with_results(content, _OUTPUTS, edit)
+            return block if ran is content else replaced(block, content=ran)
         return block
 
     def _content(self, message: Message) -> Json:

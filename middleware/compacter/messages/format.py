@@ -118,6 +118,13 @@ class MessageFormat:
             return block
         return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
 
+    @staticmethod
+    def _with_results(item: Message, names: Sequence[str], edit: Edit, tool: str = "") -> Message:
+        """Return a copy whose texts in these fields are edited as results; the item itself if nothing changed."""
+        texts = {name: text for name in names if isinstance(text := field(item, name), str)}
+        edited = {name: new for name, text in texts.items() if (new := edit("result", text, tool)) != text}
+        return replaced(item, **edited) if edited else item
+
     # -- common to all formats ---------------------------------------------------------------------------------
 
     def read(self, message: Message) -> Outline:

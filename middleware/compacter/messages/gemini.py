@@ -131,6 +131,9 @@ class GeminiFormat(MessageFormat):
         text = block if isinstance(block, str) else field(block, "text")
         if isinstance(text, str):
             return block if field(block, "thought") else self._reworded(block, text, edit)
+        if ran := _either(block, "code_execution_result"):
+            edited = self._with_results(ran, ("output",), edit, "code_execution")
+            return block if edited is ran else _with(block, "code_execution_result", edited)
         answer = _either(block, "function_response")
         if not answer:
             return block
@@ -142,8 +145,7 @@ class GeminiFormat(MessageFormat):
         edited = replaced(answer, response={key: new})
         if field(answer, "parts"):
             edited = replaced(edited, parts=[])
-        name = "function_response" if field(block, "function_response") is not None else "functionResponse"
-        return replaced(block, **{name: edited})
+        return _with(block, "function_response", edited)
 
     def _content(self, message: Message) -> Json:
         """Return the content as data in snake_case; a bare string or part becomes a whole content."""
@@ -213,6 +215,11 @@ def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
         data = plain(part)
         if not isinstance(data, dict) or set(data) - {"thought", "thought_signature", "thoughtSignature"}:
             yield Part.of_text(role, json_text(data), index)
+
+
+def _with(part: Message, name: str, value: Message) -> Message:
+    """Return a copy of a part with another member, under the name that it has there."""
+    return replaced(part, **{name if field(part, name) is not None else _CAMEL[name]: value})
 
 
 def _tool(part: Message) -> Json:

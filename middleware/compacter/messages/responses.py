@@ -33,6 +33,8 @@ _COMPACTED = ("compaction", "compaction_summary", "context_compaction")
 _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 _MEDIA = frozenset({"input_image", "input_file", "input_audio", "computer_screenshot", "image"})
 _ARGUMENTS = ("arguments", "input", "action", "actions", "operation", "code", "queries")
+_RESULTS = {"code_interpreter_call": ("outputs", "logs"), "file_search_call": ("results", "text")}
+"""Calls run by OpenAI itself with a list of results, and the field of a result with its text."""
 _OUTPUTS = ("output", "outputs", "results", "tools", "error")
 _MADE = (Kind.ASSISTANT, Kind.OTHER, Kind.UNKNOWN)
 """Types of items in a model's response; an unknown type counts as one."""
@@ -106,6 +108,12 @@ class ResponsesFormat(MessageFormat):
         """Return a copy with edited texts and outputs; the item itself if nothing changed."""
         if _type(message) == "message":
             return super().rewrite(message, edit)
+        if _type(message) in _RESULTS:
+            name, text = _RESULTS[_type(message)]
+            tool, results = _type(message).removesuffix("_call"), listed(field(message, name))
+            edited = [self._with_results(result, (text,), edit, tool) for result in results]
+            same = all(new is old for new, old in zip(edited, results, strict=True))
+            return message if same else replaced(message, **{name: edited})
         output = field(message, "output")
         if not isinstance(output, (str, list, tuple)) or _type(message) == "shell_call_output":
             return message

@@ -47,9 +47,9 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]
 _END = re.compile(
     r"[.!?…](?<!\b[eE]\.g\.)(?<!\b[iI]\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)"
     r"(?<!^\d\.)(?<!^\d\d\.)[\"'”’)\]*]?\s+(?=[\w\"'“‘(\[*`$€£¿¡-])"
-    r"(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)|[。！？]\s*"
+    r"(?!(?<=\d\.\s)[a-zà-ÿ])(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)|[。！？]\s*"
 )
-"""End of a sentence; not after an abbreviation, a list's number, or the day of a German date."""
+"""End of a sentence; not after an abbreviation, a list's number, or an ordinal of German ("16. bis 18. Mai")."""
 _LONGEST = 320
 _CLAUSE = r"(?:[,;:)}\]]\s|[，；：、]|$)"
 _CLAUSES = re.compile(
@@ -204,8 +204,10 @@ def reads(text: str) -> bool:
 
 
 def _plain(text: str, share: int) -> bool:
-    """Return whether ``text`` is mostly letters, with less than one code symbol in ``share`` characters."""
-    return len(_CODE.findall(text)) * share < len(text) < 2 * sum(map(str.isalpha, text))
+    """Return whether ``text`` is mostly letters, or words and a number, with less than one code symbol in ``share``."""
+    if len(_CODE.findall(text)) * share >= len(text):
+        return False
+    return len(text) < 2 * sum(map(str.isalpha, text)) or (text.endswith(_ENDS) and len(_LETTERS.findall(text)) > 1)
 
 
 def _clauses(text: str) -> Iterator[str]:

@@ -113,7 +113,9 @@ def _prior(text: str) -> Iterator[Sentence]:
         for piece in rest.split(f" {ELLIPSIS} "):
             follows = False
             for sentence in split(piece):
-                prose = not artifacts and not speaker.startswith("Tool ") and (speaker == "User" or reads(sentence))
+                prose = not artifacts and (
+                    speaker in ("User", "Assistant") or (speaker == "Summary" and reads(sentence))
+                )
                 needed = keys if BARE.fullmatch(sentence) else ()
                 yield Sentence(sentence, speaker, number, follows, prose, size=len(line), keys=needed)
                 follows = True
