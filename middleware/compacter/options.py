@@ -415,8 +415,7 @@ class Options(BaseModel):
     """Room for quotes of folded messages: a share of a known window (default: 0.15, up to 4,000 tokens), or an int for
     tokens; ``Quotes(...)`` for more settings; ``None`` or 0 for no quotes."""
     rules: Annotated[tuple[str, ...], PlainValidator(_rules)] = ()
-    """Standing rules that every summary contains verbatim. A compaction without room for them is refused; if the call
-    would fail without it, those that fit are kept, the first declared first, with an event and a note of the others."""
+    """Standing rules that every summary contains verbatim; a compaction without room for them is refused."""
     retrieved: Annotated[Retrieved | None, PlainValidator(_retrieved)] = None
     """Retrieved text in the last user message that may be shortened if that message is too long: the text between two
     marks such as ``("<context>", "</context>")``, or a function ``(text, characters) -> text``. A receipt states how

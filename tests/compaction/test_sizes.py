@@ -196,8 +196,7 @@ class TestTheRoomOfASummary:
         with pytest.raises(CompactionError, match="rules takes about 1000 tokens, and the window has 1000"):
             carried_out(Options(), job(rules=rules, calibration=Calibration(window=1_000)), "They talked.")
         asked, made = carried_out(Options(), job(rules=rules, calibration=Calibration(window=1_001)), "They talked.")
-        assert asked == []
-        assert made.messages[0]["content"].partition("Note: ")[2].startswith("1 of 1 declared rules left out")
+        assert (asked, made) == ([], None)
 
     @pytest.mark.parametrize("budget", range(700, 1_100, 9))
     def test_holds_the_declared_rules_and_all_else(self, budget: int) -> None:

@@ -1,14 +1,13 @@
-"""Declared rules stand in every summary, word for word, or nothing is folded; a refused call keeps all that fit."""
+"""Declared rules stand in every summary, word for word, or nothing is folded."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from compacter import ClearToolResults, Compacter, CompactionError, History, Summarize, Truncate
-from compacter.messages.format import get_format
-from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
+from compacter import Compacter, CompactionError, History, Truncate
+from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 RULES = ["Ask Ann before any payment.", "Prices are in euros."]
 SUMMARIZERS: dict[str, Any] = {
@@ -69,92 +68,6 @@ def test_rules_that_alone_exceed_the_window_are_an_error_that_names_the_option()
     completion = Compacter(summarizer="extractive", rules=rules).wrap(model.completion)
     with pytest.raises(CompactionError, match="the option rules takes about"):
         completion("m", talk(40))
-
-
-class TestWhereACallHasNoRoomForAllOfThem:
-    """Twenty rules of 1,000 characters, and a last message that leaves them less of a window of 2,000."""
-
-    RULES: ClassVar = [f"Rule number {number} says that pier {number} stays shut." for number in range(20)]
-
-    @pytest.mark.parametrize("last", [900, 1_100, 1_500])
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"summarizer": "extractive"},
-            {"summarizer": ScriptedSummarizer("They compared boats.")},
-            {"strategy": Truncate()},
-            {"strategy": [ClearToolResults(), Summarize()]},
-            {"strategy": lambda task: task.fold("They compared boats.")},
-            {"strategy": lambda task: task.keep([], "Some were left out.")},
-        ],
-        ids=["no model", "a model", "truncate", "a chain", "fold", "keep"],
-    )
-    def test_it_goes_out_with_the_first_that_fit_and_a_note_of_the_others(
-        self, options: dict[str, Any], last: int
-    ) -> None:
-        model, told = ScriptedModel(window=500), list[Any]()
-        completion = Compacter(rules=self.RULES, on_event=told.append, **options).wrap(model.completion)
-
-        completion("m", [*talk(40), {"role": "user", "content": "x y " * (last // 4)}])
-
-        kept = rules_of(model.requests[-1].messages)
-        assert kept == self.RULES[: len(kept)]
-        assert 0 < len(kept) < 20
-        assert model.requests[-1].tokens > 470  # Another rule has no room.
-        left = f"{20 - len(kept)} of 20 declared rules left out for lack of room"
-        assert f"Note: {left}." in model.requests[-1].messages[0]["content"]
-        assert any(getattr(event, "reason", "") == f"rules: {left}" for event in told)
-
-    def test_one_that_is_too_long_does_not_push_out_the_others(self) -> None:
-        model = ScriptedModel(window=500)
-        rules = ["Whatever lies at a pier, " * 60, *self.RULES[:5]]
-        completion = Compacter(summarizer="extractive", rules=rules).wrap(model.completion)
-        completion("m", [*talk(40), {"role": "user", "content": "x y " * 200}])
-        assert rules_of(model.requests[-1].messages) == self.RULES[:5]
-
-    @pytest.mark.parametrize("wire_format", ["anthropic", "gemini"])
-    def test_where_roles_alternate_too(self, wire_format: Any) -> None:
-        compacter = Compacter(summarizer="extractive", rules=self.RULES)
-        talked = [*talk(40), {"role": "user", "content": "x y " * 250}]
-        said = [get_format(wire_format).say(one["role"], one["content"]) for one in talked]
-        sent: list[Any] = []
-
-        def provider(contents: Any, model: str = "m") -> str:
-            sent.append(contents)
-            if len(str(contents)) > 2_400:
-                raise token_limit_error("openai", limit=500, input_tokens=len(str(contents)) // 4)
-            return "ok"
-
-        call = compacter.wrap(provider, messages_param="contents", wire_format=wire_format)
-        assert call(said) == "ok"
-        assert 0 < str(sent[-1]).count("Rule: ") < 20
-
-    def test_the_next_call_has_all_of_them_again(self) -> None:
-        model = ScriptedModel(window=500)
-        completion = Compacter(summarizer="extractive", rules=self.RULES, recall=None).wrap(model.completion)
-        said = [*talk(40), {"role": "user", "content": "x y " * 250}]
-        completion("m", said)
-        assert len(rules_of(model.requests[-1].messages)) < 20
-
-        completion("m", [*said, {"role": "assistant", "content": "Noted."}, {"role": "user", "content": "And now?"}])
-
-        assert rules_of(model.requests[-1].messages) == self.RULES
-
-    def test_they_all_stay_with_a_prior_summary_that_has_them(self) -> None:
-        model = ScriptedModel(window=500)
-        compacter = Compacter(summarizer="extractive", rules=self.RULES, memory=None)
-        folded = compacter.compact(talk(40), budget=1_800).messages
-        assert rules_of(folded) == self.RULES
-        compacter.wrap(model.completion)("m", [*folded, *talk(2), {"role": "user", "content": "x y " * 300}])
-        kept = rules_of(model.requests[-1].messages)
-        assert kept == self.RULES[: len(kept)]
-        assert 0 < len(kept) < 20
-
-    def test_without_a_fallback_the_error_names_them(self) -> None:
-        model = ScriptedModel(window=500)
-        completion = Compacter(summarizer="extractive", rules=self.RULES, fallback=None).wrap(model.completion)
-        with pytest.raises(CompactionError, match="the declared rules take 1000 characters"):
-            completion("m", [*talk(40), {"role": "user", "content": "x y " * 225}])
 
 
 def test_in_a_wrapped_call_they_reach_the_provider() -> None:

@@ -25,7 +25,6 @@ from compacter.effects import Flow, Remember, Tell
 from compacter.errors import CompactionError, ConfigurationError, FunctionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
-from compacter.summary.message import Summary, rule_lines
 
 if TYPE_CHECKING:
     from compacter.options import Options
@@ -98,12 +97,6 @@ def compact(
         # The last resort if no strategy made the request small enough.
         rest = task if after is read else _onward(task, after)
         after = (yield from _attempt(Shorten(), replace(rest, last=False))) or after
-    rules_left = 0
-    if job.must and read.rules and options.fallback and (after is read or not task.fits(after.messages)):
-        after, rules_left = _with_rules_that_fit(task, after)
-    if rules_left:
-        why = f"rules: {rules_left} of {len(read.rules)} declared rules left out for lack of room"
-        yield from Tell(CompactionFailed(trigger=job.trigger, reason=why, **job.named))
     if after is read:
         yield from _skipped(job, "nothing_to_fold")
         return None
@@ -135,39 +128,10 @@ def compact(
         discarded=discarded,
         **facts,
     )
-    if original is not None and not rules_left:  # The next call may have room for all of them.
+    if original is not None:
         yield from Remember(original, messages)
     event = yield from Tell(event)
     return Compaction(after, messages, discarded, event, job.target is None or after.size <= job.target)
-
-
-def _with_rules_that_fit(task: CompactionTask, made: Conversation) -> tuple[Conversation, int]:
-    """Return the conversation without its head, and the number of declared rules that are left out of it.
-
-    The last resort if they do not all fit, as the call would fail otherwise: as many as fit, the first declared first.
-    Returns ``made`` and 0 if that is not smaller.
-    """
-    read = task.conversation
-
-    def short_of(rules: tuple[str, ...], left_out: int) -> list[Message]:
-        note = f"{left_out} of {len(read.rules)} declared rules left out for lack of room."
-        return Truncate.noted(replace(task, conversation=replace(read, rules=rules)), Summary(notes=(note,)))
-
-    most = min(made.size, read.size) - 1 if task.target is None else task.target
-    room = most - task.size(short_of(("",), len(read.rules)))
-    kept: list[str] = []
-    for rule in read.rules:
-        size = len(*rule_lines([rule])) + 1
-        if size <= room:
-            kept.append(rule)
-            room -= size
-    left_out = len(read.rules) - len(kept)
-    smaller = read.with_messages(short_of(tuple(kept), left_out))
-    if not left_out or smaller.size >= made.size or violations(read, smaller, alternate=task.alternate):
-        return made, 0
-    task.tally.names[:] = [Truncate().name]
-    task.tally.fallback = True
-    return smaller, left_out
 
 
 def _skipped(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:

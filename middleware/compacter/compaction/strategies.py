@@ -15,7 +15,7 @@ from typing import ClassVar
 from compacter.compaction.task import CompactionTask
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message
-from compacter.messages.parts import Kind, Part
+from compacter.messages.parts import Part
 from compacter.summary import message as summary_message
 from compacter.summary.message import Summary
 
