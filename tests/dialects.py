@@ -32,7 +32,7 @@ class Dialect:
     picture: Callable[[], Message]
     thought: Callable[[str, str], list[Message]]
     mixed: Callable[[list[Result], str], Message] | None = None
-    marked: list[Message] = field(default_factory=list)
+    marked: list[Message] = field(kw_only=True)
     """A message that carries a cache mark, and the same one without it."""
 
     @property
@@ -121,7 +121,7 @@ def _anthropic() -> Dialect:
             "role": "user",
             "content": [*results(answers), {"type": "text", "text": text}],
         },
-        [
+        marked=[
             {
                 "role": "user",
                 "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}],
@@ -180,7 +180,7 @@ def _gemini() -> Dialect:
         lambda: {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]},
         lambda thought, text: [{"role": "model", "parts": [{"text": thought, "thought": True}, {"text": text}]}],
         lambda answers, text: {"role": "user", "parts": [*results(answers), {"text": text}]},
-        [
+        marked=[
             {"role": "user", "parts": [{"text": "a", "cache_control": {"type": "ephemeral"}}]},
             {"role": "user", "parts": [{"text": "a"}]},
         ],
@@ -213,11 +213,13 @@ def _bedrock() -> Dialect:
             }
         ],
         lambda answers, text: {"role": "user", "content": [*results(answers), {"text": text}]},
-        [
+        marked=[
             {"role": "user", "content": [{"text": "a"}, {"cachePoint": {"type": "default"}}]},
             {"role": "user", "content": [{"text": "a"}]},
         ],
     )
 
 
-DIALECTS = {dialect.name: dialect for dialect in (_openai(), _anthropic(), _responses(), _gemini(), _bedrock())}
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (_openai(), _anthropic(), _responses(), _gemini(), _bedrock())
+}

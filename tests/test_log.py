@@ -15,6 +15,7 @@ from compacter.call.log import Log, remedy
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed, CompactionReused, Event, MessageShortened, SilentTruncation
 from compacter.options import Options
+from compacter.summary import prompt
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -317,6 +318,7 @@ class TestTheRemedy:
         [
             ("rules: two are missing", "declare fewer rules"),
             ("strategy mine returned no list", "fix that strategy"),
+            ("strategy summary_of_mine returned no list", "fix that strategy"),
             ("the summary was refused: it is empty", "a more capable model"),
         ],
     )
@@ -338,6 +340,14 @@ class TestTheRemedy:
         causes = [facts["cause"] for _, _, facts in logger.entries]
         assert causes[0].endswith(f"AuthenticationError (HTTP 401, test_log.py, line {raised_in})")
         assert causes[1].endswith("raised TimeoutError")
+
+    def test_tells_the_place_of_a_fault_of_compacter_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        logger = Entries()
+        monkeypatch.setattr(prompt, "_FORGED", None)
+        fold(logger=logger)
+        (facts,) = [facts for level, _, facts in logger.entries if level == "warning"]
+        assert "strategy summarize raised AttributeError (prompt.py, line " in facts["cause"]
+        assert "report it as a fault of compacter" in facts["remedy"]
 
 
 class TestStructlog:

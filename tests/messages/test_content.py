@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, PrivateAttr
+from tests.dialects import DIALECTS
 
 from compacter import Compacter
 from compacter.messages.fields import Unencodable, characters, faithful, plain
@@ -26,21 +27,18 @@ if TYPE_CHECKING:
 
 
 def called(name: str, arguments: Any) -> Message:
-    """A message that calls a tool with these arguments, in the format of that name."""
-    return {
-        "openai": {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}],
-        },
-        "anthropic": {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "c", "name": "f", "input": arguments}],
-        },
-        "responses": {"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments},
-        "gemini": {"role": "model", "parts": [{"functionCall": {"name": "f", "args": arguments}}]},
-        "bedrock": {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": arguments}}]},
-    }[name]
+    """A message that calls a tool with these arguments as they are, in the format of that name."""
+    usual = {"the": "arguments"}
+
+    def put(data: Any) -> Any:
+        if data in (usual, json.dumps(usual)):
+            return arguments
+        if isinstance(data, dict):
+            return {key: put(value) for key, value in data.items()}
+        return [put(value) for value in data] if isinstance(data, list) else data
+
+    (message,) = DIALECTS[name].calls([("c", "f", usual)])
+    return put(message)
 
 
 ARGUMENTS: list[dict[str, Any]] = [

@@ -15,6 +15,7 @@ from compacter.events import (
     CompactionStarted,
     Event,
     MaxTokensAdjusted,
+    MessageShortened,
     PassagesRecalled,
     RetriesExhausted,
     SilentTruncation,
@@ -56,6 +57,11 @@ ALL: tuple[Event, ...] = (
 def test_a_line_by_hand_is_known_by_its_fields(event: Event) -> None:
     (record,), strange = read_lines([event.model_dump_json()])
     assert (record.kind, record.time, strange) == (type(event).__name__, None, 0)
+
+
+def test_each_type_has_such_a_line_but_one_that_has_the_fields_of_another() -> None:
+    assert MessageShortened.model_fields.keys() == MaxTokensAdjusted.model_fields.keys()
+    assert {*map(type, ALL), MessageShortened} == set(Event.__subclasses__())
 
 
 def test_a_line_of_the_sink_tells_its_type_and_time() -> None:

@@ -135,6 +135,8 @@ class Log:
             helps = "declare fewer rules, or shorter ones"
         if event.reason.startswith("strategy "):
             helps = "fix that strategy; docs/strategies.md says what it may return"
+            if event.reason.split()[1] in BUILT_IN:
+                helps = "correct the function there, or report it as a fault of compacter if it is none of yours"
         instead = " or ".join(map(repr, self._options.fallback))
         cause = f"{event.sentence}{_circumstances(event.cause)}"
         return f"{cause}; the fallback {instead} takes over" if instead else cause, helps
@@ -165,12 +167,16 @@ def _write(logger: Any, level: Level, name: str, said: str, facts: dict[str, obj
 
 
 def _circumstances(error: BaseException | None) -> str:
-    """Return the HTTP status and the place of an exception, in parentheses; empty if it has neither."""
+    """Return the HTTP status and the place of an exception, in parentheses; empty if it has neither.
+
+    The place is the last one outside this package, or the last one if there is none outside.
+    """
     status = getattr(error, "status_code", None)
     found = [f"HTTP {status}"] if isinstance(status, int) else []
-    outside = [frame for frame in traceback.extract_tb(_own(error)) if "site-packages" not in frame.filename]
-    if outside:
-        found.append(f"{Path(outside[-1].filename).name}, line {outside[-1].lineno}")
+    frames = traceback.extract_tb(_own(error) or getattr(error, "__traceback__", None))
+    known = [frame for frame in frames if "site-packages" not in frame.filename]
+    if known:
+        found.append(f"{Path(known[-1].filename).name}, line {known[-1].lineno}")
     return f" ({', '.join(found)})" if found else ""
 
 

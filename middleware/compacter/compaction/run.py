@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BUILT_IN: Mapping[str, Callable[[], CompactionStrategy]] = {
     "summarize": Summarize, "truncate": Truncate, "clear_tool_results": ClearToolResults, "shorten": Shorten,
 }  # fmt: skip
-"""The strategies that come with compacter, by the names that they and settings have."""
+"""The strategies that come with compacter, by the names that they and settings have. Each needs no argument."""
 _ROOM = 0.9
 """Share of the target that counts as fitting between two strategies, so that the next message still fits too."""
 

@@ -30,6 +30,7 @@ class BedrockFormat(MessageFormat):
     """Messages of blocks with one key each: ``text``, ``toolUse``, ``toolResult`` and others."""
 
     name = "bedrock"
+    text_type = ""
     alternates = True
     roles = {"user": Kind.USER, "assistant": Kind.ASSISTANT, "system": Kind.SYSTEM}  # noqa: RUF012 - as the base class
 

@@ -86,6 +86,10 @@ class MessageFormat:
 
     system_option: ClassVar[str] = ""
     """Call option for a system prompt, if that is not a message."""
+    body: ClassVar[str] = "content"
+    """Member of a message with its text or blocks."""
+    text_type: ClassVar[str] = "text"
+    """Type of a text block in a user message; empty if blocks have no type."""
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
         """Convert a prompt of OpenAI-style ``role``/``content`` dicts.
@@ -240,6 +244,31 @@ class MessageFormat:
         if all(new is old for new, old in zip(edited, blocks, strict=True)):
             return message
         return replaced(message, content=edited if blocks is content else edited[0])
+
+    def blocks(self, message: Message) -> list[Message]:
+        """Return the blocks of a message as they are; a bare text is one."""
+        return list(listed(field(message, self.body)))
+
+    def with_blocks(self, message: Message, blocks: Sequence[Message]) -> Message:
+        """Return a copy of a user message with other blocks; one that is no dict becomes one."""
+        if isinstance(message, Mapping) and self.body in message:
+            return {**message, self.body: list(blocks)}
+        return {"role": "user", self.body: list(blocks)}
+
+    def with_text(self, message: Message, text: str) -> Message:
+        """Return a copy of a user message with this text before its own blocks, but behind results of tools."""
+        own = [
+            self._text_block(block) if isinstance(block, str) else block
+            for block in self.blocks(message)
+            if block != ""
+        ]
+        first = next(
+            (at for at, block in enumerate(own) if not self.read(self.with_blocks(None, [block]))[3]), len(own)
+        )
+        return self.with_blocks(message, [*own[:first], self._text_block(text), *own[first:]])
+
+    def _text_block(self, text: str) -> Message:
+        return {"type": self.text_type, "text": text} if self.text_type else {"text": text}
 
     def filler(self, role: Literal["user", "assistant"]) -> Message:
         """Return the filler message of this role."""

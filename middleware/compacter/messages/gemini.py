@@ -53,6 +53,7 @@ class GeminiFormat(MessageFormat):
 
     name = "gemini"
     system_option = "system_instruction"
+    body, text_type = "parts", ""
     """A field of the argument ``config`` of ``generate_content``, to be merged into it."""
     alternates = True
     roles = {  # noqa: RUF012 - ClassVar in the base class
@@ -126,6 +127,10 @@ class GeminiFormat(MessageFormat):
                 return message
             return edited if isinstance(message, (list, tuple)) else replaced(message, parts=edited)
         return self._rewrite(message, edit)
+
+    def blocks(self, message: Message) -> list[Message]:
+        """Return the parts of a content; a bare string, part or list of parts is a user's content too."""
+        return list(_parts(message))
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         text = block if isinstance(block, str) else field(block, "text")

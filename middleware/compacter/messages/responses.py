@@ -50,6 +50,7 @@ class ResponsesFormat(MessageFormat):
 
     name = "responses"
     system_option = "instructions"
+    text_type = "input_text"
 
     def kind(self, message: Message) -> Kind:
         """Return the kind of an item by its type, of a message by its role."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
@@ -43,7 +43,6 @@ _LEAST = 0.05
 _ASKS = frozenset("?？؟՞")
 _SEAL_BYTES = 4
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
-_RESULTS = ("tool_use_id", "toolResult", "function_response", "functionResponse")
 _INDENT = "\n  "
 _GAP = " … "
 
@@ -213,7 +212,7 @@ def place(
     """
     joins = wire.alternates if alternate is None else alternate
     if joins or wire.read(messages[at])[3]:
-        return [*messages[:at], _joined(messages[at], wire, text), *messages[at + 1 :]]
+        return [*messages[:at], wire.with_text(messages[at], text), *messages[at + 1 :]]
     return [*messages[:at], wire.say("user", text), *messages[at:]]
 
 
@@ -248,10 +247,12 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
         return list(messages)
     stripped: list[Message] = []
     for message in messages:
-        parts = _parts(message, wire) if wire.speaker(message) == "user" else []
-        kept = [part for part in parts if not is_quotes(str(part if isinstance(part, str) else field(part, "text")))]
-        if kept or not parts:
-            stripped.append(message if len(kept) == len(parts) else _with_parts(message, wire, kept))
+        blocks = wire.blocks(message) if wire.speaker(message) == "user" else []
+        kept = [
+            block for block in blocks if not is_quotes(str(block if isinstance(block, str) else field(block, "text")))
+        ]
+        if kept or not blocks:
+            stripped.append(message if len(kept) == len(blocks) else wire.with_blocks(message, kept))
     return stripped
 
 
@@ -272,27 +273,3 @@ def _may_hold(messages: Sequence[Message], wire: MessageFormat) -> bool:
             if isinstance(text, str) and text.startswith(TAG):
                 return True
     return False
-
-
-def _joined(message: Message, wire: MessageFormat, text: str) -> Message:
-    own = [_part(part, wire) if isinstance(part, str) else part for part in _parts(message, wire) if part != ""]
-    first = next((at for at, part in enumerate(own) if not any(field(part, name) for name in _RESULTS)), len(own))
-    return _with_parts(message, wire, [*own[:first], _part(text, wire), *own[first:]])
-
-
-def _parts(message: Message, wire: MessageFormat) -> list[Message]:
-    parts = field(message, "parts" if wire.name == "gemini" else "content")
-    # For Gemini a bare string, part or list of parts is a user's content too.
-    return list(listed(message if parts is None and wire.name == "gemini" else parts))
-
-
-def _with_parts(message: Message, wire: MessageFormat, parts: list[Message]) -> Message:
-    name = "parts" if wire.name == "gemini" else "content"
-    return (
-        {**message, name: parts} if isinstance(message, Mapping) and name in message else {"role": "user", name: parts}
-    )
-
-
-def _part(text: str, wire: MessageFormat) -> Message:
-    kind = {"openai": "text", "anthropic": "text", "responses": "input_text"}.get(wire.name)
-    return {"text": text} if kind is None else {"type": kind, "text": text}
