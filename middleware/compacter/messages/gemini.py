@@ -53,8 +53,8 @@ class GeminiFormat(MessageFormat):
 
     name = "gemini"
     system_option = "system_instruction"
-    body, text_type = "parts", ""
     """A field of the argument ``config`` of ``generate_content``, to be merged into it."""
+    body, text_type = "parts", ""
     alternates = True
     roles = {  # noqa: RUF012 - ClassVar in the base class
         "user": Kind.USER,
