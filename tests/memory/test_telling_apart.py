@@ -227,6 +227,23 @@ def same(one: Any, other: Any) -> bool:
     return repr(one) == repr(other)
 
 
+class Word(str):
+    """A text of a class of its own, as an enumeration's member is."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("value", [(1, "a", ("b",)), Word("a"), [Word("a" * 5_000)], {"n": (1.5, True, None)}])
+def test_tuples_and_texts_of_another_class_are_known_again(value: Any) -> None:
+    memory = InProcessMemory()
+    matcher = Matching(memory, alternate=False)
+    history = asking({"value": value})
+    matcher.remember("scope", ANTHROPIC, history, [SUMMARY, history[4]])
+    for _ in range(2):
+        assert matcher.view("scope", ANTHROPIC, copy.deepcopy(history)) is not None
+    assert matcher.view("scope", ANTHROPIC, asking({"value": 7})) is None
+
+
 @given(json_values, json_values)
 def test_comparing_with_what_was_seen_agrees_with_types_and_values(one: Any, other: Any) -> None:
     memory = InProcessMemory()

@@ -148,6 +148,12 @@ class TestFiles:
         assert sink.backups == 7
         assert len(lines(tmp_path / "events.jsonl")) == 1
 
+    def test_it_shows_its_file_and_its_bounds(self, tmp_path: Path) -> None:
+        path = str(tmp_path / "events.jsonl")
+        assert repr(JsonLines(path, max_bytes=9, texts=True)) == (
+            f"JsonLines({path!r}, max_bytes=9, backups=3, texts=True)"
+        )
+
     @pytest.mark.parametrize("options", [{"max_bytes": 0}, {"max_bytes": True}, {"backups": -1}])
     def test_unusable_arguments_are_named(self, tmp_path: Path, options: dict[str, Any]) -> None:
         with pytest.raises(ConfigurationError, match=next(iter(options))):
