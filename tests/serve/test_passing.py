@@ -8,7 +8,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from compacter.serve import create_app
 
@@ -261,6 +264,21 @@ async def test_another_server_that_runs_it_may_send_what_uvicorn_does_not() -> N
     assert [message["type"] for message in await sent({"type": "websocket"})] == ["websocket.close"]
     begun, _ = await sent({"type": "http"})
     assert begun["status"] == 400
+
+
+async def test_it_can_be_a_part_of_another_application(upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    part = create_app(server.url, hosts=lambda _: True)
+    whole = Starlette(routes=[Mount("/llm", app=part)])  # It does not run the lifespan of a part.
+    transport = httpx.ASGITransport(app=whole)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test/llm/v1/") as client:
+        assert (await client.post("chat/completions", json=CHAT)).json() == {}
+        assert (await client.get("models")).json() == {}
+    async with part.router.lifespan_context(part):
+        pass
+    async with part.router.lifespan_context(part), httpx.AsyncClient(transport=transport) as client:
+        assert (await client.get("http://test/llm/v1/models")).json() == {}
+    assert [asked.target for asked in server.asked] == ["/v1/chat/completions", "/v1/models", "/v1/models"]
 
 
 def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) -> None:
