@@ -106,6 +106,16 @@ class Raising:
         raise RuntimeError("not now")
 
 
+class Apart(str):
+    """A text that equals itself alone."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
 def nested(levels: int) -> Any:
     value: Any = "deep"
     for _ in range(levels):
@@ -124,6 +134,8 @@ UNREADABLE: dict[str, Callable[[], Any]] = {
     "in slots": lambda: Slotted("user", "One."),
     "raising": Raising,
     "keys of two types": lambda: {"role": "user", "content": "x", "extra": {1: "a", "b": 2, None: 3}},
+    "keys that are numbers": lambda: {"role": "user", "content": "x", "extra": {1: "a"}},
+    "keys with one text": lambda: {"role": "user", "content": "x", "extra": {Apart("a"): 1, Apart("a"): 2}},
     "nested without end": cyclic,
     "nested deeply": lambda: {"role": "user", "content": "x", "extra": nested(5_000)},
     "nested 600 levels": lambda: {"role": "user", "content": "x", "extra": nested(600)},
