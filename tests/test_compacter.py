@@ -51,6 +51,22 @@ def never(error: BaseException) -> None:
     return None
 
 
+class TestWindow:
+    def test_is_what_a_refusal_stated_or_the_table_has(self) -> None:
+        compacter = Compacter(summarizer=ScriptedSummarizer("Harbours."))
+        assert compacter.window("m") is None
+        model = ScriptedModel(window=700)
+        talk = [
+            {"role": role, "content": f"{turn} ".ljust(200, "x")} for turn in range(9) for role in ("user", "assistant")
+        ]
+        compacter.wrap(model.completion)("m", [*talk, {"role": "user", "content": "And now?"}])
+        assert compacter.window("m") == 700
+        assert compacter.window("gpt-4o") == 128_000
+
+    def test_nothing_is_found_where_nothing_was_said(self) -> None:
+        assert Compacter().search([], "Which harbour?") == []
+
+
 class TestReplace:
     def test_other_options_the_same_memory_and_hooks(self) -> None:
         one = Compacter(compact_ratio=0.5, summarizer="extractive")

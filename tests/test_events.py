@@ -192,6 +192,10 @@ class TestOrder:
         assert model.requests[-1].messages == tuple(talk())
         assert 0 < (model.requests[-1].max_tokens or 0) < 400
 
+    def test_a_lowered_output_limit_is_told_in_words(self) -> None:
+        told = str(MaxTokensAdjusted(before=1_000, after=380))
+        assert told == "MaxTokensAdjusted: lowered the output limit from 1,000 to 380 tokens"
+
     def test_an_earlier_compaction_that_is_used_again_is_no_round(self) -> None:
         told: list[CompactionEvent] = []
         model = ScriptedModel(window=900)

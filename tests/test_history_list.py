@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import operator
 from typing import Any
 
 import pytest
@@ -53,9 +54,9 @@ class TestAList:
     def test_only_lists_of_messages_are_added(self, other: Any) -> None:
         history = History(talk(2))
         with pytest.raises(TypeError):
-            history + other
+            operator.add(history, other)
         with pytest.raises(TypeError):
-            other + history
+            operator.add(other, history)
 
     def test_messages_in_no_known_format_have_no_name_in_events(self) -> None:
         assert History([{"speaker": "me"}] * 5).conversation == ""

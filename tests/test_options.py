@@ -76,6 +76,22 @@ class TestOneList:
             default = made.get(name) or f"`{option.default!r}`".replace("'", '"')
             assert rows.get(name) == default, f"docs/options.md lacks | `{name}` | {default} |"
 
+    @pytest.mark.parametrize("function", [max, dict, print])
+    def test_a_function_whose_signature_is_unknown_is_believed(self, function: Any) -> None:
+        assert Options(on_event=function).on_event == (function,)
+        if function is max:
+            assert Options(summarizer=function).summarizer is function
+
+    def test_no_hook_is_none(self) -> None:
+        none: Any = None
+        assert Options(on_compaction=none, on_event=none).on_compaction == ()
+
+    def test_a_whole_number_of_tokens_may_be_a_float(self) -> None:
+        assert Options(trigger_tokens=8_000.0).trigger_tokens == 8_000
+
+    def test_it_shows_what_is_not_as_usual(self) -> None:
+        assert repr(Options(compact_ratio=0.5, max_retries=1)) == "Options(compact_ratio=0.5, max_retries=1)"
+
     def test_options_cannot_be_changed(self) -> None:
         with pytest.raises(ValueError, match="frozen"):
             Options().compact_ratio = 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import re
 import subprocess
@@ -151,9 +152,14 @@ def test_a_public_name_can_be_had(name: str) -> None:
     assert getattr(compacter, name).__module__.split(".")[0] == "compacter"
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+@pytest.mark.parametrize("module", ["compacter", "compacter.memory", "compacter.observe", "compacter.serve"])
+def test_an_unknown_name_is_an_attribute_error(module: str) -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
-        compacter.no_such_name  # noqa: B018
+        importlib.import_module(module).no_such_name  # noqa: B018
+
+
+def test_a_folder_that_imports_on_demand_lists_its_names() -> None:
+    assert dir(importlib.import_module("compacter.observe")) == ["JsonLines", "OpenTelemetry"]
 
 
 def test_the_package_has_one_name() -> None:

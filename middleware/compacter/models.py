@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
@@ -28,11 +29,7 @@ async def acompletion(**options: Any) -> object:
 
 def check_installed(asked: str) -> None:
     """Raise ``ConfigurationError`` if litellm is not installed; ``asked`` is the argument that needs it."""
-    try:
-        found = find_spec("litellm") is not None
-    except (ImportError, ValueError):
-        found = False
-    if not found:
+    if _spec() is None and sys.modules.get("litellm") is None:
         raise ConfigurationError(
             f"{asked} names a model for litellm, which is not installed: pip install litellm, or pass a function as "
             'summarizer, or summarizer="extractive", which needs no model'
@@ -133,13 +130,17 @@ def _facts(model: str | None) -> dict[str, Any]:
     return {}
 
 
+def _spec() -> ModuleSpec | None:
+    """Return where the litellm package is; ``None`` if it is not installed, or a module made by hand stands for it."""
+    if sys.modules.get("litellm") is not None:
+        return getattr(sys.modules["litellm"], "__spec__", None)
+    return find_spec("litellm")
+
+
 @cache
 def _shipped() -> dict[str, Any]:
     """Return the price table in the litellm package, read without importing the package."""
-    try:
-        spec = find_spec("litellm")
-    except (ImportError, ValueError):
-        return {}
+    spec = _spec()
     for folder in (spec.submodule_search_locations if spec else None) or ():
         table = Path(folder) / "model_prices_and_context_window_backup.json"
         if table.is_file():

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import socket
+import sqlite3
+import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import SQLiteMemory
+from compacter import SQLiteMemory, models
 from compacter.cli import doctor
 from compacter.cli.doctor import KNOWN
 
@@ -100,6 +103,63 @@ def test_a_method_that_is_new_is_named(run: Run, monkeypatch: pytest.MonkeyPatch
     fewer: dict[str, Any] = {**KNOWN, "openai": KNOWN["openai"] - {"responses.create"}}
     monkeypatch.setattr(doctor, "KNOWN", fewer)
     assert "responses.create" in findings(run)["openai methods"]["text"]
+
+
+def test_without_litellm_and_sdks_the_rest_is_checked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(doctor, "version", version)
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    monkeypatch.setattr(models, "_shipped", dict)
+    told = run("doctor", "--json")
+    found = {finding["name"]: finding for finding in told.data}
+    assert told.code == 0
+    assert found["litellm"]["text"].startswith("not installed")
+    assert found["price table"]["state"] == "note"
+    assert set(found) == {"compacter", "litellm", "price table", "recall"}
+    assert run("doctor", "--model", "gpt-4o").code == 1
+
+
+def test_a_sdk_whose_methods_cannot_be_looked_at_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    told = run("doctor", "--json")
+    assert told.code == 1
+    assert [each["name"] for each in told.data if each["state"] == "bad"] == ["openai methods"]
+
+
+def test_an_attribute_that_cannot_be_read_hides_no_method() -> None:
+    class Client:
+        @property
+        def files(self) -> object:
+            raise RuntimeError("no project is set")
+
+        def send(self, messages: object) -> None:
+            """A method that takes messages."""
+
+    assert list(doctor.methods_of(Client(), "sdk.resources")) == ["send"]
+
+
+def test_a_sqlite_without_full_text_search_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Old(sqlite3.Connection):
+        def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
+            raise sqlite3.OperationalError("no such module: fts5")
+
+    connect = sqlite3.connect
+    monkeypatch.setattr("compacter.cli.doctor.sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Old))
+    told = run("doctor", "--json")
+    assert told.code == 1
+    assert "lacks FTS5" in next(each["text"] for each in told.data if each["name"] == "recall")
+
+
+def test_a_price_list_that_would_be_fetched_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "litellm", raising=False)
+    monkeypatch.delenv("LITELLM_LOCAL_MODEL_COST_MAP", raising=False)
+    assert "fetches" in findings(run)["LITELLM_LOCAL_MODEL_COST_MAP"]["text"]
+
+
+def test_a_model_that_costs_nothing_has_a_window_and_no_price(run: Run) -> None:
+    assert findings(run, "--model", "ollama/llama3")["ollama/llama3"]["text"] == "8,192 tokens"
 
 
 @pytest.mark.parametrize("sdk", sorted(SDKS))

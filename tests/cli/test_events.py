@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +103,7 @@ def test_watch_says_what_it_waits_for(run: Run, folder: Path, monkeypatch: pytes
 
 
 @contextlib.contextmanager
-def watching(path: Path, output: int) -> Iterator[subprocess.Popen[bytes]]:
+def watching(path: Path, output: int) -> Generator[subprocess.Popen[bytes]]:
     """The program, which has to end well once the test has interrupted it."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path)), "TERM": "xterm", "COLUMNS": "80"}
     command = [sys.executable, "-m", "compacter", "watch", str(path)]

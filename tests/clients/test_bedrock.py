@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,18 @@ def client(bedrock_server: Provider) -> Iterator[Any]:
     client = made(endpoint_url=bedrock_server.url)
     yield client
     client.close()
+
+
+def test_a_method_that_sends_no_messages_is_refused(client: Any, compacter: Compacter) -> None:
+    with pytest.raises(TypeError, match="sends no messages"):
+        compacter.wrap(client.list_async_invokes)
+
+
+def test_a_body_that_is_a_stream_is_passed_on_as_it_is(client: Any, bedrock_server: Provider, chat: list[Any]) -> None:
+    body = json.dumps({"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": chat}).encode()
+    with pytest.raises(ClientError, match="too long"):
+        Compacter().wrap(client).invoke_model(modelId=MODEL, body=io.BytesIO(body))
+    assert len(bedrock_server.bodies) == 1
 
 
 def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -> None:

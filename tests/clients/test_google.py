@@ -268,6 +268,11 @@ def test_a_single_method_can_be_wrapped(
     check(gemini_server, contents, events)
 
 
+def test_a_method_that_sends_no_messages_is_refused(client: genai.Client, compacter: Compacter) -> None:
+    with pytest.raises(TypeError, match="sends no messages"):
+        compacter.wrap(client.models.list)
+
+
 def test_a_wrapped_client_outlives_the_one_it_was_made_from(
     gemini_server: Provider, compacter: Compacter, words: str
 ) -> None:

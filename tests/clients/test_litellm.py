@@ -12,6 +12,7 @@ from litellm.exceptions import ContextWindowExceededError
 from litellm.router import Router
 
 from compacter import Compacter, CompactionEvent
+from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
     from tests.clients.loopback import Provider
@@ -54,6 +55,25 @@ async def test_acompletion(
     reply: Any = await compacter.wrap(litellm.acompletion)(messages=chat, **options)
     assert reply.choices[0].message.content == words
     assert len(events) == 1
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_model_by_name_writes_the_summary(
+    openai_server: Provider, monkeypatch: pytest.MonkeyPatch, words: str, *, asynchronous: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_API_BASE", f"{openai_server.url}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    model = ScriptedModel(window=600, replies="It is noted.")
+    made = Compacter(summarizer="openai/gpt-summary")
+    talk = [{"role": role, "content": f"Lamp {at}. " * 30} for at in range(6) for role in ("user", "assistant")]
+    talk.append({"role": "user", "content": "Which lamp is lit?"})
+    if asynchronous:
+        await made.wrap(model.acompletion)("m", talk)
+    else:
+        made.wrap(model.completion)("m", talk)
+    assert {body["model"] for body in openai_server.bodies} == {"gpt-summary"}
+    assert words in str(model.requests[-1].messages)
+    assert made.totals.summarizer_calls == len(openai_server.bodies)
 
 
 @pytest.mark.parametrize("name", ["completion_with_retries", "acompletion_with_retries"])

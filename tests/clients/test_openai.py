@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -68,6 +69,43 @@ def test_the_stream_helper(
                 assert event.snapshot == seen
         assert stream.get_final_completion().choices[0].message.content == words == seen
     check(openai_server, chat, events)
+
+
+def test_a_method_that_a_tracing_tool_has_replaced_is_wrapped_with_its_replacement(
+    client: openai.OpenAI,
+    openai_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    traced: list[int] = []
+    completions: Any = client.chat.completions
+    create = completions.create
+
+    def tracing(**options: Any) -> Any:
+        traced.append(len(options["messages"]))
+        return create(**options)
+
+    monkeypatch.setattr(completions, "create", functools.wraps(create)(tracing))
+    reply = compacter.wrap(client).chat.completions.create(model=MODEL, messages=chat)
+    assert reply.choices[0].message.content == words
+    check(openai_server, chat, events)
+    assert len(traced) == len(openai_server.bodies)
+
+
+def test_a_client_without_any_method_that_is_known_is_refused(compacter: Compacter) -> None:
+    class Bare(openai.OpenAI):
+        chat: Any = None
+        responses: Any = None
+        beta: Any = None
+
+    with (
+        Bare(base_url="http://127.0.0.1:9", api_key="none") as bare,
+        pytest.raises(TypeError, match="cannot wrap"),
+    ):
+        compacter.wrap(bare)
 
 
 async def test_async_streams(

@@ -99,6 +99,47 @@ def test_an_importance_scoring_one_keeps_what_it_scores() -> None:
     assert result.event.strategy == "important"
 
 
+def test_one_may_measure_what_it_thinks_of_keeping_and_read_any_messages() -> None:
+    seen: dict[str, Any] = {}
+
+    def fitting(task: CompactionTask) -> list[Any]:
+        seen["head"], seen["read"] = task.head, [part.text for part in task.entries(task.messages[1:3])]
+        for count in range(len(task.messages), 0, -1):
+            kept = task.keep(range(len(task.messages) - count, len(task.messages)))
+            if task.fits(kept):
+                seen["size"] = task.size(kept)
+                return kept
+        return task.keep([])
+
+    result = Compacter(strategy=fitting).compact(talk(), budget=3_000)
+    assert result.event is not None
+    assert result.fits
+    assert seen["head"] == tuple(talk()[1 : 1 + len(seen["head"])])
+    assert seen["read"] == [talk()[1]["content"], "{}"]
+    assert seen["size"] == result.event.compacted_data_size > 2_000
+
+
+def test_one_may_leave_the_work_to_a_chain() -> None:
+    class Careful:
+        name = "careful"
+
+        def compact(self, task: CompactionTask) -> Any:
+            return (yield from Chain(Summarize()).compact(task))
+
+    result, _ = run(Careful())
+    assert result.changed
+    assert "They talked." in result.messages[1]["content"]
+
+
+def test_without_a_note_a_prior_summary_stays_unchanged() -> None:
+    first, _ = run(Summarize())
+    again = Compacter(strategy=lambda task: task.keep(range(len(task.messages) - 3, len(task.messages)))).compact(
+        [*first.messages, *talk()[1:]]
+    )
+    assert again.messages[1] == first.messages[1]
+    assert len(again.messages) < len(first.messages) + 10
+
+
 def test_a_tuple_will_do_and_so_will_a_note_without_the_tag() -> None:
     note = {"role": "user", "content": "(some left out)"}
     result, _ = run(Says(lambda task: (task.messages[0], note, *task.messages[-9:])))

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import builtins
+import copy
+import pickle
 import socket
 import sys
 import threading
@@ -112,6 +114,31 @@ def test_answers_decoded_by_the_client_are_read_too(redis_url: str, namespace: s
         memory.save(record(digest=str(number)))
     assert len(memory.find(["k"])) == 32
     memory.close()
+
+
+def test_a_copy_uses_the_same_server_by_a_connection_of_its_own(redis_memory: RedisMemory, redis_url: str) -> None:
+    redis_memory.save(record())
+    copied = pickle.loads(pickle.dumps(redis_memory))  # noqa: S301 - its own
+    assert list(copied.find(["k"])) == [record()]
+    copied.close()
+    with redis.Redis.from_url(redis_url) as mine:
+        own = RedisMemory(mine, namespace=redis_memory.namespace)
+        assert list(copy.copy(own).find(["k"])) == [record()]
+
+
+def test_a_user_who_may_not_read_is_an_error_and_no_empty_memory(
+    redis_memory: RedisMemory, client: Any, redis_url: str, namespace: str
+) -> None:
+    redis_memory.save(record())
+    client.execute_command("ACL", "SETUSER", "writer", "on", ">secret", "~*", "+@all", "-hvals")
+    url = redis_url.replace("://", "://writer:secret@")
+    memory = RedisMemory(url, namespace=namespace)
+    try:
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            memory.find(["k"])
+    finally:
+        memory.close()
+        client.execute_command("ACL", "DELUSER", "writer")
 
 
 def test_it_connects_when_it_is_first_used() -> None:

@@ -106,6 +106,16 @@ class Raising:
         raise RuntimeError("not now")
 
 
+class Apart(str):
+    """A text that equals itself alone."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
 def nested(levels: int) -> Any:
     value: Any = "deep"
     for _ in range(levels):
@@ -124,6 +134,8 @@ UNREADABLE: dict[str, Callable[[], Any]] = {
     "in slots": lambda: Slotted("user", "One."),
     "raising": Raising,
     "keys of two types": lambda: {"role": "user", "content": "x", "extra": {1: "a", "b": 2, None: 3}},
+    "keys that are numbers": lambda: {"role": "user", "content": "x", "extra": {1: "a"}},
+    "keys with one text": lambda: {"role": "user", "content": "x", "extra": {Apart("a"): 1, Apart("a"): 2}},
     "nested without end": cyclic,
     "nested deeply": lambda: {"role": "user", "content": "x", "extra": nested(5_000)},
     "nested 600 levels": lambda: {"role": "user", "content": "x", "extra": nested(600)},
@@ -225,6 +237,23 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same, one, other))
     return repr(one) == repr(other)
+
+
+class Word(str):
+    """A text of a class of its own, as an enumeration's member is."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("value", [(1, "a", ("b",)), Word("a"), [Word("a" * 5_000)], {"n": (1.5, True, None)}])
+def test_tuples_and_texts_of_another_class_are_known_again(value: Any) -> None:
+    memory = InProcessMemory()
+    matcher = Matching(memory, alternate=False)
+    history = asking({"value": value})
+    matcher.remember("scope", ANTHROPIC, history, [SUMMARY, history[4]])
+    for _ in range(2):
+        assert matcher.view("scope", ANTHROPIC, copy.deepcopy(history)) is not None
+    assert matcher.view("scope", ANTHROPIC, asking({"value": 7})) is None
 
 
 @given(json_values, json_values)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
 
 import pytest
 
+from compacter.messages.fields import plain
 from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Kind
 
@@ -33,6 +35,20 @@ def test_roles_and_types_are_kinds(name: str, message: object, kind: Kind, speak
 
     assert reader.outline([message]).kinds == [kind]
     assert reader.speaker(message) == speaker
+
+
+class Speaker(Enum):
+    """Roles as an enumeration that is no text itself."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+def test_a_role_may_be_a_member_of_any_enumeration() -> None:
+    reader = get_format("openai")
+    said = [{"role": Speaker.USER, "content": "Hello."}, {"role": Speaker.ASSISTANT, "content": "Hi."}]
+    assert reader.outline(said).kinds == [Kind.USER, Kind.ASSISTANT]
+    assert plain(said[0]) == {"role": "user", "content": "Hello."}
 
 
 # OpenAI

@@ -148,14 +148,31 @@ class TestFiles:
         assert sink.backups == 7
         assert len(lines(tmp_path / "events.jsonl")) == 1
 
+    def test_it_shows_its_file_and_its_bounds(self, tmp_path: Path) -> None:
+        path = str(tmp_path / "events.jsonl")
+        assert repr(JsonLines(path, max_bytes=9, texts=True)) == (
+            f"JsonLines({path!r}, max_bytes=9, backups=3, texts=True)"
+        )
+
     @pytest.mark.parametrize("options", [{"max_bytes": 0}, {"max_bytes": True}, {"backups": -1}])
     def test_unusable_arguments_are_named(self, tmp_path: Path, options: dict[str, Any]) -> None:
         with pytest.raises(ConfigurationError, match=next(iter(options))):
             JsonLines(tmp_path / "events.jsonl", **options)
 
-    def test_a_file_that_cannot_be_written_is_named_at_once(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match="missing"):
-            JsonLines(tmp_path / "missing" / "events.jsonl")
+    @pytest.mark.parametrize("name", ["missing/events.jsonl", "nul\0.jsonl"])
+    def test_a_file_that_cannot_be_written_is_named_at_once(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(ConfigurationError, match="jsonl"):
+            JsonLines(tmp_path / name)
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+    def test_a_pipe_is_written_to_and_neither_locked_nor_renamed(self, tmp_path: Path) -> None:
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK)) as reader:
+            sink = JsonLines(path, max_bytes=1)
+            sink(SKIPPED)
+            assert json.loads(reader.readline())["event"] == "CompactionSkipped"
+        assert list(tmp_path.iterdir()) == [path]
 
     def test_a_disk_that_fails_breaks_no_call(self, tmp_path: Path) -> None:
         folder = tmp_path / "gone"

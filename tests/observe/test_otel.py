@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import Compacter
+from compacter import Compacter, observe
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed")
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 TALK = [{"role": "user", "content": f"Harbour {n} takes ships of {n} metres."} for n in range(60)]
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.delitem(sys.modules, "compacter.observe.otel")
+    with pytest.raises(ImportError, match=r'pip install "llm-compacter\[otel\]"'):
+        observe.OpenTelemetry  # noqa: B018
 
 
 class Collected:

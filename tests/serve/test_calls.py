@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from typing import Any
@@ -191,6 +192,48 @@ def test_a_past_that_the_server_keeps_is_compacted_there(serve: Serve, openai_se
         reply = client.responses.create(model="m", input="And now?", previous_response_id="resp_9")
     assert reply.output_text == words
     assert openai_server.paths[1] == "/v1/responses/compact"
+
+
+def test_results_of_calls_in_a_past_that_the_server_keeps_are_sent_with_their_calls(
+    serve: Serve, openai_server: Any, words: str
+) -> None:
+    serving = serve(f"{openai_server.url}/v1")
+    outputs: Any = [{"type": "function_call_output", "call_id": "call_1", "output": "built in 1850"}]
+    with chat(serving.url) as client:
+        reply = client.responses.create(model="m", input=outputs, previous_response_id="resp_0")
+    assert reply.output_text == words
+    assert openai_server.paths[2] == "/v1/responses/resp_0"
+    assert openai_server.headers[2]["authorization"] == "Bearer sk-one"
+    kinds = [item["type"] for item in openai_server.bodies[-1]["input"]]
+    assert kinds == ["compaction", "reasoning", "function_call", "function_call_output"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_refusal_that_is_packed_or_ends_without_an_empty_line_is_understood(
+    serve: Serve, upstream: Any, wire: Any, talk: Talk, *, stream: bool
+) -> None:
+    event = b"data: " + json.dumps({"type": "error", **REFUSAL}).encode()
+    packed = wire.plain(
+        gzip.compress(json.dumps(REFUSAL).encode()), "400 Bad Request", more="Content-Encoding: gzip\r\n"
+    )
+    refusal = wire.plain(event, kind="text/event-stream") if stream else packed
+    server: Any = upstream(lambda asked, write: write(refusal if len(server.asked) == 1 else wire.plain(b"{}")))
+    body = json.dumps({"model": "m", "messages": talk(), "stream": stream}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
+    assert serve(server.url, summarizer="extractive").ask(head, body).endswith(b"{}")
+    assert len(server.asked[1].body) < len(body)
+
+
+def test_a_summary_that_cannot_be_had_is_a_500_where_nothing_else_may_be_done(
+    serve: Serve, upstream: Any, wire: Any, talk: Talk
+) -> None:
+    refusal = wire.plain(json.dumps(REFUSAL).encode(), "400 Bad Request")
+    server: Any = upstream(lambda asked, write: write(refusal if len(server.asked) == 1 else wire.plain(b"{}")))
+    body = json.dumps({"model": "m", "messages": talk()}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
+    got = serve(server.url, fallback=None).ask(head, body)
+    assert got.startswith(b"HTTP/1.1 500 ")
+    assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "compaction_failed"
 
 
 @pytest.mark.parametrize("name", ["self", "function", "args", "kwargs", "messages_param", "io", "compacter_options"])

@@ -80,6 +80,12 @@ def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk
         process.kill()
 
 
+def test_ctrl_c_is_the_normal_end(root: Path) -> None:
+    with program(root, "--upstream", UPSTREAM) as (_, process):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(300) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from compacter.errors import ConfigurationError
+from compacter.serve import create_app
 from compacter.serve.upstream import Upstream, climbs, is_loopback, parse_upstreams
 
 Serve = Callable[..., Any]
@@ -102,6 +103,8 @@ def test_several_upstreams_are_reached_by_name_alone(serve: Serve, upstream: Any
         ("https://h/v1", "/v1", "https://h/v1"),
         ("https://h/v1", "/v10/x", "https://h/v1/v10/x"),
         ("http://[::1]:9/v1", "/v1/x", "http://[::1]:9/v1/x"),
+        ("https://köln.test/ü v1", "/models", "https://xn--kln-sna.test/%C3%BC%20v1/models"),
+        ("https://h/ü", "/%C3%BC/models", "https://h/%C3%BC/models"),
     ],
 )
 def test_paths_are_the_upstreams(base: str, path: str, found: str) -> None:
@@ -112,12 +115,30 @@ def test_paths_are_the_upstreams(base: str, path: str, found: str) -> None:
 @pytest.mark.parametrize(
     "given",
     ["", "api.openai.com/v1", "ftp://host/", "https://", "https://host:port/", "https://user:pass@host/",
-     "https://host/?key=1", "https://host/#x", 7, None, [], ["https://a", "https://b"], ["a=https://a", "A=https://b"]],
+     "https://host/?key=1", "https://host/#x",
+     "https://my host/v1", "https://host/\1", 7, None, [], ["https://a", "https://b"], ["a=https://a", "A=https://b"]],
 )  # fmt: skip
 def test_an_upstream_that_is_none_is_refused_by_name(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="upstream") as caught:
         parse_upstreams(given)
     assert "pass@" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "ftp://me:hunter2@proxy.test:21"),
+        ("HTTPS_PROXY", "none://proxy"),
+        ("SSL_CERT_FILE", "/no/such/file"),
+    ],
+)
+def test_an_environment_that_no_request_can_be_made_in_is_named_at_once(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=name) as caught:
+        create_app("https://api.openai.com/v1")
+    assert "hunter2" not in str(caught.value)
 
 
 def test_what_looks_upwards_is_seen_and_nothing_else() -> None:

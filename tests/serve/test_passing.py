@@ -8,7 +8,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from compacter.serve import create_app
 
 Serve = Callable[..., Any]
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
@@ -201,6 +206,79 @@ def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(serve: Serve
         assert b"begin" in got
         assert not got.endswith(b"0\r\n\r\n")
     assert serving.board.unreachable == 2
+
+
+@pytest.mark.parametrize("status", ["200 OK", "400 Bad Request"])
+def test_a_document_that_breaks_off_is_passed_on_as_far_as_it_came(
+    serve: Serve, upstream: Any, wire: Any, status: str
+) -> None:
+    whole = wire.plain(json.dumps({"error": {"code": "context_length_exceeded"}}).encode(), status)
+    server = upstream(lambda asked, write: write(whole[:-5]))
+    serving = serve(server.url)
+    got = serving.ask(*post("/v1/chat/completions", json.dumps(CHAT).encode()))
+    assert got.endswith(whole[:-5].partition(b"\r\n\r\n")[2])
+    assert (len(server.asked), serving.board.unreachable) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("text/plain", ""), ("text/event-stream", "Content-Encoding: br\r\n"), ("application/json", "")],
+)
+def test_what_cannot_be_read_goes_through(serve: Serve, upstream: Any, wire: Any, kind: str, more: str) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"context_length_exceeded", kind=kind, more=more)))
+    for body in (CHAT, {**CHAT, "messages": {"role": "user"}}):
+        got = serve(server.url).ask(*post("/v1/chat/completions", json.dumps(body).encode()))
+        assert got.endswith(b"\r\n\r\ncontext_length_exceeded")
+    assert len(server.asked) == 2
+
+
+def test_a_caller_that_goes_away_before_the_end_of_its_request_is_left_alone(
+    serve: Serve, upstream: Any, wire: Any
+) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    serving = serve(server.url)
+    for path in ("/v1/chat/completions", "/v1/files"):
+        head, body = post(path, b"x" * 1_000)
+        with serving.send(head, body[:10]) as connection:
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(1) == b""
+    assert serving.ask(*post("/v1/chat/completions", json.dumps(CHAT).encode())).endswith(b"{}")
+    assert json.loads(server.asked[-1].body) == CHAT
+
+
+async def test_another_server_that_runs_it_may_send_what_uvicorn_does_not() -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b""}
+
+    async def sent(scope: dict[str, Any]) -> list[Any]:
+        found: list[Any] = []
+
+        async def send(message: Any) -> None:
+            found.append(message)
+
+        whole = {"method": "GET", "path": "/v1", "raw_path": b"/v1/\xff", "query_string": b"", **scope}
+        whole["headers"] = [(b"host", b"localhost")]
+        await create_app("http://127.0.0.1:9/v1")(whole, receive, send)
+        return found
+
+    assert [message["type"] for message in await sent({"type": "websocket"})] == ["websocket.close"]
+    begun, _ = await sent({"type": "http"})
+    assert begun["status"] == 400
+
+
+async def test_it_can_be_a_part_of_another_application(upstream: Any, wire: Any) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    part = create_app(server.url, hosts=lambda _: True)
+    whole = Starlette(routes=[Mount("/llm", app=part)])  # It does not run the lifespan of a part.
+    transport = httpx.ASGITransport(app=whole)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test/llm/v1/") as client:
+        assert (await client.post("chat/completions", json=CHAT)).json() == {}
+        assert (await client.get("models")).json() == {}
+    async with part.router.lifespan_context(part):
+        pass
+    async with part.router.lifespan_context(part), httpx.AsyncClient(transport=transport) as client:
+        assert (await client.get("http://test/llm/v1/models")).json() == {}
+    assert [asked.target for asked in server.asked] == ["/v1/chat/completions", "/v1/models", "/v1/models"]
 
 
 def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) -> None:

@@ -12,6 +12,11 @@ from compacter.summary.message import Summary, compose, parse
 RULES = ("Rule: Never deploy on Fridays.", "User: Friday deploys are fine in May.")
 
 
+def test_a_summary_message_of_version_0_1_is_a_story_as_a_whole() -> None:
+    body = "They planned a feast.\nRule: Never deploy on Fridays."
+    assert parse(f"{message.TAG} {message._checksum(body)}\n{body}") == Summary(body)
+
+
 @pytest.mark.parametrize(
     "summary",
     [

@@ -169,9 +169,7 @@ def _tried(address: str) -> str:
         return "will be created at its first use"
     memory: Any = memory_at(address)
     memory.find([uuid.uuid4().hex])
-    claim = memory.claim(uuid.uuid4().hex, 2.0)  # Written and deleted again: nothing is left behind.
-    if claim is not None:
-        claim.release()
+    memory.claim(uuid.uuid4().hex, 2.0).release()  # Written and deleted again: nothing is left behind.
     return ""
 
 

@@ -63,7 +63,7 @@ class JsonLines:
         self._lock = Lock()
         try:
             os.close(self._opened())
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise ConfigurationError(f"JsonLines cannot write {str(path)!r}: {error}") from error
 
     def __repr__(self) -> str:
@@ -96,7 +96,8 @@ class JsonLines:
     @contextlib.contextmanager
     def _exclusive(self) -> Generator[None]:
         """Exclude other processes, by a lock on a separate file because the event file is renamed."""
-        if sys.platform == "win32":  # It has no ``flock``: only one process may write the file.
+        # A pipe, such as ``/dev/stdout``, is never renamed. Windows has no ``flock``: only one process may write.
+        if sys.platform == "win32" or (self.path.exists() and not self.path.is_file()):
             yield
             return
         file = os.open(f"{self.path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)

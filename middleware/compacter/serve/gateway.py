@@ -13,6 +13,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 from starlette.applications import Starlette
@@ -73,7 +74,7 @@ def create_app(
         raise ConfigurationError(f"hosts takes a function of a host's name, not {hosts!r}")
     board = Board() if board is None else board
     checked, model = _options(summarizer, board, options, dry_run=dry_run)
-    targets = [Target(one, _BoardState(checked, board), model) for one in parse_upstreams(upstream)]
+    targets = [Target(one, _BoardState(checked, board), model, _client(one)) for one in parse_upstreams(upstream)]
     board.totals.extend(target.state.totals.snapshot for target in targets)
     gateway = Gateway(targets, board)
 
@@ -81,7 +82,9 @@ def create_app(
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with contextlib.AsyncExitStack() as stack:
             for target in targets:
-                target.client = await stack.enter_async_context(_client(target.upstream))
+                if target.client.is_closed:  # The application ran before.
+                    target.client = _client(target.upstream)
+                stack.push_async_callback(target.client.aclose)
             yield
 
     async def health(_: Request) -> Response:
@@ -137,12 +140,18 @@ class _BoardState(State):
 
 
 def _client(upstream: Upstream) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        timeout=httpx.Timeout(None, connect=_CONNECT),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
-        # Proxy settings of the environment do not apply to this machine.
-        trust_env=not upstream.is_loopback,
-    )
+    try:
+        return httpx.AsyncClient(
+            timeout=httpx.Timeout(None, connect=_CONNECT),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+            # Proxy settings of the environment do not apply to this machine.
+            trust_env=not upstream.is_loopback,
+        )
+    except (ValueError, OSError, ImportError, httpx.InvalidURL) as error:
+        raise ConfigurationError(
+            f"requests to {upstream.base_url} cannot be made with the proxies (HTTPS_PROXY, ALL_PROXY) or certificates "
+            f"(SSL_CERT_FILE) of this environment: {error}"
+        ) from None
 
 
 class _Guard:
@@ -169,9 +178,9 @@ class _Guard:
 
 
 def raw_path(scope: Scope) -> str:
-    """Return the path as it was sent, with its percent-encoding."""
+    """Return the path as it was sent, with its percent-encoding, below the place where this application is mounted."""
     path = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
-    return str(path, "latin-1")
+    return str(path, "latin-1").removeprefix(quote(scope.get("root_path", "")))
 
 
 def _without_port(host: str) -> str:
@@ -194,7 +203,7 @@ class Target:
     state: State
     summarizer: str | None
     """The upstream's model that writes summaries; ``None`` for the model that is called."""
-    client: httpx.AsyncClient | None = None
+    client: httpx.AsyncClient
 
 
 class Gone(Exception):  # noqa: N818 - a state
@@ -308,7 +317,6 @@ class Gateway:
         self, target: Target, method: str, url: httpx.URL, headers: Headers, caller: Caller, held: bytes
     ) -> Answer:
         """Return the response to a request that is not inspected; ``held`` is the part of its body that was read."""
-        assert target.client is not None  # noqa: S101 - created when the server starts
         self._board.passed += 1
 
         async def content() -> AsyncGenerator[bytes]:
@@ -351,7 +359,6 @@ async def _called(
     target: Target, protocol: Protocol, url: httpx.URL, headers: Headers, raw: bytes, body: dict[str, Any]
 ) -> Answer:
     """Return the response to a wrapped call; the upstream's own refusal if the call is given up."""
-    assert target.client is not None  # noqa: S101 - as above
     exchange = Exchange(target.client, url, headers, raw, body, protocol.param)
     call = wrapped(target.state, exchange, protocol, target.upstream, url, headers, target.summarizer)
     try:

@@ -52,8 +52,11 @@ class Upstream:
         url = (text[named.end() :] if named else text).rstrip("/")
         try:
             parts = urlsplit(url)
-            usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
-        except ValueError:
+            usable = (
+                parts.scheme in ("http", "https") and " " not in parts.netloc and parts.hostname and (parts.port or 1)
+            )
+            url = str(httpx.URL(url))  # A path or a name in letters of any language is encoded.
+        except (ValueError, httpx.InvalidURL):
             usable, parts = False, urlsplit("")
         # The error does not repeat a URL that may contain a password.
         if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
