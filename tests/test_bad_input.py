@@ -92,6 +92,11 @@ class TestOptions:
             ("detect", 400),
             ("on_compaction", "print"),
             ("on_event", [print, None]),
+            ("on_event", ""),
+            ("on_compaction", {}),
+            ("fallback", {}),
+            ("rules", {"Answer in French.": True}),
+            ("summary_prompt", ""),
             ("before_compaction", 1),
             ("compact_ratio", True),
             ("detect", lambda: True),
@@ -189,6 +194,14 @@ class TestWhatIsNoCall:
 
         with pytest.raises(TypeError, match=r"add.*out of one, other.*messages_param"):
             Compacter().wrap(add)
+
+    def test_messages_that_are_arguments_one_by_one_are_no_list(self) -> None:
+        def chat(*messages: Chat) -> None: ...
+
+        with pytest.raises(TypeError, match=r"chat.*messages_param"):
+            Compacter().wrap(chat)
+        with pytest.raises(ConfigurationError, match="messages_param='messages' is not a parameter"):
+            Compacter().wrap(chat, messages_param="messages")
 
     def test_a_messages_param_that_is_none_is_named(self) -> None:
         def chat(prompt: list[Chat]) -> None: ...
