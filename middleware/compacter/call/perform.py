@@ -225,7 +225,7 @@ class WrappedCall(Performer):
                 raise Stopped(error) from None
             if self.io.asynchronous and inspect.isawaitable(raw):
                 raw = await raw
-            if hasattr(type(raw), self.io.iterates):
+            if streams.has(type(raw), self.io.iterates):
                 reply = await streams.opened(self.io, raw, self.state.detect, self.binding.quiet)
             else:
                 reply = Reply(raw=raw, token_limit=detect_in_reply(raw))

@@ -164,7 +164,7 @@ class WrappedFunction:
                 raise
             refused = Reply(token_limit=found, error=error)
         else:
-            if type(raw) is not dict and hasattr(type(raw), ASYNC.iterates):
+            if type(raw) is not dict and streams.has(type(raw), ASYNC.iterates):
                 return await self._opened(ASYNC, raw, args, kwargs)
             found = detect_in_reply(raw)
             if found is None:

@@ -255,7 +255,7 @@ async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Repl
         if found is None:
             raise
         return Reply(token_limit=found, error=error)
-    if hasattr(type(raw), io.iterates):
+    if streams.has(type(raw), io.iterates):
         return await streams.opened(io, raw, state.detect)
     return Reply(raw=raw, token_limit=detect_in_reply(raw))
 
