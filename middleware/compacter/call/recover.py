@@ -17,7 +17,7 @@ from compacter.call.request import ConversationState, Request, advice, pinned, t
 from compacter.compaction.plan import MARGIN, Calibration, Job, most_tokens, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.effects import Call, Flow, Quote, Remembered, Reply, Tell
-from compacter.errors import CompactionError, FunctionError
+from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
     CompactionFailed,
     CompactionReused,
@@ -169,7 +169,7 @@ class Policy:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
         helps = advice(self.request, self.calibration, found.limit if found else None)
-        refused.error.add_note(f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}")
+        add_note(refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}")
         raise refused.error
 
     # -- ways to make the request smaller ------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from compacter.clients.copying import (
 )  # fmt: skip
 from compacter.clients.raw import looking_into_raw
 from compacter.effects import Reply, Tell
+from compacter.errors import add_note
 from compacter.events import CompactionEvent
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FormatName
@@ -242,7 +243,7 @@ def _given_up(refused: Reply, note: str) -> Any:
     """Raise the refusal's exception with a note, or return the refusal if it is a reply."""
     if refused.error is None:
         return refused.raw
-    refused.error.add_note(f"compacter {note}")
+    add_note(refused.error, f"compacter {note}")
     raise refused.error from None
 
 
