@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from compacter import (
 )
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
+from compacter.observe import JsonLines
 from compacter.testing import (
     InvalidRequestError,
     ScriptedModel,
@@ -166,6 +168,13 @@ class TestOptions:
         with pytest.raises(ConfigurationError, match=argument):
             History(**{argument: value})
 
+    def test_a_variable_or_a_file_that_is_no_text_is_named(self) -> None:
+        numbers: Any = {"COMPACTER_MAX_RETRIES": 3}
+        with pytest.raises(ConfigurationError, match="COMPACTER_MAX_RETRIES takes a text, not 3"):
+            Compacter.from_env(numbers)
+        with pytest.raises(ConfigurationError, match="path takes a file name, not 5"):
+            JsonLines(5)  # type: ignore[arg-type]
+
     def test_every_bad_option_is_named_at_once(self) -> None:
         with pytest.raises(ConfigurationError, match=r"(?s)compact_ratio.*max_retries"):
             Compacter(compact_ratio=7, max_retries=-2)
@@ -289,8 +298,16 @@ class TestWhatIsNoHistory:
         with pytest.raises(ConfigurationError, match="budget"):
             Compacter(summarizer="extractive").compact(talk(), budget=budget)
 
-    @pytest.mark.parametrize("summary", ["", "  \n"])
-    def test_a_blank_summary_of_the_hosts_is_refused(self, summary: str) -> None:
+    @pytest.mark.parametrize("model", [5, ["m"], b"m"])
+    def test_a_model_that_is_no_name_is_refused(self, model: Any) -> None:
+        compacter = Compacter(summarizer="extractive")
+        actions: list[Any] = [compacter.plan, compacter.compact, compacter.estimate_tokens]
+        for action in (*(partial(one, talk(), model=model) for one in actions), partial(compacter.window, model)):
+            with pytest.raises(ConfigurationError, match="model takes a model's name"):
+                action()
+
+    @pytest.mark.parametrize("summary", ["", "  \n", 5])
+    def test_a_blank_summary_of_the_hosts_is_refused(self, summary: Any) -> None:
         with pytest.raises(ConfigurationError, match="summary"):
             Compacter().compact(talk(), summary=summary)
 

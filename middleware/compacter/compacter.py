@@ -316,6 +316,7 @@ class Compacter:
         Args:
             model: Name of the model as it is passed to calls; ``None`` for calls without one.
         """
+        _check_model(model)
         return self._state.calibration(model).window
 
     def estimate_tokens(
@@ -332,6 +333,7 @@ class Compacter:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
         held = _check_messages(messages)
+        _check_model(model)
         _check_wire_format(wire_format)
         counter = self._state.options.token_counter
         if counter is not None:
@@ -469,7 +471,7 @@ class Compacter:
         if summary is not None:
             if not isinstance(summary, str) or not summary.strip():
                 raise ConfigurationError(
-                    "summary takes the text of a summary, but is empty; leave it out to have one made"
+                    f"summary takes the text of a summary, not {summary!r}; leave it out to have one made"
                 )
             job = replace(job, summary=summary)
         elif self._state.options.summarizer is None and self._needs_model(job):
@@ -495,7 +497,9 @@ class Compacter:
         from compacter.recall.quotes import strip
 
         held = _check_messages(messages)
-        _check_budget(budget)
+        _check_model(model)
+        if budget is not None:
+            whole_number("budget", budget, least=1, of="characters")
         _check_wire_format(wire_format)
         form = get_format(wire_format or recognise(held))
         held = tuple(strip(held, form)) or held
@@ -541,9 +545,9 @@ def _check_messages(messages: object) -> tuple[Message, ...]:
     return held
 
 
-def _check_budget(budget: object) -> None:
-    if budget is not None:
-        whole_number("budget", budget, least=1, of="characters")
+def _check_model(model: object) -> None:
+    if model is not None and not isinstance(model, str):
+        raise ConfigurationError(f"model takes a model's name, not {model!r}")
 
 
 def _check_wire_format(name: str | None) -> None:
