@@ -238,7 +238,7 @@ class TestWhatIsNoHistory:
         with pytest.raises(TokenLimitError) as refused:
             Compacter(summarizer=ScriptedSummarizer("They talked.")).wrap(passes_on)("m", talk())
 
-        assert "'messages'" in refused.value.__notes__[0]
+        assert "its argument 'messages'; pass them as messages=..." in refused.value.__notes__[0]
 
     @pytest.mark.parametrize("messages", ["hello", {"role": "user"}, 7, None, [], b"x"])
     def test_what_is_no_list_goes_to_the_provider_as_it_is(self, messages: Any) -> None:

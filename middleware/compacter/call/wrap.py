@@ -290,7 +290,9 @@ class WrappedFunction:
         elif history is not None or (isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray))):
             messages = list(given)
         if not messages:
-            return f"the call has no messages in its argument {binding.messages_param!r}"
+            name = binding.messages_param
+            remedy = f"; pass them as {name}=..." if len(args) > len(binding.positional) else ""
+            return f"the call has no messages in its argument {name!r}{remedy}"
         try:
             form, seen, quoted = self._recognised(binding, messages)
         except UnknownFormatError as error:
