@@ -136,7 +136,7 @@ class Binding:
     """Whether it is a vendor's method; of its options only ``CARRIED`` are copied into a request for a summary."""
     output_param: str = "max_tokens"
     """Name of the output limit if the call does not set one."""
-    asks: Callable[..., Any] | None = None
+    summary_function: Callable[..., Any] | None = None
     """Function to request summaries with, if the wrapped one is unsuitable (``parse``, ``stream``)."""
     quiet: Callable[[Any], bool] | None = None
     """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors' chunks."""
