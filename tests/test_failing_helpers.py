@@ -96,11 +96,15 @@ class TestSummarizersThatFail:
             assert result.event.summary == "They talked about questions."
             assert len(summarizer.requests) > 1
 
-    def test_a_summarizer_of_a_strange_type_is_taken_for_one_that_says_nothing(self) -> None:
+    def test_a_summarizer_of_a_strange_type_is_taken_for_one_that_says_nothing(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         for answer in (7, object(), {"choices": []}, {"choices": [{}]}, [], b"bytes", Ellipsis):
+            caplog.clear()
             result = Compacter(summarizer=lambda messages, answer=answer: answer).compact(talk())
             assert result.event is not None
             assert result.event.fallback
+            assert "as summarizer must return a text or a completion" in caplog.text
 
     def test_a_hanging_summarizer_is_left_behind(self) -> None:
         release = threading.Event()
