@@ -197,6 +197,19 @@ class TestWhatIsNoCall:
         with pytest.raises(TypeError, match="messages_param"):
             Compacter().wrap(target)
 
+    def test_what_is_next_to_a_client_or_a_function_is_told_what_was_meant(self) -> None:
+        openai, chat = pytest.importorskip("openai"), never_awaited()
+        client = openai.OpenAI(api_key="none")
+        near = [
+            (openai.OpenAI, "is a class"),
+            (chat, "result of a call"),
+            (client.chat.completions, "part of a client"),
+        ]
+        for target, meant in near:
+            with pytest.raises(TypeError, match=meant):
+                Compacter().wrap(target)
+        chat.close()
+
     def test_a_function_without_messages_is_told_what_is_supported(self) -> None:
         def add(one: int, other: int) -> int:
             return one + other
