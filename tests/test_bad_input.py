@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from compacter import (
 )
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
+from compacter.observe import JsonLines
 from compacter.testing import (
     InvalidRequestError,
     ScriptedModel,
@@ -92,6 +94,11 @@ class TestOptions:
             ("detect", 400),
             ("on_compaction", "print"),
             ("on_event", [print, None]),
+            ("on_event", ""),
+            ("on_compaction", {}),
+            ("fallback", {}),
+            ("rules", {"Answer in French.": True}),
+            ("summary_prompt", ""),
             ("before_compaction", 1),
             ("compact_ratio", True),
             ("detect", lambda: True),
@@ -161,6 +168,13 @@ class TestOptions:
         with pytest.raises(ConfigurationError, match=argument):
             History(**{argument: value})
 
+    def test_a_variable_or_a_file_that_is_no_text_is_named(self) -> None:
+        numbers: Any = {"COMPACTER_MAX_RETRIES": 3}
+        with pytest.raises(ConfigurationError, match="COMPACTER_MAX_RETRIES takes a text, not 3"):
+            Compacter.from_env(numbers)
+        with pytest.raises(ConfigurationError, match="path takes a file name, not 5"):
+            JsonLines(5)  # type: ignore[arg-type]
+
     def test_every_bad_option_is_named_at_once(self) -> None:
         with pytest.raises(ConfigurationError, match=r"(?s)compact_ratio.*max_retries"):
             Compacter(compact_ratio=7, max_retries=-2)
@@ -183,12 +197,33 @@ class TestWhatIsNoCall:
         with pytest.raises(TypeError, match="messages_param"):
             Compacter().wrap(target)
 
+    def test_what_is_next_to_a_client_or_a_function_is_told_what_was_meant(self) -> None:
+        openai, chat = pytest.importorskip("openai"), never_awaited()
+        client = openai.OpenAI(api_key="none")
+        near = [
+            (openai.OpenAI, "is a class"),
+            (chat, "result of a call"),
+            (client.chat.completions, "part of a client"),
+        ]
+        for target, meant in near:
+            with pytest.raises(TypeError, match=meant):
+                Compacter().wrap(target)
+        chat.close()
+
     def test_a_function_without_messages_is_told_what_is_supported(self) -> None:
         def add(one: int, other: int) -> int:
             return one + other
 
         with pytest.raises(TypeError, match=r"add.*out of one, other.*messages_param"):
             Compacter().wrap(add)
+
+    def test_messages_that_are_arguments_one_by_one_are_no_list(self) -> None:
+        def chat(*messages: Chat) -> None: ...
+
+        with pytest.raises(TypeError, match=r"chat.*messages_param"):
+            Compacter().wrap(chat)
+        with pytest.raises(ConfigurationError, match="messages_param='messages' is not a parameter"):
+            Compacter().wrap(chat, messages_param="messages")
 
     def test_a_messages_param_that_is_none_is_named(self) -> None:
         def chat(prompt: list[Chat]) -> None: ...
@@ -216,7 +251,7 @@ class TestWhatIsNoHistory:
         with pytest.raises(TokenLimitError) as refused:
             Compacter(summarizer=ScriptedSummarizer("They talked.")).wrap(passes_on)("m", talk())
 
-        assert "'messages'" in refused.value.__notes__[0]
+        assert "its argument 'messages'; pass them as messages=..." in refused.value.__notes__[0]
 
     @pytest.mark.parametrize("messages", ["hello", {"role": "user"}, 7, None, [], b"x"])
     def test_what_is_no_list_goes_to_the_provider_as_it_is(self, messages: Any) -> None:
@@ -276,8 +311,16 @@ class TestWhatIsNoHistory:
         with pytest.raises(ConfigurationError, match="budget"):
             Compacter(summarizer="extractive").compact(talk(), budget=budget)
 
-    @pytest.mark.parametrize("summary", ["", "  \n"])
-    def test_a_blank_summary_of_the_hosts_is_refused(self, summary: str) -> None:
+    @pytest.mark.parametrize("model", [5, ["m"], b"m"])
+    def test_a_model_that_is_no_name_is_refused(self, model: Any) -> None:
+        compacter = Compacter(summarizer="extractive")
+        actions: list[Any] = [compacter.plan, compacter.compact, compacter.estimate_tokens]
+        for action in (*(partial(one, talk(), model=model) for one in actions), partial(compacter.window, model)):
+            with pytest.raises(ConfigurationError, match="model takes a model's name"):
+                action()
+
+    @pytest.mark.parametrize("summary", ["", "  \n", 5])
+    def test_a_blank_summary_of_the_hosts_is_refused(self, summary: Any) -> None:
         with pytest.raises(ConfigurationError, match="summary"):
             Compacter().compact(talk(), summary=summary)
 

@@ -20,6 +20,7 @@ from compacter.testing import (
     ScriptedSummarizer,
     TokenLimitError,
     server_error,
+    token_limit_error,
 )
 
 if TYPE_CHECKING:
@@ -95,11 +96,15 @@ class TestSummarizersThatFail:
             assert result.event.summary == "They talked about questions."
             assert len(summarizer.requests) > 1
 
-    def test_a_summarizer_of_a_strange_type_is_taken_for_one_that_says_nothing(self) -> None:
+    def test_a_summarizer_of_a_strange_type_is_taken_for_one_that_says_nothing(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         for answer in (7, object(), {"choices": []}, {"choices": [{}]}, [], b"bytes", Ellipsis):
+            caplog.clear()
             result = Compacter(summarizer=lambda messages, answer=answer: answer).compact(talk())
             assert result.event is not None
             assert result.event.fallback
+            assert "as summarizer must return a text or a completion" in caplog.text
 
     def test_a_hanging_summarizer_is_left_behind(self) -> None:
         release = threading.Event()
@@ -364,6 +369,34 @@ class TestFunctionsThatAnswerBadly:
 
         assert threads
         assert threading.current_thread() not in threads
+
+
+class NoNotesError(TokenLimitError):
+    """A token limit that takes no notes, as an exception of a user's may."""
+
+    def add_note(self, note: str) -> None:
+        raise TypeError(note)
+
+
+@pytest.mark.parametrize("options", [{"max_retries": 0}, {"max_retries": 9, "compact_ratio": 0.1}, {"pin": bool}])
+async def test_an_exception_that_takes_no_notes_is_raised_as_it_is(options: dict[str, Any]) -> None:
+    refusal = token_limit_error(limit=800, input_tokens=1_100)
+    refusal.__class__ = NoNotesError
+
+    def chat(messages: object) -> Any:
+        raise refusal
+
+    async def achat(messages: object) -> Any:
+        raise refusal
+
+    for messages in (talk(), []):
+        compacter = Compacter(summarizer=ScriptedSummarizer("Short."), **options)
+        with pytest.raises(NoNotesError) as caught:
+            compacter.wrap(chat)(messages)
+        assert caught.value is refusal
+        with pytest.raises(NoNotesError) as caught:
+            await compacter.wrap(achat)(messages)
+        assert caught.value is refusal
 
 
 class Broken(InProcessMemory):

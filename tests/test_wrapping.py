@@ -11,7 +11,7 @@ import threading
 from collections import UserList, deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, MagicMock, Mock
 
 import pytest
 from tests.conversations import Chat, talk
@@ -19,7 +19,7 @@ from tests.conversations import Chat, talk
 from compacter import Compacter, History, compacted
 from compacter.call.arguments import bind
 from compacter.summary import message as summary_message
-from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError, rate_limit_error
+from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError, rate_limit_error, token_limit_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -211,6 +211,34 @@ class TestSyncCallables:
     def test_the_reply_is_the_providers_own_object(self) -> None:
         reply = object()
         assert compacter().wrap(lambda messages: reply)(messages=talk()) is reply
+
+    @pytest.mark.parametrize("kind", [Mock, MagicMock, AsyncMock])
+    @pytest.mark.parametrize("refused", [0, 1])
+    async def test_a_mock_is_a_reply(self, kind: Any, refused: int) -> None:
+        def replies() -> Any:
+            refusal = token_limit_error(limit=800, input_tokens=1_100)
+            return Mock(side_effect=[*[refusal] * refused, reply])
+
+        reply, events = kind(), list[Any]()
+        for options in ({}, {"on_event": events.append}):
+            own = compacter(summarizer="extractive", **options)
+            assert own.wrap(replies())(messages=talk()) is reply
+
+            sync = replies()
+
+            async def asynchronous(messages: Sequence[Chat], sync: Mock = sync) -> Any:
+                return sync(messages)
+
+            later = replies()
+
+            def awaitable(messages: Sequence[Chat], later: Mock = later) -> Any:
+                async def answer() -> Any:
+                    return later(messages)
+
+                return answer()
+
+            assert await compacter(summarizer="extractive", **options).wrap(asynchronous)(talk()) is reply
+            assert await compacter(summarizer="extractive", **options).wrap(awaitable)(talk()) is reply
 
     def test_the_error_is_the_providers_own_object(self) -> None:
         error = rate_limit_error()

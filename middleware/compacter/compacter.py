@@ -248,7 +248,7 @@ class Compacter:
 
         if messages_param is not None and not isinstance(messages_param, str):
             raise ConfigurationError(f"messages_param takes the name of an argument, not {messages_param!r}")
-        _check_wire_format(wire_format)
+        check_wire_format(wire_format)
         return wrap(self._state, target, messages_param=messages_param, wire_format=wire_format)
 
     def __call__(self, function: F) -> F:
@@ -316,6 +316,7 @@ class Compacter:
         Args:
             model: Name of the model as it is passed to calls; ``None`` for calls without one.
         """
+        check_model(model)
         return self._state.calibration(model).window
 
     def estimate_tokens(
@@ -332,7 +333,8 @@ class Compacter:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
         held = _check_messages(messages)
-        _check_wire_format(wire_format)
+        check_model(model)
+        check_wire_format(wire_format)
         counter = self._state.options.token_counter
         if counter is not None:
             return counter(list(held))
@@ -436,7 +438,7 @@ class Compacter:
         from compacter.recall.quotes import folded, search
 
         held = _check_messages(messages)
-        _check_wire_format(wire_format)
+        check_wire_format(wire_format)
         if not isinstance(query, str):
             raise ConfigurationError(f"query takes a text, not {query!r}")
         whole_number("limit", limit, least=1, of="passages")
@@ -469,7 +471,7 @@ class Compacter:
         if summary is not None:
             if not isinstance(summary, str) or not summary.strip():
                 raise ConfigurationError(
-                    "summary takes the text of a summary, but is empty; leave it out to have one made"
+                    f"summary takes the text of a summary, not {summary!r}; leave it out to have one made"
                 )
             job = replace(job, summary=summary)
         elif self._state.options.summarizer is None and self._needs_model(job):
@@ -495,8 +497,10 @@ class Compacter:
         from compacter.recall.quotes import strip
 
         held = _check_messages(messages)
-        _check_budget(budget)
-        _check_wire_format(wire_format)
+        check_model(model)
+        if budget is not None:
+            whole_number("budget", budget, least=1, of="characters")
+        check_wire_format(wire_format)
         form = get_format(wire_format or recognise(held))
         held = tuple(strip(held, form)) or held
         calibration = self._state.calibration(model)
@@ -541,12 +545,14 @@ def _check_messages(messages: object) -> tuple[Message, ...]:
     return held
 
 
-def _check_budget(budget: object) -> None:
-    if budget is not None:
-        whole_number("budget", budget, least=1, of="characters")
+def check_model(model: object) -> None:
+    """Raise ``ConfigurationError`` if this is not the name of a model, or ``None``."""
+    if model is not None and not isinstance(model, str):
+        raise ConfigurationError(f"model takes a model's name, not {model!r}")
 
 
-def _check_wire_format(name: str | None) -> None:
+def check_wire_format(name: str | None) -> None:
+    """Raise ``ConfigurationError`` if this is not the name of a format, or ``None``."""
     if name is not None:
         get_format(name)
 

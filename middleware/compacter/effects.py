@@ -77,7 +77,7 @@ class AskSummarizer(Effect[Reply]):
 
 
 @dataclass(frozen=True, slots=True)
-class Tell(Effect[T]):
+class Emit(Effect[T]):
     """Send an event to totals, log and hooks; the outcome is the event with its ``duration``.
 
     A ``CompactionPlan`` is passed to ``before_compaction``; the outcome is the plan to carry out, ``None`` for a veto.

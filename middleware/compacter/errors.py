@@ -1,4 +1,4 @@
-"""Exceptions of compacter, and two checks that raise one: of a number, and of the result of a user's function.
+"""Exceptions of compacter, two checks that raise one (of a number, of a function's result), and notes on others'.
 
 CompacterError
  |-- ConfigurationError        an option or argument is invalid (also a ValueError)
@@ -11,6 +11,7 @@ When a call is given up, the provider's own last exception is raised, never one 
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -66,6 +67,12 @@ def whole_number(name: str, value: object, *, least: int, of: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigurationError(f"{name} takes a whole number of {of} of at least {least}, not {value!r}")
     return value
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a note to the exception of a wrapped function, unless its class prevents that."""
+    with contextlib.suppress(Exception):
+        error.add_note(note)
 
 
 def result_of(

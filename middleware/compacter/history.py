@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from compacter.call.io import ASYNC, IO, SYNC, is_large, run
-from compacter.compacter import CompactionResult
+from compacter.compacter import CompactionResult, check_model, check_wire_format
 from compacter.compaction.conversation import Conversation, kept_and_discarded
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError, whole_number
 from compacter.locks import Lock
@@ -80,10 +80,8 @@ class History(MutableSequence[Message]):
             raise ConfigurationError(f"messages takes a list of messages, not {type(messages).__name__}")
         if compacter is not None and (isinstance(compacter, type) or not callable(getattr(compacter, "compact", None))):
             raise ConfigurationError(f"compacter takes a Compacter, not {compacter!r}")
-        if model is not None and not isinstance(model, str):
-            raise ConfigurationError(f"model takes a model's name, not {model!r}")
-        if wire_format is not None:
-            get_format(wire_format)
+        check_model(model)
+        check_wire_format(wire_format)
         name: object = conversation
         if name is not None and (not isinstance(name, str) or not name):
             raise ConfigurationError(f"conversation takes a name, or None, not {conversation!r}")

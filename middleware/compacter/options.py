@@ -185,10 +185,16 @@ def _strategy(value: object) -> object:
     return tuple(map(as_strategy, parts))
 
 
+def _several(value: object) -> tuple[object, ...]:
+    """Return the values of an iterable; a text, a mapping or a function is one value."""
+    one = isinstance(value, (str, bytes, Mapping)) or callable(value) or not isinstance(value, Iterable)
+    return (value,) if one else tuple(cast("Iterable[object]", value))
+
+
 def _fallback(value: object) -> object:
     if value is None:
         return ()
-    parts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    parts = _several(value)
     if not all(part in ("extractive", "truncate") for part in parts):
         raise ValueError('takes "truncate", "extractive", a sequence of these, or None')
     return ("extractive", "truncate") if parts == ("extractive",) else parts
@@ -248,10 +254,9 @@ def _retrieved(value: object) -> object:
 
 
 def _rules(value: object) -> object:
-    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        rules = tuple(value)
-        if all(isinstance(rule, str) and rule.strip() for rule in rules):
-            return rules
+    rules = _several(value)
+    if not isinstance(value, str) and all(isinstance(rule, str) and rule.strip() for rule in rules):
+        return rules
     raise ValueError('takes a list of rules, each a text that is not empty, such as ["Answer in French."]')
 
 
@@ -326,7 +331,7 @@ def _detect(value: object) -> object:
 def _functions(value: object) -> object:
     if value is None:
         return ()
-    several = tuple(value) if isinstance(value, Iterable) and not callable(value) else (value,)
+    several = _several(value)
     for one in several:
         check_hook(one)
     return several
@@ -361,7 +366,7 @@ class Options(BaseModel):
     summarizer: Annotated[Summarizer, PlainValidator(_summarizer)] = None
     """Writer of summaries: ``None`` for the wrapped call itself, the name of a litellm model, a function ``(messages,
     **options)`` that returns text or a completion (sync or async), or ``"extractive"`` for no model."""
-    summary_prompt: str | None = None
+    summary_prompt: str | None = Field(default=None, min_length=1)
     """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the transcript, which is
     otherwise appended."""
     max_summary_tokens: int = Field(default=4096, ge=16)

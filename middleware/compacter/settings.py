@@ -47,7 +47,11 @@ def from_environment(environment: Mapping[str, str], names: frozenset[str], pref
     """
     found: dict[str, Any] = {}
     for variable, text in environment.items():
-        if not variable.upper().startswith(prefix.upper()) or not text.strip():
+        if not variable.upper().startswith(prefix.upper()):
+            continue
+        if not isinstance(text, str):
+            raise ConfigurationError(f"{variable} takes a text, not {text!r}")
+        if not text.strip():
             continue
         name = variable[len(prefix) :].lower()
         if name in _FUNCTIONS:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from tests import conversations
 
-from compacter.effects import AskSummarizer, Effect, Remember, Remembered, Reply, Tell
+from compacter.effects import AskSummarizer, Effect, Emit, Remember, Remembered, Reply
 from compacter.events import Event
 from compacter.options import Options
 
@@ -76,7 +76,7 @@ class Dialogue:
 
     def _usual(self, effect: Effect[Any]) -> object:
         match effect:
-            case Tell():
+            case Emit():
                 if isinstance(effect.what, Event):
                     self.events.append(effect.what)
                 return effect.what

@@ -238,13 +238,19 @@ CHUNKS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("kind", CHUNKS)
 @pytest.mark.parametrize("program", ["sync", "async"])
-def test_a_summarizer_may_stream_its_answer(kind: str, program: str) -> None:
-    def summarizer(messages: list[Chat]) -> Any:
+@pytest.mark.parametrize("shape", ["sync", "async", "awaited"])
+def test_a_summarizer_may_stream_its_answer(kind: str, program: str, shape: str) -> None:
+    def synchronous(messages: list[Chat]) -> Any:
         yield from CHUNKS[kind]
 
-    async def asummarizer(messages: list[Chat]) -> Any:
+    async def asynchronous(messages: list[Chat]) -> Any:
         for chunk in CHUNKS[kind]:
             yield chunk
+
+    async def awaited(messages: list[Chat]) -> Any:
+        return asynchronous(messages)
+
+    summarizer: Any = {"sync": synchronous, "async": asynchronous, "awaited": awaited}[shape]
 
     model, summaries = ScriptedModel(window=900), list[str]()
 
@@ -254,7 +260,7 @@ def test_a_summarizer_may_stream_its_answer(kind: str, program: str) -> None:
     if program == "sync":
         Compacter(summarizer=summarizer, on_compaction=told).wrap(model.completion)("m", talk())
     else:
-        asyncio.run(Compacter(summarizer=asummarizer, on_compaction=told).wrap(model.acompletion)("m", talk()))
+        asyncio.run(Compacter(summarizer=summarizer, on_compaction=told).wrap(model.acompletion)("m", talk()))
 
     assert ["They asked of walls." in summary for summary in summaries] == [True]
 

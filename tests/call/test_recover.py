@@ -77,7 +77,7 @@ def test_a_round_looks_folds_remembers_and_calls(recovery: Callable[..., Dialogu
     made = summary_message.parse(call.messages[1]["content"])
     assert made is not None
     assert made.prose == summary.text
-    assert dialogue.effects == ["Remembered", "Tell", "AskSummarizer", "Remember", "Tell", "Call"]
+    assert dialogue.effects == ["Remembered", "Emit", "AskSummarizer", "Remember", "Emit", "Call"]
     assert dialogue.told() == ["CompactionStarted", "CompactionEvent"]
 
 

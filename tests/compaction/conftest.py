@@ -9,7 +9,7 @@ import pytest
 from tests.dialects import DIALECTS
 
 from compacter.compaction.run import compact
-from compacter.effects import AskSummarizer, Reply, Tell
+from compacter.effects import AskSummarizer, Emit, Reply
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def carried_out(
     try:
         while True:
             effect = flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
-            outcome = effect.what if isinstance(effect, Tell) else None
-            if isinstance(effect, Tell) and told is not None:
+            outcome = effect.what if isinstance(effect, Emit) else None
+            if isinstance(effect, Emit) and told is not None:
                 told.append(effect.what)
             if isinstance(effect, AskSummarizer):
                 asked.append(effect)

@@ -9,7 +9,7 @@ from compacter import Compacter, CompactionEvent
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job
 from compacter.compaction.run import compact
-from compacter.effects import AskSummarizer, Effect, Reply, Tell
+from compacter.effects import AskSummarizer, Effect, Emit, Reply
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary.sections import parse
@@ -34,7 +34,7 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
             case AskSummarizer():
                 sizes.append(sum(len(message["content"]) for message in effect.messages))
                 return Reply("They spoke.")
-            case Tell():
+            case Emit():
                 return effect.what
             case _:
                 return None

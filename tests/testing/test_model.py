@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 
 from compacter.testing import (
     InvalidRequestError,
@@ -193,6 +194,13 @@ class TestCalls:
         assert order == []
         await task
         assert order == ["task"]
+
+    def test_trio_will_do(self) -> None:
+        async def streamed() -> list[Any]:
+            return [chunk async for chunk in await ScriptedModel().acompletion("m", HELLO, stream=True)]
+
+        assert trio.run(ScriptedModel().acompletion, "m", HELLO)["choices"]
+        assert trio.run(streamed)
 
     async def test_a_cancelled_call_stays_in_the_books(self) -> None:
         model = ScriptedModel(replies=lambda _: asyncio.Event().wait())  # type: ignore[arg-type, return-value]

@@ -136,7 +136,7 @@ class Binding:
     """Whether it is a vendor's method; of its options only ``CARRIED`` are copied into a request for a summary."""
     output_param: str = "max_tokens"
     """Name of the output limit if the call does not set one."""
-    asks: Callable[..., Any] | None = None
+    summary_function: Callable[..., Any] | None = None
     """Function to request summaries with, if the wrapped one is unsuitable (``parse``, ``stream``)."""
     quiet: Callable[[Any], bool] | None = None
     """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors' chunks."""
@@ -282,6 +282,11 @@ def bind(
     except (ValueError, TypeError):
         parameters = {}
     open_ended = not parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    parameters = {
+        name: parameter
+        for name, parameter in parameters.items()
+        if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    }
     if messages_param is None:
         name = next((known for known in MESSAGE_PARAMS if known in parameters), "")
         if not name and not open_ended:
@@ -298,14 +303,11 @@ def bind(
         messages_param=name,
         accepts=None if open_ended else frozenset(parameters),
         positional=tuple(
-            name
-            for name, parameter in parameters.items()
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            name for name, parameter in parameters.items() if parameter.kind is not parameter.KEYWORD_ONLY
         ),
         declared={
             name: None if parameter.default is parameter.empty else parameter.default
             for name, parameter in parameters.items()
-            if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         },
     )
 

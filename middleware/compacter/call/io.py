@@ -230,9 +230,13 @@ async def _timeout(seconds: float | None) -> AsyncGenerator[None]:
 
 
 def resolved(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a sync or async function from sync code, and return its result. A loop may be running in this thread."""
+    """Call a sync or async function from sync code, and return its result; an async stream as the list of its chunks.
+
+    A loop may be running in this thread.
+    """
     outcome = function(*args)
-    if not inspect.isawaitable(outcome):
+    kind = type(outcome)
+    if not inspect.isawaitable(outcome) and (hasattr(kind, "__next__") or not hasattr(kind, "__anext__")):
         return outcome
 
     import asyncio

@@ -131,6 +131,8 @@ class Log:
         summarizer = self._options.summarizer
         asked = summarizer if isinstance(summarizer, str) else event.model if summarizer is None else None
         helps = remedy(event.error, event.cause, asked)
+        if callable(summarizer) and event.reason.endswith("the summary is empty"):
+            helps = "the function that you passed as summarizer must return a text or a completion"
         if event.reason.startswith("rules: "):
             helps = "declare fewer rules, or shorter ones"
         if event.reason.startswith("strategy "):

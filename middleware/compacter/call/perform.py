@@ -27,7 +27,7 @@ from compacter.call.recover import Policy
 from compacter.call.request import read_reply
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
-from compacter.effects import AskSummarizer, Call, Effect, Flow, Quote, Remember, Remembered, Reply, Tell
+from compacter.effects import AskSummarizer, Call, Effect, Emit, Flow, Quote, Remember, Remembered, Reply
 from compacter.events import CompactionEvent, CompactionStarted, PassagesRecalled, RetriesExhausted
 from compacter.locks import LONGEST_WAIT, LOOK_AGAIN
 from compacter.memory.base import BaseMemory, Steps, advanced, apump, pump
@@ -125,7 +125,7 @@ class Performer:
         awaits = self.io.awaits
         return partial(models.acompletion if awaits else models.completion, **asked), not awaits
 
-    async def told(self, effect: Tell[Any]) -> Any:
+    async def emit(self, effect: Emit[Any]) -> Any:
         """Send an event to totals, log and hooks, and return it with its duration.
 
         For a plan, return the one to carry out, or ``None`` after a veto.
@@ -139,7 +139,7 @@ class Performer:
             self.gave_up = event.rounds > 0
         if isinstance(event, CompactionEvent):
             event = event.model_copy(update={"duration": time.monotonic() - self._started})
-        for hook in self.state.told(event):
+        for hook in self.state.record(event):
             # A copy, so that no hook sees another one's changes.
             await self._safely("hook", partial(self.io.hook, hook, event.model_copy()))
         return event
@@ -161,7 +161,7 @@ class Performer:
             self.state.log.failed(what, error)
             return otherwise
 
-    performs: ClassVar[Mapping[type[Effect[Any]], Performs]] = {AskSummarizer: _asked, Tell: told}
+    performs: ClassVar[Mapping[type[Effect[Any]], Performs]] = {AskSummarizer: _asked, Emit: emit}
     """Functions that perform the effects, by the effect's class."""
 
 
@@ -225,7 +225,7 @@ class WrappedCall(Performer):
                 raise Stopped(error) from None
             if self.io.asynchronous and inspect.isawaitable(raw):
                 raw = await raw
-            if hasattr(type(raw), self.io.iterates):
+            if streams.has(type(raw), self.io.iterates):
                 reply = await streams.opened(self.io, raw, self.state.detect, self.binding.quiet)
             else:
                 reply = Reply(raw=raw, token_limit=detect_in_reply(raw))
@@ -251,7 +251,7 @@ class WrappedCall(Performer):
         else:
             instruction = messages[0]["content"]
             args, kwargs = binding.native_call(self.args, self.kwargs, form, effect.prefix, instruction, limit)
-        return partial(binding.asks or self.function, *args, **kwargs), False
+        return partial(binding.summary_function or self.function, *args, **kwargs), False
 
     # -- memory and quotes ---------------------------------------------------------------------------------------------
 
@@ -297,7 +297,7 @@ class WrappedCall(Performer):
             tokens=self.policy.calibration.tokens(len(found.text)),
             duration=time.monotonic() - started,
         )
-        await self.told(Tell(event))
+        await self.emit(Emit(event))
         return found.text
 
     async def _use(self, memory: BaseMemory, work: Callable[..., Steps[T]], *given: object) -> T | None:

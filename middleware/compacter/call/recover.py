@@ -16,8 +16,8 @@ from tenacity import RetryCallState, Retrying, stop_after_attempt
 from compacter.call.request import ConversationState, Request, advice, pinned, tokens_read, with_less_retrieved
 from compacter.compaction.plan import MARGIN, Calibration, Job, most_tokens, plan, target_characters
 from compacter.compaction.run import compact
-from compacter.effects import Call, Flow, Quote, Remembered, Reply, Tell
-from compacter.errors import CompactionError, FunctionError
+from compacter.effects import Call, Emit, Flow, Quote, Remembered, Reply
+from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
     CompactionFailed,
     CompactionReused,
@@ -164,12 +164,12 @@ class Policy:
         """Raise the provider's own exception, with a note; return the reply if the refusal was one."""
         found, rounds = refused.token_limit, len(self.tried)
         facts: dict[str, Any] = {"limit": found.limit, "requested": found.requested} if found else {}
-        yield from Tell(RetriesExhausted(rounds=rounds, reason=reason, attempt=rounds, **facts, **self.request.named))
+        yield from Emit(RetriesExhausted(rounds=rounds, reason=reason, attempt=rounds, **facts, **self.request.named))
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
         helps = advice(self.request, self.calibration, found.limit if found else None)
-        refused.error.add_note(f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}")
+        add_note(refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}")
         raise refused.error
 
     # -- ways to make the request smaller ------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Policy:
             event = MaxTokensAdjusted(
                 before=before, after=lowered, limit=found.limit, attempt=len(self.tried) + 1, **request.named
             )
-            yield from Tell(event)
+            yield from Emit(event)
             return f"{request.output_option} lowered from {before} to {lowered}"
         if self.options.retrieved is not None:
             try:
@@ -203,7 +203,7 @@ class Policy:
                 self.request = shorter
                 size = shorter.conversation.sizes[shorter.conversation.last_user or 0]
                 facts = {"limit": found.limit, "attempt": len(self.tried) + 1, **shorter.named}
-                yield from Tell(MessageShortened(before=size, after=size - shorter.saved, **facts))
+                yield from Emit(MessageShortened(before=size, after=size - shorter.saved, **facts))
                 return f"the last user message shortened by {shorter.saved:,} characters"
         return (yield from self._fold(self.job(target, found)))
 
@@ -221,7 +221,7 @@ class Policy:
                 if smaller.size < request.size:
                     self.request = smaller
                     before, after = len(request.messages), len(smaller.messages)
-                    yield from Tell(CompactionReused(messages_before=before, messages_after=after, **job.named))
+                    yield from Emit(CompactionReused(messages_before=before, messages_after=after, **job.named))
                     return "a compaction that another call had just made"
         made = yield from compact(self.options, job, original=request.original, planned=planned)
         if made is None:
@@ -349,7 +349,7 @@ class Policy:
         return tokens(size)
 
     def _skipped(self, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
-        yield from Tell(CompactionSkipped(trigger="threshold", reason=reason, **self.request.named))
+        yield from Emit(CompactionSkipped(trigger="threshold", reason=reason, **self.request.named))
 
     def _failed(
         self, trigger: Literal["token_limit", "threshold"], reason: str, cause: BaseException | None
@@ -357,7 +357,7 @@ class Policy:
         raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
         error = type(raised).__name__ if raised is not None else ""
         why = cause if isinstance(cause, Exception) else None
-        yield from Tell(CompactionFailed(trigger=trigger, reason=reason, error=error, cause=why, **self.request.named))
+        yield from Emit(CompactionFailed(trigger=trigger, reason=reason, error=error, cause=why, **self.request.named))
 
     # -- usage of a reply, and prompts that the server has silently truncated ------------------------------------------
 
@@ -395,7 +395,7 @@ class Policy:
         expected = self._missing(tokens)
         if expected is None:
             return False
-        yield from Tell(SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **self.request.named))
+        yield from Emit(SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **self.request.named))
         return True
 
     def _missing(self, tokens: int) -> int | None:

@@ -136,7 +136,7 @@ class State:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def told(self, event: Event) -> list[Callable[..., object]]:
+    def record(self, event: Event) -> list[Callable[..., object]]:
         """Add an event to totals and log, and return the hooks to call with it."""
         self.safely("totals", lambda: self.totals.add(event))
         self.safely("log", lambda: self.log.event(event))
@@ -151,7 +151,7 @@ class State:
             model=event.model if event else None,
             reason="history_changed",
         )
-        for hook in self.told(skipped):
+        for hook in self.record(skipped):
             outcome: Any = self.safely("hook", lambda: hook(skipped))  # noqa: B023 - called at once
             if hasattr(outcome, "close"):  # A coroutine cannot be awaited here.
                 outcome.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -70,12 +71,20 @@ class Opening:
 Shape = Literal["stream", "async stream", "awaitable"]
 
 
+def _has(kind: type, method: str) -> bool:
+    return callable(inspect.getattr_static(kind, method, None))
+
+
+has: Callable[[type, str], bool] = lru_cache(256)(_has)
+"""Return whether a class has a method. ``hasattr`` is true of any special method of a ``MagicMock``."""
+
+
 def _shape(kind: type) -> Shape | None:
-    if hasattr(kind, "__next__"):
+    if has(kind, "__next__"):
         return "stream"
-    if hasattr(kind, "__anext__"):
+    if has(kind, "__anext__"):
         return "async stream"
-    return "awaitable" if hasattr(kind, "__await__") else None
+    return "awaitable" if has(kind, "__await__") else None
 
 
 shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)

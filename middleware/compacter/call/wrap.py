@@ -21,7 +21,7 @@ from compacter.call.request import ConversationState, Request, tokens_read
 from compacter.call.state import State
 from compacter.compaction.plan import Calibration
 from compacter.effects import Reply
-from compacter.errors import CompactionError, ConfigurationError, FunctionError
+from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.memory.match import Recognised
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, MessageFormat, UnknownFormatError, get_format, recognise
@@ -164,7 +164,7 @@ class WrappedFunction:
                 raise
             refused = Reply(token_limit=found, error=error)
         else:
-            if type(raw) is not dict and hasattr(type(raw), ASYNC.iterates):
+            if type(raw) is not dict and streams.has(type(raw), ASYNC.iterates):
                 return await self._opened(ASYNC, raw, args, kwargs)
             found = detect_in_reply(raw)
             if found is None:
@@ -225,7 +225,7 @@ class WrappedFunction:
         if failure is not theirs:
             self.state.log.failed("compaction", failure)
             reason = failure if isinstance(failure, FunctionError) else f"it raised {type(failure).__name__}"
-            theirs.add_note(f"compacter could not compact: {reason}")
+            add_note(theirs, f"compacter could not compact: {reason}")
         elif call.gave_up:
             mark_given_up(theirs)
         trace = call.trace
@@ -257,7 +257,7 @@ class WrappedFunction:
             return await io.call(self.function, *args, **kwargs)
         if refused.error is None:
             return refused.raw
-        refused.error.add_note(f"compacter did nothing: {reason}")
+        add_note(refused.error, f"compacter did nothing: {reason}")
         raise refused.error
 
     async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -290,7 +290,9 @@ class WrappedFunction:
         elif history is not None or (isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray))):
             messages = list(given)
         if not messages:
-            return f"the call has no messages in its argument {binding.messages_param!r}"
+            name = binding.messages_param
+            remedy = f"; pass them as {name}=..." if len(args) > len(binding.positional) else ""
+            return f"the call has no messages in its argument {name!r}{remedy}"
         try:
             form, seen, quoted = self._recognised(binding, messages)
         except UnknownFormatError as error:

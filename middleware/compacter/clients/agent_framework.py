@@ -102,7 +102,7 @@ def wrap_client(state: State, client: T) -> T:
         wire_format="openai",
         positional=("self",),
         accepts=frozenset({"max_tokens"}),
-        asks=ask,
+        summary_function=ask,
         server=lambda: server,
         adapter=Adapter(read=_read, write=_write),
     )

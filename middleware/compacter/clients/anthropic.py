@@ -185,7 +185,7 @@ METHODS = (
         for path, wrap in (((), wrap_call), (("beta",), wrap_turn))
     ),
     *(
-        Method((*path, "messages"), name, "anthropic", asks="create", binding=Messages, wrap=wrap)
+        Method((*path, "messages"), name, "anthropic", summary_method="create", binding=Messages, wrap=wrap)
         for path in ((), ("beta",))
         for name, wrap in (("parse", wrap_call), ("stream", wrap_stream))
     ),

@@ -162,11 +162,11 @@ def _patch(state: State, client: Any) -> None:
         return f"bedrock-runtime {client.meta.endpoint_url}"
 
     create, stream = unbound(client.converse), unbound(client.converse_stream)
-    binding = Converse(wire_format="bedrock", output_param=_LIMIT, asks=create, server=server)
+    binding = Converse(wire_format="bedrock", output_param=_LIMIT, summary_function=create, server=server)
     set_method(client, "converse", wrap_function(state, create, binding))
     set_method(client, "converse_stream", _wrap_stream(state, stream, binding, "stream"))
     invoke = unbound(client.invoke_model)
-    bodied = Invoke(wire_format="anthropic", messages_param="body", asks=_answering(invoke), server=server)
+    bodied = Invoke(wire_format="anthropic", messages_param="body", summary_function=_answering(invoke), server=server)
     set_method(client, "invoke_model", wrap_function(state, invoke, bodied))
     stream = unbound(client.invoke_model_with_response_stream)
     set_method(client, "invoke_model_with_response_stream", _wrap_stream(state, stream, bodied, "body"))

@@ -143,7 +143,7 @@ def _patch(state: State, models: Any) -> None:
     for name in names:
         function = unbound(getattr(models, name))
         binding = Contents(
-            wire_format="gemini", messages_param="contents", output_param=_LIMIT, asks=create, vendors=True,
+            wire_format="gemini", messages_param="contents", output_param=_LIMIT, summary_function=create, vendors=True,
             accepts=frozenset({"self", "model", "contents", "config"}), server=server,
         )  # fmt: skip
         set_method(models, name, wrap_function(state, function, binding, asynchronous=is_awaited(function)))

@@ -58,7 +58,7 @@ def adapter_of(kind: type[Any]) -> Adapter:
     methods = _ADAPTER.methods.items()
     return replace(
         _ADAPTER,
-        methods={name: asks for name, asks in methods if getattr(kind, name) is not getattr(BaseChatModel, name)},
+        methods={name: other for name, other in methods if getattr(kind, name) is not getattr(BaseChatModel, name)},
         output_param="max_tokens" if "max_tokens" in kind.model_fields else None,
     )
 

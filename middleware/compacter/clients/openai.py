@@ -30,7 +30,8 @@ from compacter.clients.copying import (
     unbound,
 )  # fmt: skip
 from compacter.clients.raw import looking_into_raw
-from compacter.effects import Reply, Tell
+from compacter.effects import Emit, Reply
+from compacter.errors import add_note
 from compacter.events import CompactionEvent
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FormatName
@@ -75,7 +76,7 @@ class Method:
     name: str
     wire_format: FormatName
     output_param: str = "max_tokens"
-    asks: str = ""
+    summary_method: str = ""
     """Name of the method for summary requests; empty: this one."""
     binding: type[Binding] = Binding
     wrap: Callable[[State, Function, Binding], Function] = wrap_call
@@ -83,14 +84,14 @@ class Method:
 
 METHODS = (
     *(
-        Method((*path, "chat", "completions"), name, "openai", asks=asks)
+        Method((*path, "chat", "completions"), name, "openai", summary_method=summary_method)
         for path in ((), ("beta",))
-        for name, asks in (("create", ""), ("parse", "create"))
+        for name, summary_method in (("create", ""), ("parse", "create"))
     ),
     *(
-        Method((*path, "responses"), name, "responses", "max_output_tokens", asks, Responses)
+        Method((*path, "responses"), name, "responses", "max_output_tokens", summary_method, Responses)
         for path in ((), ("beta",))
-        for name, asks in (("create", ""), ("parse", "create"))
+        for name, summary_method in (("create", ""), ("parse", "create"))
     ),
 )
 """The wrapped methods. ``stream`` is not one of them, as the SDK implements it with ``self.create``."""
@@ -162,7 +163,7 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
             method.binding(**{member.name: getattr(bound, member.name) for member in fields(bound)}),
             wire_format=method.wire_format,
             output_param=output_param if method.wire_format == "openai" else method.output_param,
-            asks=unbound(getattr(resource, method.asks)) if method.asks else None,
+            summary_function=unbound(getattr(resource, method.summary_method)) if method.summary_method else None,
             vendors=True,
             server=server_of(resource),
         )
@@ -222,7 +223,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
             return _given_up(
                 first, f"asked the server to compact its history, and {_NAME} failed: {type(error).__name__}"
             )
-        await Performer(state=state, io=io).told(Tell(_event(state, kwargs, compacted)))
+        await Performer(state=state, io=io).emit(Emit(_event(state, kwargs, compacted)))
         had = f"had the server compact its history ({_NAME}), and the request"
         try:
             waiting = _waiting(kwargs, compacted)
@@ -242,7 +243,7 @@ def _given_up(refused: Reply, note: str) -> Any:
     """Raise the refusal's exception with a note, or return the refusal if it is a reply."""
     if refused.error is None:
         return refused.raw
-    refused.error.add_note(f"compacter {note}")
+    add_note(refused.error, f"compacter {note}")
     raise refused.error from None
 
 
@@ -255,7 +256,7 @@ async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Repl
         if found is None:
             raise
         return Reply(token_limit=found, error=error)
-    if hasattr(type(raw), io.iterates):
+    if streams.has(type(raw), io.iterates):
         return await streams.opened(io, raw, state.detect)
     return Reply(raw=raw, token_limit=detect_in_reply(raw))
 

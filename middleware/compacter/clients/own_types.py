@@ -248,7 +248,7 @@ def _patched(shared: _Shared, model: T) -> T:
     module = import_module(f"compacter.clients.{shared.framework}")
     adapter: Adapter = module.adapter_of(kind) if hasattr(module, "adapter_of") else module.ADAPTER
     methods: dict[str, Function] = {}
-    for name, asks in adapter.methods.items():
+    for name, summary_method in adapter.methods.items():
         function = getattr(kind, name, None)
         if function is None or getattr(function, "__isabstractmethod__", False):
             continue
@@ -259,8 +259,8 @@ def _patched(shared: _Shared, model: T) -> T:
             messages_param=adapter.messages_param,
             accepts=frozenset({limit} if limit else ()),
             output_param=limit or "max_tokens",
-            quiet=adapter.quiet if name != asks else None,
-            asks=_answering(getattr(kind, asks), adapter),
+            quiet=adapter.quiet if name != summary_method else None,
+            summary_function=_answering(getattr(kind, summary_method), adapter),
             server=functools.partial(_place, adapter, model),
             adapter=adapter,
         )

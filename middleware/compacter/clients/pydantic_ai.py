@@ -163,7 +163,7 @@ class CompactingModel(WrapperModel):
             wire_format="openai",
             positional=("self", "messages", "settings", "parameters", "context", "stack"),
             accepts=frozenset({"max_tokens"}),
-            asks=_ask,
+            summary_function=_ask,
             server=lambda: f"{type(self.wrapped).__qualname__} {self.wrapped.base_url}",
             adapter=Adapter(read=_read, write=_write),
         )

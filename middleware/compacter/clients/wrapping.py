@@ -80,7 +80,7 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
             return adapted
     candidate: Any = target
     if not callable(candidate) or inspect.isclass(candidate):
-        raise TypeError(f"compacter cannot wrap {_described(target)}. It wraps {SUPPORTED}")
+        raise TypeError(f"compacter cannot wrap {_described(target)}. {_hint(target)}It wraps {SUPPORTED}")
     binding = bind(candidate, messages_param=messages_param, wire_format=wire_format)
     if binding is None:
         names = ", ".join(inspect.signature(candidate).parameters) if inspect.isfunction(candidate) else ""
@@ -222,6 +222,15 @@ def _called_on(target: object, method: FunctionType) -> Any:
         return method(target, *args, **kwargs)
 
     return call
+
+
+def _hint(target: object) -> str:
+    if inspect.isclass(target):
+        return "It is a class: wrap an object of it. "
+    if inspect.isawaitable(target):
+        return "It is the result of a call: wrap the function. "
+    part = any(map(_resource_of, type(target).__mro__))
+    return "It is a part of a client: wrap the client, or one of its methods. " if part else ""
 
 
 def _described(target: object) -> str:

@@ -21,7 +21,7 @@ from compacter.compaction.task import (
     as_strategy,
     links_of,
 )
-from compacter.effects import Flow, Remember, Tell
+from compacter.effects import Emit, Flow, Remember
 from compacter.errors import CompactionError, ConfigurationError, FunctionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
@@ -66,7 +66,7 @@ def compact(
     approved = planned or plan(options, job)
     chosen = False
     if options.before_compaction is not None and (approved.cut or job.must or _edit(options.strategy)):
-        question: Tell[CompactionPlan | None] = Tell(approved)
+        question: Emit[CompactionPlan | None] = Emit(approved)
         answer = yield from question
         if answer is None:
             yield from _skipped(job, "vetoed")
@@ -78,7 +78,7 @@ def compact(
     read = approved.conversation or before
     if approved.cut or job.must:
         whole, head = approved.original_data_size, approved.head_size
-        yield from Tell(CompactionStarted(trigger=job.trigger, original_data_size=whole, head_size=head, **facts))
+        yield from Emit(CompactionStarted(trigger=job.trigger, original_data_size=whole, head_size=head, **facts))
     task = CompactionTask(
         plan=approved,
         conversation=read,
@@ -130,12 +130,12 @@ def compact(
     )
     if original is not None:
         yield from Remember(original, messages)
-    event = yield from Tell(event)
+    event = yield from Emit(event)
     return Compaction(after, messages, discarded, event, job.target is None or after.size <= job.target)
 
 
 def _skipped(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:
-    yield from Tell(CompactionSkipped(trigger=job.trigger, reason=reason, **job.named))
+    yield from Emit(CompactionSkipped(trigger=job.trigger, reason=reason, **job.named))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -266,7 +266,7 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     tally.summary = tally.ledger = ""
     why = f"strategy {strategy.name} {reason}"
     failed = CompactionFailed(trigger=task.job.trigger, reason=why, error=kind, cause=cause, **task.job.named)
-    yield from Tell(failed)
+    yield from Emit(failed)
     if not task.last or not task.plan.cut:
         return None
     result = fall_back(task)

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.task import CompactionTask
-from compacter.effects import AskSummarizer, Effect, Reply, Tell
+from compacter.effects import AskSummarizer, Effect, Emit, Reply
 from compacter.errors import CompactionError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
@@ -374,7 +374,7 @@ class Summarize:
             summary = yield from summarized(task)
         except NoSummaryError as failure:
             tally = task.tally
-            yield from Tell(
+            yield from Emit(
                 CompactionFailed(
                     trigger=task.job.trigger,
                     reason=str(failure),

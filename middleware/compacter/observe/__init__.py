@@ -56,6 +56,8 @@ class JsonLines:
     def __init__(
         self, path: str | os.PathLike[str], *, max_bytes: int = 10_000_000, backups: int = 3, texts: bool = False
     ) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise ConfigurationError(f"path takes a file name, not {path!r}")
         whole_number("max_bytes", max_bytes, least=1, of="bytes")
         whole_number("backups", backups, least=0, of="files")
         self.path = Path(path).absolute()  # The program may change its working directory.

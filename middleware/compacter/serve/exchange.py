@@ -247,7 +247,7 @@ def wrapped(
         messages_param=protocol.param,
         vendors=True,
         output_param=protocol.output_param or output_param(upstream),
-        asks=ask,
+        summary_function=ask,
         server=server,
     )
     if protocol.binding is Responses:

@@ -133,10 +133,10 @@ class _BoardState(State):
         super().__init__(options)
         self._board = board
 
-    def told(self, event: Event) -> list[Callable[..., object]]:
+    def record(self, event: Event) -> list[Callable[..., object]]:
         """Pass an event to the board, and return the hooks to call with it."""
         self.safely("hook", lambda: self._board.hear(event))
-        return super().told(event)
+        return super().record(event)
 
 
 def _client(upstream: Upstream) -> httpx.AsyncClient:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import inspect
 import itertools
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
+from compacter.call.io import ASYNC
 from compacter.messages.format import Message
 from compacter.testing.errors import (
     ProviderError,
@@ -203,7 +203,7 @@ class ScriptedModel:
     ) -> Completion:
         """As ``completion``, awaited. Other tasks run before the answer, as with a network."""
         request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
-        await asyncio.sleep(0)
+        await ASYNC.sleep(0)
         if refusal is not None:
             return self._refused(refusal, request, frame, AsyncScriptedStream)
         reply = self._next(request.messages)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Literal, Self, TypeAlias, cast
 
+from compacter.call.io import ASYNC
 from compacter.messages.format import Message
 
 ReplyType = Literal["dict", "object"]
@@ -274,7 +274,7 @@ class AsyncScriptedStream(_Source):
         return self
 
     async def __anext__(self) -> Chunk:
-        await asyncio.sleep(0)
+        await ASYNC.sleep(0)
         chunk = self._step()
         if chunk is None:
             raise StopAsyncIteration

@@ -16,7 +16,7 @@ from compacter.call.wrap import WrappedFunction
 from compacter.compaction.plan import plan
 from compacter.compaction.task import CompactionPlan
 from compacter.effects import Call, Flow, Reply
-from compacter.errors import CompactionError
+from compacter.errors import CompactionError, add_note
 from compacter.overflow import TokenLimit
 
 _SMALL = 0.5
@@ -184,7 +184,7 @@ class SteppedCall(WrappedFunction):
             if error is not refused:
                 self.state.log.failed("compaction", error)
                 if refused is not None and not isinstance(error, CompactionError):
-                    refused.add_note(f"compacter could not compact: it raised {type(error).__name__}")
+                    add_note(refused, f"compacter could not compact: it raised {type(error).__name__}")
             self._given_up = error if isinstance(error, CompactionError) else refused
             return None
         finally:
