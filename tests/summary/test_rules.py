@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from compacter import Compacter
 from compacter.messages.parts import Part, Speaker
 from compacter.summary import rules
 from compacter.summary.timeline import timeline
+from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 STANDING = [
     "Never restart the billing service during the day.",
@@ -234,3 +237,23 @@ def test_rules_stay_through_fifty_folds() -> None:
 def test_many_rules_and_changes_take_bounded_room() -> None:
     many = [f"Never use box {number}." for number in range(300)] + [f"Box {n} is fine again." for n in range(300)]
     assert sum(len(line) + 1 for line in rules.lines(user(*many), budget=900)) <= 900
+
+
+@pytest.mark.parametrize("summarizer", ["extractive", ScriptedSummarizer("They talked of refunds.")])
+def test_a_rule_outlives_a_fold_in_which_a_long_last_message_leaves_little_room(summarizer: Any) -> None:
+    model = ScriptedModel(window=1_000)
+    completion = Compacter(summarizer=summarizer, recall=None).wrap(model.completion)
+    history = [
+        {"role": "user", "content": "Never send a refund above 100 euros without asking me first."},
+        {"role": "assistant", "content": "Understood, I will ask you."},
+    ]
+    for number in range(12):
+        history.append({"role": "user", "content": f"Which refund did customer {number} get? It was long ago."})
+        history.append(
+            {"role": "assistant", "content": f"Customer {number} got {number * 7} euros, in three parts. " * 3}
+        )
+    for long in (3_400, 40, 40):
+        history.append({"role": "user", "content": "Read this. ".ljust(long, "x")})
+        completion("m", history)
+        assert "Rule: Never send a refund above 100 euros" in model.requests[-1].messages[0]["content"]
+        history += [{"role": "assistant", "content": "So it is. " * 30}, {"role": "user", "content": "And then? " * 30}]
