@@ -257,3 +257,28 @@ def test_a_rule_outlives_a_fold_in_which_a_long_last_message_leaves_little_room(
         completion("m", history)
         assert "Rule: Never send a refund above 100 euros" in model.requests[-1].messages[0]["content"]
         history += [{"role": "assistant", "content": "So it is. " * 30}, {"role": "user", "content": "And then? " * 30}]
+
+
+NEWS = """\
+The council approved a budget of 4.2 million euros for the new bridge on Monday, after a debate of five hours.
+Under the new plan, every landlord at the harbour has to register his mooring, and no boat may stay longer than a week.
+Dogs are not allowed on the pier. The speed limit is 5 knots in the inner basin and 8 in the outer one.
+The mayor said that the ferry will run twice a day in summer. A spokesman called the decision overdue.
+The fee is up to 40 euros a night, depending on the length of the boat. Members of the club pay half of it.
+The contract with the builder ends no later than 31 December. Work on the northern quay began in the spring.
+"""
+"""A pasted article, longer than what people type."""
+
+
+def test_rules_in_a_pasted_article_are_not_the_users() -> None:
+    asked = "Please answer in plain words, no jargon."
+    assert len(NEWS) > 600
+    assert rules.lines([Part("user", "text", NEWS), Part("user", "text", asked)]) == [f"Rule: {asked}"]
+    assert rules.lines([Part("user", "text", f"{asked}\n\n{NEWS}")]) == [f"Rule: {asked}"]
+
+
+def test_typed_they_are_and_so_they_are_among_orders() -> None:
+    stated = "Dogs are not allowed on the pier."
+    assert rules.lines([Part("user", "text", stated)]) == [f"Rule: {stated}"]
+    orders = [f"Never open gate {number} at night." for number in range(20)]
+    assert f"Rule: {stated}" in rules.lines([Part("user", "text", "\n".join([*orders, stated]))])
