@@ -131,11 +131,11 @@ class Log:
         summarizer = self._options.summarizer
         asked = summarizer if isinstance(summarizer, str) else event.model if summarizer is None else None
         helps = remedy(event.error, event.cause, asked)
+        instead = " or ".join(map(repr, self._options.fallback))
         if event.reason.startswith("rules: "):
-            helps = "declare fewer rules, or shorter ones"
+            helps, instead = "declare fewer rules (option rules), or shorter ones", ""
         if event.reason.startswith("strategy "):
             helps = "fix that strategy; docs/strategies.md says what it may return"
-        instead = " or ".join(map(repr, self._options.fallback))
         cause = f"{event.sentence}{_circumstances(event.cause)}"
         return f"{cause}; the fallback {instead} takes over" if instead else cause, helps
 
