@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, CompactionError, History, Truncate
-from compacter.testing import ScriptedModel, ScriptedSummarizer
+from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 RULES = ["Ask Ann before any payment.", "Prices are in euros."]
 SUMMARIZERS: dict[str, Any] = {
@@ -68,6 +68,22 @@ def test_rules_that_alone_exceed_the_window_are_an_error_that_names_the_option()
     completion = Compacter(summarizer="extractive", rules=rules).wrap(model.completion)
     with pytest.raises(CompactionError, match="the option rules takes about"):
         completion("m", talk(40))
+
+
+def test_a_call_that_they_leave_no_room_raises_the_providers_error_with_a_note_that_names_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = ScriptedModel(window=500)
+    rules = [f"Rule number {number} says that pier {number} stays shut." for number in range(20)]
+    completion = Compacter(summarizer="extractive", rules=rules).wrap(model.completion)
+    with pytest.raises(TokenLimitError) as raised:
+        completion("m", [*talk(40), {"role": "user", "content": "x y " * 250}])
+    (note,) = raised.value.__notes__
+    assert "The declared rules take 1,000 characters, and beside what must stay there is room for" in note
+    assert "declare fewer rules (option rules)" in note
+    (logged,) = caplog.messages
+    assert "What helps: declare fewer rules (option rules)" in logged
+    assert "takes over" not in logged
 
 
 def test_in_a_wrapped_call_they_reach_the_provider() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from compacter import Compacter
 from compacter.messages.parts import Part, Speaker
 from compacter.summary import rules
 from compacter.summary.timeline import timeline
+from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 STANDING = [
     "Never restart the billing service during the day.",
@@ -234,3 +237,48 @@ def test_rules_stay_through_fifty_folds() -> None:
 def test_many_rules_and_changes_take_bounded_room() -> None:
     many = [f"Never use box {number}." for number in range(300)] + [f"Box {n} is fine again." for n in range(300)]
     assert sum(len(line) + 1 for line in rules.lines(user(*many), budget=900)) <= 900
+
+
+@pytest.mark.parametrize("summarizer", ["extractive", ScriptedSummarizer("They talked of refunds.")])
+def test_a_rule_outlives_a_fold_in_which_a_long_last_message_leaves_little_room(summarizer: Any) -> None:
+    model = ScriptedModel(window=1_000)
+    completion = Compacter(summarizer=summarizer, recall=None).wrap(model.completion)
+    history = [
+        {"role": "user", "content": "Never send a refund above 100 euros without asking me first."},
+        {"role": "assistant", "content": "Understood, I will ask you."},
+    ]
+    for number in range(12):
+        history.append({"role": "user", "content": f"Which refund did customer {number} get? It was long ago."})
+        history.append(
+            {"role": "assistant", "content": f"Customer {number} got {number * 7} euros, in three parts. " * 3}
+        )
+    for long in (3_400, 40, 40):
+        history.append({"role": "user", "content": "Read this. ".ljust(long, "x")})
+        completion("m", history)
+        assert "Rule: Never send a refund above 100 euros" in model.requests[-1].messages[0]["content"]
+        history += [{"role": "assistant", "content": "So it is. " * 30}, {"role": "user", "content": "And then? " * 30}]
+
+
+NEWS = """\
+The council approved a budget of 4.2 million euros for the new bridge on Monday, after a debate of five hours.
+Under the new plan, every landlord at the harbour has to register his mooring, and no boat may stay longer than a week.
+Dogs are not allowed on the pier. The speed limit is 5 knots in the inner basin and 8 in the outer one.
+The mayor said that the ferry will run twice a day in summer. A spokesman called the decision overdue.
+The fee is up to 40 euros a night, depending on the length of the boat. Members of the club pay half of it.
+The contract with the builder ends no later than 31 December. Work on the northern quay began in the spring.
+"""
+"""A pasted article, longer than what people type."""
+
+
+def test_rules_in_a_pasted_article_are_not_the_users() -> None:
+    asked = "Please answer in plain words, no jargon."
+    assert len(NEWS) > 600
+    assert rules.lines([Part("user", "text", NEWS), Part("user", "text", asked)]) == [f"Rule: {asked}"]
+    assert rules.lines([Part("user", "text", f"{asked}\n\n{NEWS}")]) == [f"Rule: {asked}"]
+
+
+def test_typed_they_are_and_so_they_are_among_orders() -> None:
+    stated = "Dogs are not allowed on the pier."
+    assert rules.lines([Part("user", "text", stated)]) == [f"Rule: {stated}"]
+    orders = [f"Never open gate {number} at night." for number in range(20)]
+    assert f"Rule: {stated}" in rules.lines([Part("user", "text", "\n".join([*orders, stated]))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -256,6 +257,32 @@ def test_an_ordinal_before_a_small_letter_ends_no_sentence() -> None:
         "Ab 29. Juli Pause.",
     ]
     assert list(split(" ".join(said))) == said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        lambda n: f"def helper_{n}(x):",
+        lambda n: f"tests/test_ships.py::test_ship[{n}] PASSED",
+        lambda n: f"2026-11-{n % 28 + 1:02} 02:00:0{n % 10} INFO export started, batch={n}",
+    ],
+    ids=["code", "tests", "a log"],
+)
+@pytest.mark.parametrize("folds", [1, 3])
+def test_a_series_is_shown_by_its_first_lines_and_leaves_the_room_to_others(line: Any, folds: int) -> None:
+    others = [f"{word}/{word}_config.toml was changed by {word}" for word in ("harbour", "beacon", "mooring", "ferry")]
+    output = "\n".join([*map(line, range(40)), *others])
+    parts = [
+        user("Look."),
+        Part("assistant", "call", '{"path": "ships.py"}', "look"),
+        Part("tool", "result", output, ""),
+    ]
+    text = ""
+    for fold in range(folds):
+        text = timeline([] if fold else parts, 420 - fold, text)
+    assert line(0) in text
+    assert all(other in text for other in others)
+    assert line(20) not in text
 
 
 CHANGES = [

@@ -133,13 +133,13 @@ class Log:
         helps = remedy(event.error, event.cause, asked)
         if callable(summarizer) and event.reason.endswith("the summary is empty"):
             helps = "the function that you passed as summarizer must return a text or a completion"
+        instead = " or ".join(map(repr, self._options.fallback))
         if event.reason.startswith("rules: "):
-            helps = "declare fewer rules, or shorter ones"
+            helps, instead = "declare fewer rules (option rules), or shorter ones", ""
         if event.reason.startswith("strategy "):
             helps = "fix that strategy; docs/strategies.md says what it may return"
             if event.reason.split()[1] in BUILT_IN:
                 helps = "correct the function there, or report it as a fault of compacter if it is none of yours"
-        instead = " or ".join(map(repr, self._options.fallback))
         cause = f"{event.sentence}{_circumstances(event.cause)}"
         return f"{cause}; the fallback {instead} takes over" if instead else cause, helps
 

@@ -15,6 +15,7 @@ from compacter.messages.fields import field, listed
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 from compacter.options import Retrieved
+from compacter.summary.message import FRAME, rule_lines
 
 if TYPE_CHECKING:
     from compacter.recall.index import Archive
@@ -217,10 +218,15 @@ def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
 
 
 def advice(request: Request, calibration: Calibration, limit: int | None) -> str:
-    """Return a sentence on the largest part of a request that is given up: its size, and the remedy."""
+    """Return a sentence on the largest part of a request that is given up, or on rules without room, and the remedy."""
     read = request.conversation
     if not read.messages:
         return ""
+    declared = sum(len(line) + 1 for line in rule_lines(read.rules))
+    left = int((limit or 0) * calibration.chars_per_token) - request.overhead - (read.size - read.free) - FRAME
+    if declared and 0 < left < declared:
+        what = f"The declared rules take {declared:,} characters, and beside what must stay there is room for {left:,}."
+        return f" {what} What helps: declare fewer rules (option rules), or shorter ones; or a larger window."
     index = max(range(len(read.messages)), key=read.sizes.__getitem__)
     size = read.sizes[index] - (request.saved if index == read.last_user else 0)
     if request.overhead > size:

@@ -34,8 +34,9 @@ _PROMPT_MARGIN = 0.92
 """Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate."""
 _LEAST_ANSWER = 12
 """A prompt that leaves less than this part of the window for the answer is split."""
-_RULE_SHARE = 3
-"""Rules take at most this part of a summary."""
+_RULE_SHARE, _RULE_SIZE = 3, 400
+"""Rules take at most this part of a summary; these characters, or two thirds, of one that a long last message leaves
+little room: a rule that is dropped once does not come back."""
 _FEWEST_TOKENS = 48
 _SMALL_WINDOW = 4_096
 """Tokens of a window up to which it is a small model's, whose own words are poor."""
@@ -329,8 +330,9 @@ def _rules(task: CompactionTask, entries: Sequence[Part], prior: Summary, most: 
     """The lines of the user's rules: declared, of the prior summary, and those that code finds."""
     from compacter.summary import rules
 
-    share = (room(task) if most is None else most) // _RULE_SHARE
-    return tuple(rules.lines(entries, prior.rules, task.conversation.rules, max(0, share)))
+    size = room(task) if most is None else most
+    share = max(0, size // _RULE_SHARE, min(size * 2 // 3, _RULE_SIZE))
+    return tuple(rules.lines(entries, prior.rules, task.conversation.rules, share))
 
 
 def fall_back(task: CompactionTask) -> list[Message] | None:

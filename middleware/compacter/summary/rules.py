@@ -84,7 +84,8 @@ _ORDERS = re.compile(
     r"cite|use)\b"
     rf"[^.\n]{{0,80}}(?:\bin (?:(?:plain|simple|british|american) )?(?:{_LANGUAGES}|utc|metric|celsius|"
     rf"euros?|dollars|"
-    r"bullet points|lower ?case|markdown|plain text)\b|\b(?:every|each|all) (?:your )?(?:answers?|repl\w+|"
+    r"bullet points|lower ?case|markdown|"
+    r"(?:plain|simple) (?:text|words|terms|language))\b|\b(?:every|each|all) (?:your )?(?:answers?|repl\w+|"
     r"messages?|prices?|amounts?|dates?|times)\b|"
     r"\b(?:short|brief|concise|formal|informal|polite)\b|\buntil i (?:say|tell|ask)\b)|"
     r"use [^.,\n]{0,30}\b(?:spelling|units|notation|syntax)\b|"
@@ -128,6 +129,9 @@ _WISHES = re.compile(
     r"(?:at most|no more than|not (?:cost |take )?more than|not exceed|no later than|(?<!went )(?<!rose )up to|"
     r"(?:stay|remain|be|keep[^.\n]{0,40}|answers?|replies)(?: \w+)? (?:below|under|within|above))\s+(?:[$€£¥]\s?)?\d)"
 )
+
+_PERSONS = re.compile(r"\b(?:i|me|my|you|your|users?|please)\b")
+"""Persons whom an impersonal statement ("Dogs are not allowed in the park.") does not mention."""
 
 # Other languages.
 _LASTS = _any(
@@ -201,18 +205,27 @@ _EMPTY = frozenset(_EMPTY_WORDS.split())
 
 def is_rule(sentence: str) -> bool:
     """Return whether ``sentence``, from the user, is meant for more than the next answer."""
+    return _tone(sentence) is not None
+
+
+def _tone(sentence: str) -> int | None:
+    """Return 1 for a rule that is an order or speaks of persons, -1 for an impersonal one, ``None`` for no rule."""
     plain = _MARK.sub("", sentence.replace("’", "'").strip()).replace("**", "")
     letters = len(plain) + len(UNSPACED.findall(plain[:_SHORTEST]))
     if letters < _SHORTEST or len(plain) > _LONGEST:
-        return False
+        return None
     if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")):
-        return False
+        return None
     if _NO_PROSE.match(plain.lower()) or _AT_HAND.match(plain):
-        return False
+        return None
     low = _SIGNED.sub("", plain, count=1).lower()
     if _REPORTED.search(low):
-        return False
-    return bool(_ORDERS.match(low) or _WISHES.search(low) or (_LASTS.search(low) and not _TELLS.search(low)))
+        return None
+    if _ORDERS.match(low) or (_LASTS.search(low) and not _TELLS.search(low)):
+        return 1
+    if _WISHES.search(low):
+        return 1 if _PERSONS.search(low) else -1
+    return None
 
 
 def takes_back(sentence: str) -> bool:
@@ -275,9 +288,17 @@ def _said(parts: Sequence[Part], known: list[str], quoted: Collection[str]) -> I
     if _signed(told) and _signed(part for part in parts if part.role == "assistant" and part.kind == "text"):
         return  # If both sides sign their messages, it is a conversation of two people.
     sentences = list(read(told))
-    ruled = {text for text in {one.text for one in sentences if one.prose} if is_rule(text)}.union(quoted)
-    if not (known or ruled):
+    tones = {text: tone for text in {one.text for one in sentences if one.prose} if (tone := _tone(text))}
+    if not (known or tones or quoted):
         return
+    # A long text with more impersonal rules than others is a pasted document, whose rules are not the user's.
+    personal = Counter[int]()
+    for sentence in sentences:
+        personal[sentence.part] += tones.get(sentence.text, 0) if sentence.size > TYPED else 0
+    ruled = {
+        one.text for one in sentences if tones.get(one.text) == 1 or (one.text in tones and personal[one.part] >= 0)
+    }
+    ruled.update(quoted)
     about_one = cache(_about)
     common = Counter(word for one in sentences for word in set().union(*map(about_one, one.text.split())))
     most = max(_FEW, len(sentences) // 8)
