@@ -229,10 +229,12 @@ def shorten(text: str, size: int) -> str:
         if len(short) < len(text):
             return short
     spans = _values(text)
-    shorter, saved = _values_shortened(text, spans, size)
-    if saved and len(shorter) <= size:
-        return shorter
-    short = _words(shorter, size, _values(shorter) if saved else spans, text, saved)
+    shorter = _values_shortened(text, spans, size)
+    if len(shorter) < len(text):
+        if len(shorter) <= size:
+            return shorter
+        spans = _values(shorter)
+    short = _words(shorter, size, spans, _uncut(text))
     return short if len(short) < len(shorter) else shorter
 
 
@@ -267,33 +269,26 @@ def _values(text: str) -> list[Span]:
     return found
 
 
-def _values_shortened(text: str, spans: Sequence[Span], size: int) -> tuple[str, list[Span]]:
-    """Return the text with its large JSON values shortened in proportion to ``size``.
-
-    Also returns, for each of them that is shorter now, its end in the new text and the number of characters saved.
-    """
+def _values_shortened(text: str, spans: Sequence[Span], size: int) -> str:
+    """Return the text with its large JSON values shortened in proportion to ``size``."""
     large = [span for span in spans if span[1] - span[0] > _LEAST_VALUE]
     if not large:
-        return text, []
+        return text
     held = sum(end - begin for begin, end in large)
     room = max(size - (len(text) - held), size // 2)
-    out, saved, at, less = list[str](), list[Span](), 0, 0
+    out, at = list[str](), 0
     for begin, end in large:
         share = max((end - begin) * room // held, _LEAST_VALUE)
         short = text[begin:end] if end - begin <= share else _json(json.loads(text[begin:end]), share)
-        if len(short) < end - begin:
-            out += [text[at:begin], short]
-            at, less = end, less + end - begin - len(short)
-            saved.append((end - less, end - begin - len(short)))
-    return "".join([*out, text[at:]]), saved
+        out += [text[at:begin], min(short, text[begin:end], key=len)]
+        at = end
+    return "".join([*out, text[at:]])
 
 
-def _words(
-    text: str, size: int, whole: Sequence[Span] = (), original: str | None = None, saved: Sequence[Span] = ()
-) -> str:
-    """Return the beginning and end of the text, and between them the number of characters left out of ``original``.
+def _words(text: str, size: int, whole: Sequence[Span] = (), original_size: int = 0) -> str:
+    """Return the beginning and end of the text, and between them how much of the original is missing.
 
-    ``whole`` are the positions of values that are not cut, ``saved`` is what was saved in them before.
+    ``whole`` are the positions of values that are not cut. The ``original_size`` is that of ``text`` by default.
     """
     room = max(size - _LEFT_OUT_SIZE, _SHORTEST)
     head = _boundary(text, int(room * _HEAD_SHARE), -1)
@@ -304,9 +299,8 @@ def _words(
         if start < tail < end:
             tail = end
     before, after = text[:head].rstrip(), text[tail:].lstrip()
-    places = (len(before), len(text) - len(after))
-    first, last = (at + sum(less for end, less in saved if end <= at) for at in places)
-    return before + _LEFT_OUT.format(left=_uncut((original or text)[first:last])) + after
+    missing = (original_size or _uncut(text)) - _uncut(before) - _uncut(after)
+    return before + _LEFT_OUT.format(left=missing) + after
 
 
 def _json(value: object, size: int) -> str:
