@@ -92,7 +92,7 @@ class TestAHeadThatIsTooLongForOnePrompt:
     def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(self, tokens: int) -> None:
         options = Options(compact_ratio=1.0, max_summary_tokens=tokens)
         split: dict[int, bool] = {}
-        for window in range(1_000, 1_600, 20):
+        for window in range(1_000, 1_600, 10):
             asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "They talked of many things.")
             split[window] = len(asked) > 1
             prompt = max(len(one.messages[0]["content"]) for one in asked) // 4
@@ -103,7 +103,7 @@ class TestAHeadThatIsTooLongForOnePrompt:
         assert all(many is (window < one) for window, many in split.items())
         asked, _ = carried_out(options, job(calibration=Calibration(window=one)), "They talked of many things.")
         whole = len(asked[0].messages[0]["content"]) // 4
-        assert 0.92 * (one - 20) - whole < min(tokens, (one - 20) // 12) + 10  # It would not have been enough.
+        assert 0.92 * (one - 10) - whole < min(tokens, (one - 10) // 12) + 2  # It would not have been enough.
 
     @pytest.mark.parametrize("window", range(700, 1_400, 50))
     def test_is_read_in_as_few_prompts_as_hold_it_and_none_of_them_is_tiny(self, window: int) -> None:
@@ -114,6 +114,8 @@ class TestAHeadThatIsTooLongForOnePrompt:
         frame = len(asked[0].messages[0]["content"]) - line * parts[0]
         most = (int(0.92 * window) - 200) * 4 - frame
         assert (len(asked) - 1) * most < 40 * line
+        longest = max(len(one.messages[0]["content"]) for one in asked)
+        assert longest <= most + frame + 150  # With the summary so far, from the second prompt on.
         assert 2 * min(parts) > max(parts)
 
 
