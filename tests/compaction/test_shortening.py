@@ -204,6 +204,12 @@ def test_no_member_of_a_value_gets_longer_by_being_shortened() -> None:
     assert set(kept) == {"x" * 60}
 
 
+def test_one_character_that_is_longer_than_the_room_is_left_out_whole() -> None:
+    head, left, tail = parts(shorten("e" + "\u0301" * 2_000, 300))
+
+    assert (head, left, tail) == ("", 2_001, "")
+
+
 def test_a_link_to_data_is_left_out_whole_where_it_is_longer_than_the_room() -> None:
     url = "data:image/png;base64," + "A" * 3_000
     head, left, tail = parts(shorten(f"See {url} there. " + "word " * 100, 300))

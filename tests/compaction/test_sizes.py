@@ -208,6 +208,12 @@ class TestTheRoomOfASummary:
         assert made.fits
         assert all(f"Rule: {rule}" in made.messages[0]["content"] for rule in rules)
 
+    @pytest.mark.parametrize("budget", range(1_500, 1_560, 6))
+    def test_counts_the_ends_of_the_lines_of_rules(self, budget: int) -> None:
+        talk = [{"role": "user", "content": f"Ship {number} lies in harbour {number}. " * 3} for number in range(60)]
+        rules = [f"Name pier {number}." for number in range(40)]
+        assert Compacter(summarizer="extractive", rules=rules).compact(talk, budget=budget).fits
+
 
 class TestTheCut:
     """With a target of 2,100 characters, 100 of them taken: 2,000 of 4,000 must go, and what the summary takes."""
@@ -383,6 +389,23 @@ class TestTheLinesThatFillASummary:
         assert summary is not None
         assert made.event.discarded == self.TALK[:60]
         assert 0.94 * most < len(summary.text) <= most
+
+    @pytest.mark.parametrize(("summarizer", "most"), [(None, 32_097 // 8), ("extractive", 32_097 // 3)])
+    def test_fill_what_a_budget_leaves_by_hand_only(self, summarizer: Any, most: int) -> None:
+        sizes = []
+        for trigger in ("token_limit", "manual"):
+            work = Job(
+                conversation=Conversation.of(self.TALK, OPENAI),
+                trigger=trigger,
+                calibration=Calibration(),
+                target=20_000,
+            )
+            options = Options(summarizer=summarizer, compact_ratio=1.0)
+            _, made = carried_out(options, work, "They talked of many ships.")
+            summary = parse(made.messages[0]["content"])
+            assert summary is not None
+            sizes.append(len(summary.text))
+        assert 0.94 * most < sizes[0] <= most < 15_000 < sizes[1]
 
     @pytest.mark.parametrize(("words", "quoted"), [(780, True), (840, False)])
     def test_are_none_where_there_is_hardly_any_room(self, words: int, quoted: bool) -> None:
