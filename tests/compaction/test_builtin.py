@@ -122,6 +122,19 @@ class TestClearToolResults:
             3, results
         )
 
+    def test_of_a_message_with_results_and_words_only_results_are_cleared(self) -> None:
+        def seen(number: int) -> list[Any]:
+            use = {"type": "tool_use", "id": f"c{number}", "name": "look", "input": {}}
+            result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": LONG}
+            said = {"type": "text", "text": "Go on. " * 200}
+            return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result, said]}]
+
+        items = [{"role": "user", "content": "Look."}, *seen(0), *seen(1), {"role": "user", "content": "And now?"}]
+        made = Compacter(strategy=ClearToolResults(keep_recent=1)).compact(items, wire_format="anthropic")
+        assert "cleared" in str(made.messages[2]["content"][0])
+        assert made.messages[2]["content"][1] == items[2]["content"][1]
+        assert made.messages[4] is items[4]
+
     def test_no_receipt_is_longer_than_the_result_was(self, form: Form) -> None:
         items = form.errand(["r" * size for size in range(40, 100, 5)])
         texts = form.results(run(form, items, ClearToolResults(keep_recent=0, min_size=0)).messages)

@@ -101,6 +101,7 @@ def test_a_readable_block_is_the_prior_summary_when_all_must_go(name: str) -> No
 
     assert made.fits
     assert "They sailed." in asked[0]
+    assert ("Aye." in asked[0]) is (name != "responses")  # What else the message says is folded like any other.
     assert "old old" not in asked[0]  # What stood before the block was not in the context.
     assert made.messages[-1] is messages[-1]
     assert not any(message in old for message in made.messages)
@@ -121,6 +122,15 @@ def test_a_readable_block_is_folded_where_what_stays_leaves_no_room_for_a_summar
     assert (plan(Options(), work).prior == 0) is folded
 
 
+def test_the_summary_of_a_folded_block_stands_behind_the_system_prompt() -> None:
+    system = {"role": "system", "content": "You are terse."}
+    messages = [system, *talk("openai", 2), block("openai", "They sailed. " * 200), *talk("openai", 2)]
+    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, budget=900)
+
+    assert made.messages[0] is system
+    assert summary_message.parse(made.messages[1]["content"]) is not None
+
+
 def test_a_readable_block_is_folded_where_there_is_nothing_else() -> None:
     form = get_format("anthropic")
     messages = [*talk("anthropic", 1), block("anthropic", "They sailed. " * 40), form.say("user", "?")]
@@ -133,18 +143,42 @@ def test_a_readable_block_is_folded_where_there_is_nothing_else() -> None:
     assert [(made.prior, made.cut) for made in plans] == [(2, 3), (None, 0)]
 
 
-def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both() -> None:
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both(opened: bool) -> None:
     form = get_format("anthropic")
+    opening = [form.say("user", "Go.")] * opened
     native = block("anthropic")
     native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
     seen = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}]}
-    messages = [native, seen, form.say("assistant", "Aye."), *talk("anthropic", 12), form.say("user", "And now?")]
+    messages = [
+        *opening,
+        native,
+        seen,
+        form.say("assistant", "Aye."),
+        *talk("anthropic", 12),
+        form.say("user", "And now?"),
+    ]
     made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format="anthropic")
     roles = [form.speaker(message) for message in made.messages]
 
     assert made.changed
-    assert made.messages[:2] == messages[:2]
+    assert made.messages[: len(opening) + 2] == messages[: len(opening) + 2]
     assert all(one != other for one, other in pairwise(roles))
+
+
+def test_a_note_in_place_of_a_folded_block_leaves_no_result_of_its_call() -> None:
+    form = get_format("anthropic")
+    native = block("anthropic", "They sailed. " * 200)
+    native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
+    seen = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}]}
+    messages = [native, seen, *talk("anthropic", 4), form.say("user", "And now?")]
+    made = Compacter(strategy=lambda task: task.keep([len(task.messages) - 1], "Left out.")).compact(
+        messages, wire_format="anthropic", budget=900
+    )
+
+    assert "They sailed." in (form.plain_text(made.messages[0]) or "")
+    assert made.messages[-1] is messages[-1]
+    assert not any(message in made.messages for message in (native, seen))
 
 
 def test_an_unreadable_block_is_never_folded() -> None:
@@ -203,6 +237,8 @@ def test_where_the_summary_is_all_that_a_user_said_no_message_is_the_last_of_the
     found = Conversation.of([form.say("user", summary_message.compose("x")), form.say("assistant", "Aye.")], form)
 
     assert (found.prior, found.last_user, found.protected) == (0, None, (False, False))
+    asked = [form.say("user", "Go."), block("openai"), *found.messages]
+    assert (Conversation.of(asked, form).prior, Conversation.of(asked, form).last_user) == (2, 0)
 
 
 def test_other_roles_are_relied_on_where_one_message_is_a_users() -> None:

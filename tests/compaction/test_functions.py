@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from threading import Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -111,3 +112,12 @@ def test_a_strategy_that_changes_messages_is_refused_and_they_are_put_back(strat
     assert any(isinstance(event, CompactionFailed) and "raised" in event.reason for event in told)
     assert made.event is not None
     assert made.event.fallback
+
+
+def test_a_message_that_cannot_be_copied_is_no_hindrance() -> None:
+    talk = [{**message, "lock": Lock()} for message in TALK]
+    made = Compacter(strategy=newest).compact(talk)
+
+    assert made.messages[1:] == talk[-4:]
+    assert made.event is not None
+    assert made.event.strategy == "newest"

@@ -232,6 +232,13 @@ def test_the_fallback_truncate_says_how_many_messages_are_gone() -> None:
     assert f"{len(result.discarded)} earlier messages left out without a summary" in str(result.messages)
 
 
+def test_where_roles_alternate_a_list_in_which_they_do_not_is_refused() -> None:
+    newest: Answer = lambda task: [task.messages[0], *task.messages[-9:-4], task.messages[-1]]  # noqa: E731
+    for alternate, strategy in ((False, "says"), (True, "extractive")):
+        result, _ = run(Says(newest), alternate_roles=alternate)
+        assert result.event.strategy == strategy
+
+
 def test_in_a_chain_a_broken_one_leaves_the_work_to_the_next() -> None:
     result, told = run(Chain(Says(BROKEN["a raise"]), Summarize()))
     assert (result.event.strategy, result.event.fallback) == ("summarize", False)

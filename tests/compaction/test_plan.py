@@ -48,6 +48,8 @@ def test_the_target_leaves_room_for_the_output_where_the_provider_counts_it() ->
     ]
 
     assert sizes == [3_780, 3_004]
+    nameless, window = TokenLimit(limit=None, requested=1_500, kind="input"), Calibration(window=1_000)
+    assert target_characters(nameless, window, overhead=0, output_tokens=None) == 3_880
     counted = TokenLimit(limit=1_000, requested=1_500, kind="input_plus_output")
     assert target_characters(counted, Calibration(), overhead=0, output_tokens=None) == 3_880
 
@@ -112,6 +114,29 @@ def test_what_stands_between_a_prior_summary_and_the_turns_that_stay_is_folded()
     talk = Conversation.of([prior, say("assistant", 300), *turns(100, 100, 100)], OPENAI)
 
     assert choose_cut(talk, ratio=0.7, keep_turns=9) == 2
+
+
+def test_a_prior_summary_alone_is_not_folded_where_there_is_room_enough() -> None:
+    talk = [{"role": "user", "content": summary_message.compose("p" * 500)}, *turns(100, 100, 100, 100, 100)]
+    work = Job(
+        conversation=Conversation.of(talk, OPENAI), trigger="threshold", calibration=Calibration(), target=10_000
+    )
+
+    assert plan(Options(preserve_recent_turns=3), work).cut == 0
+
+
+def test_a_pinned_prior_summary_does_not_count_either() -> None:
+    prior = {"role": "user", "content": summary_message.compose("p" * 2_000)}
+    talk = turns(*[100] * 11)
+    pinned = choose_cut(Conversation.of([prior, *talk], OPENAI, pinned=(0,)), ratio=0.5)
+
+    assert pinned - 1 == choose_cut(Conversation.of(talk, OPENAI), ratio=0.5)
+
+
+def test_what_the_assistant_said_last_is_not_kept_back_as_unread_results_are() -> None:
+    talk = [say("user", 10), say("assistant", 100), say("assistant", 400)]
+
+    assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.9) == 3
 
 
 def test_turns_stay_only_where_what_is_left_to_fold_is_worth_it() -> None:
@@ -212,6 +237,13 @@ def test_what_just_fits_between_two_strategies_is_not_enough() -> None:
 
     assert call(int(left / 0.97 / 0.85)) == 0
     assert call(int(left / 0.97) + 40) == 1
+
+
+def test_by_hand_what_just_fits_is_enough() -> None:
+    talk = turns(*[100] * 20)
+    made = Compacter(strategy=[lambda task: task.messages[1:]] * 3).compact(talk, budget=1_900)
+
+    assert made.messages == talk[1:]
 
 
 def job(messages: list[Any], **facts: Any) -> Job:

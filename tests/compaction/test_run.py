@@ -9,13 +9,14 @@ import pytest
 from tests.compaction.conftest import carried_out
 from tests.conversations import history, talk
 
-from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
+from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Shorten, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job
+from compacter.compaction.plan import Calibration, Job, plan
 from compacter.compaction.task import CompactionTask
-from compacter.events import CompactionFailed, CompactionStarted
+from compacter.events import CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import get_format
 from compacter.options import Options
+from compacter.summary.message import Summary
 
 OPENAI = get_format("openai")
 TALK = history(10, 100)
@@ -62,7 +63,7 @@ class Watching:
 
 
 def fails(task: CompactionTask) -> Any:
-    task.fold("They never talked.")
+    task.fold(Summary("They never talked.", notes=("Some are left out.",)))
     raise LookupError("lost")
 
 
@@ -82,6 +83,31 @@ def test_hooks_are_asked_where_something_may_be_done(
 
     assert any(isinstance(event, CompactionPlan) for event in events) is asked
     assert any(isinstance(event, CompactionStarted) for event in events) is started
+
+
+def test_a_strategy_knows_what_is_known_of_the_model() -> None:
+    watching = Watching()
+    told(TALK, watching, calibration=Calibration(2.0, 5_000, summarizer_window=9_000), target=1_000)
+    (task,) = watching.tasks
+
+    assert (task.chars_per_token, task.window, task.summarizer_window, task.target) == (2.0, 5_000, 9_000, 1_000)
+
+
+def test_that_nothing_can_be_folded_is_told() -> None:
+    events, made = told(WAITING, Summarize())
+
+    assert made is None
+    assert [event.reason for event in events if isinstance(event, CompactionSkipped)] == ["nothing_to_fold"]
+
+
+def test_the_event_names_each_strategy_once_and_the_share_to_four_digits() -> None:
+    def drop(task: CompactionTask) -> Any:
+        return task.messages[1:]
+
+    _, made = told(history(10, 100), [drop, drop, Truncate()], target=700)
+
+    assert made.event.strategy == "drop+truncate"
+    assert made.event.ratio == round(sum(map(OPENAI.size, made.discarded)) / 1_900, 4) != round(made.event.ratio, 1)
 
 
 class TestACutThatAHookHasChosen:
@@ -105,6 +131,14 @@ class TestACutThatAHookHasChosen:
         Compacter(strategy=strategy, before_compaction=hook).compact(messages, budget=500)
         assert watching.tasks[0].plan.cut == 3
 
+    def test_holds_where_a_strategy_has_edited_the_message_at_it(self) -> None:
+        watching = Watching()
+        hook: Any = lambda plan: replace(plan, cut=3)  # noqa: E731
+        strategy: list[Any] = [Shorten(), watching]
+        Compacter(strategy=strategy, before_compaction=hook).compact(history(10, 2_000), budget=5_000)
+        assert watching.tasks[0].messages[3]["content"] != history(10, 2_000)[3]["content"]
+        assert watching.tasks[0].plan.cut == 3
+
     def test_may_be_the_end_of_all(self) -> None:
         watching = Watching()
         hook: Any = lambda plan: replace(plan, cut=20)  # noqa: E731
@@ -113,13 +147,10 @@ class TestACutThatAHookHasChosen:
         assert (len(watching.tasks[0].messages), watching.tasks[0].plan.cut) == (18, 18)
 
     def test_is_none_where_the_hook_changes_nothing(self) -> None:
-        cuts = []
-        for hook in (None, lambda plan: plan):
-            watching = Watching()
-            strategy: list[Any] = [lambda task: task.messages[6:], watching]
-            Compacter(strategy=strategy, before_compaction=hook, compact_ratio=0.5).compact(TALK, budget=1_000)
-            cuts.append(watching.tasks[0].plan.cut)
-        assert cuts[0] == cuts[1] != 4
+        watching = Watching()
+        told(TALK, [lambda task: [*task.messages[:14], *task.messages[18:]], watching], target=1_000)
+        (task,) = watching.tasks
+        assert task.plan.cut == plan(task.options, replace(task.job, conversation=task.conversation)).cut < 14
 
 
 class TestAStrategyThatFails:

@@ -31,6 +31,10 @@ def test_a_value_that_grows_where_it_is_written_anew_is_cut_as_a_text() -> None:
     assert len(shorten(nested, 200)) < len(nested)
 
 
+def test_a_text_that_its_receipt_would_make_longer_stays() -> None:
+    assert shorten("a" * 60, 50) == "a" * 60
+
+
 @pytest.mark.parametrize("size", [200, 600, 2_000])
 def test_the_receipt_counts_what_is_left_out_and_the_beginning_gets_the_larger_share(size: int) -> None:
     text = "".join(f"{number:05}" for number in range(2_000))
@@ -64,6 +68,8 @@ def test_what_is_seen_as_one_character_stays_whole(character: str, shift: int) -
 def test_flags_in_a_row_are_told_apart(size: int) -> None:
     head, left, tail = parts(shorten("🇫🇷" * 400, size))
 
+    assert len(shorten("🇫🇷" * 400, size)) <= size
+    assert len(head) > 0.5 * (size - 44)
     assert head == "🇫🇷" * (len(head) // 2)
     assert tail == "🇫🇷" * (len(tail) // 2)
     assert len(head) + left + len(tail) == 800
@@ -95,6 +101,35 @@ def test_an_object_with_many_entries_keeps_the_first_and_says_how_many_are_gone(
 
     assert list(value.items())[:2] == [("key 0", 0), ("key 1", 1)]
     assert len(value) + int(left) == 3_000
+
+
+@pytest.mark.parametrize("count", range(2, 40))
+def test_each_member_of_a_value_is_kept_once_or_counted(count: int) -> None:
+    rows = {f"key {number}": f"row {number} ".ljust(60, "x") for number in range(count)}
+    for size in (200, 500, 1_000):
+        members = json.loads(shorten(json.dumps(rows), size))
+        told = members.pop("…", "0 more")
+        assert members.keys() <= rows.keys()
+        assert len(members) + int(told.split(" ")[0]) == count
+        items = json.loads(shorten(json.dumps([*rows.values()]), size))
+        left = [item for item in items if "more items left out" in item]
+        kept = [item for item in items if item not in left]
+        assert len(set(kept)) == len(kept) == count - sum(int(re.findall(r"\d+", item)[0]) for item in left)
+
+
+def test_a_value_in_another_script_can_still_be_read() -> None:
+    for value in ({"text": "漢字" * 400}, ["漢字"] * 400):
+        short = shorten(json.dumps(value, ensure_ascii=False), 300)
+        assert "漢字" in short
+        assert "\\u" not in short
+
+
+def test_a_value_before_a_long_text_is_shortened_and_not_left_out() -> None:
+    text = json.dumps([f"row {number}" for number in range(300)]) + "\nDone. " + "word " * 600
+    value, end = json.JSONDecoder().raw_decode(shorten(text, 1_500))
+
+    assert value[0] == "row 0"
+    assert 400 < end <= 750
 
 
 @pytest.mark.parametrize("opening", ["{", "[", "see {that} and [this]: ", "[ { [ { "])
@@ -167,6 +202,12 @@ def test_no_member_of_a_value_gets_longer_by_being_shortened() -> None:
     kept = [row for row in json.loads(shorten(json.dumps(rows), 400)) if "items left out" not in row]
 
     assert set(kept) == {"x" * 60}
+
+
+def test_one_character_that_is_longer_than_the_room_is_left_out_whole() -> None:
+    head, left, tail = parts(shorten("e" + "\u0301" * 2_000, 300))
+
+    assert (head, left, tail) == ("", 2_001, "")
 
 
 def test_a_link_to_data_is_left_out_whole_where_it_is_longer_than_the_room() -> None:

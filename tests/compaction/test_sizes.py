@@ -92,7 +92,7 @@ class TestAHeadThatIsTooLongForOnePrompt:
     def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(self, tokens: int) -> None:
         options = Options(compact_ratio=1.0, max_summary_tokens=tokens)
         split: dict[int, bool] = {}
-        for window in range(1_000, 1_600, 20):
+        for window in range(1_000, 1_600, 10):
             asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "They talked of many things.")
             split[window] = len(asked) > 1
             prompt = max(len(one.messages[0]["content"]) for one in asked) // 4
@@ -103,7 +103,7 @@ class TestAHeadThatIsTooLongForOnePrompt:
         assert all(many is (window < one) for window, many in split.items())
         asked, _ = carried_out(options, job(calibration=Calibration(window=one)), "They talked of many things.")
         whole = len(asked[0].messages[0]["content"]) // 4
-        assert 0.92 * (one - 20) - whole < min(tokens, (one - 20) // 12) + 10  # It would not have been enough.
+        assert 0.92 * (one - 10) - whole < min(tokens, (one - 10) // 12) + 2  # It would not have been enough.
 
     @pytest.mark.parametrize("window", range(700, 1_400, 50))
     def test_is_read_in_as_few_prompts_as_hold_it_and_none_of_them_is_tiny(self, window: int) -> None:
@@ -114,6 +114,8 @@ class TestAHeadThatIsTooLongForOnePrompt:
         frame = len(asked[0].messages[0]["content"]) - line * parts[0]
         most = (int(0.92 * window) - 200) * 4 - frame
         assert (len(asked) - 1) * most < 40 * line
+        longest = max(len(one.messages[0]["content"]) for one in asked)
+        assert longest <= most + frame + 150  # With the summary so far, from the second prompt on.
         assert 2 * min(parts) > max(parts)
 
 
@@ -205,6 +207,12 @@ class TestTheRoomOfASummary:
         made = Compacter(summarizer="extractive", rules=rules).compact(talk, budget=budget)
         assert made.fits
         assert all(f"Rule: {rule}" in made.messages[0]["content"] for rule in rules)
+
+    @pytest.mark.parametrize("budget", range(1_500, 1_560, 6))
+    def test_counts_the_ends_of_the_lines_of_rules(self, budget: int) -> None:
+        talk = [{"role": "user", "content": f"Ship {number} lies in harbour {number}. " * 3} for number in range(60)]
+        rules = [f"Name pier {number}." for number in range(40)]
+        assert Compacter(summarizer="extractive", rules=rules).compact(talk, budget=budget).fits
 
 
 class TestTheCut:
@@ -381,6 +389,23 @@ class TestTheLinesThatFillASummary:
         assert summary is not None
         assert made.event.discarded == self.TALK[:60]
         assert 0.94 * most < len(summary.text) <= most
+
+    @pytest.mark.parametrize(("summarizer", "most"), [(None, 32_097 // 8), ("extractive", 32_097 // 3)])
+    def test_fill_what_a_budget_leaves_by_hand_only(self, summarizer: Any, most: int) -> None:
+        sizes = []
+        for trigger in ("token_limit", "manual"):
+            work = Job(
+                conversation=Conversation.of(self.TALK, OPENAI),
+                trigger=trigger,
+                calibration=Calibration(),
+                target=20_000,
+            )
+            options = Options(summarizer=summarizer, compact_ratio=1.0)
+            _, made = carried_out(options, work, "They talked of many ships.")
+            summary = parse(made.messages[0]["content"])
+            assert summary is not None
+            sizes.append(len(summary.text))
+        assert 0.94 * most < sizes[0] <= most < 15_000 < sizes[1]
 
     @pytest.mark.parametrize(("words", "quoted"), [(780, True), (840, False)])
     def test_are_none_where_there_is_hardly_any_room(self, words: int, quoted: bool) -> None:

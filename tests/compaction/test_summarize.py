@@ -95,7 +95,8 @@ class TestWhoIsAsked:
         asked, made = carried_out(made_of, job(messages, form, **facts), TOLD)
         assert (asked[0].prefix is not None) is native
         if native:
-            assert asked[0].prefix == messages[: len(asked[0].prefix or ())]
+            assert tuple(asked[0].prefix or ()) == made.event.discarded == tuple(messages[: len(made.event.discarded)])
+            assert "ships" in made.event.ledger  # Quoted lines fill what the model has left.
             assert len(asked) == made.event.summarizer_calls == 1
 
     @pytest.mark.parametrize("alternate", [True, False])
@@ -141,6 +142,24 @@ class TestAnAnswer:
         asked, _ = carried_out(Options(), work, self.INVENTED, TOLD)
         assert len(asked) == 1 + invents
 
+    @pytest.mark.parametrize("fault", [{"finish": "length"}, {"refused": True}, {"called_tool": True}])
+    def test_that_was_cut_off_or_refused_is_asked_for_again(self, fault: dict[str, Any]) -> None:
+        asked, made = carried_out(Options(), job([*TALK, QUESTION]), Reply("They spoke.", **fault), TOLD)
+        assert (len(asked), made.event.summary) == (2, TOLD)
+
+    def test_that_is_empty_is_asked_for_again_in_few_words(self) -> None:
+        asked, _ = carried_out(Options(compact_ratio=1.0), job([*TALK, QUESTION]), "", TOLD)
+        first, second = (len(one.messages[0]["content"]) for one in asked)
+        assert second < first - 300
+
+    def test_is_taken_without_its_thoughts(self) -> None:
+        _, made = carried_out(Options(), job([*TALK, QUESTION]), f"<think>What did they say?</think>{TOLD}")
+        assert made.event.summary == TOLD
+
+    def test_leaves_lines_that_were_quoted_before_where_there_is_room(self) -> None:
+        _, made = self.after(Summary("They met.", quoted="User: Pier 7 of Tane has seven lamps."), TOLD)
+        assert "Pier 7 of Tane has seven lamps." in summary_of(made).quoted
+
     def test_that_says_the_earlier_summary_again_leaves_it_and_is_told(self) -> None:
         story = "They met in Tane and counted the seven piers of the old harbour before the tide came in."
         _, made = self.after(Summary(story), story + " Well.")
@@ -168,6 +187,24 @@ class TestAnAnswer:
         _, made = carried_out(Options(), job([*TALK, QUESTION]), answer)
         assert made.event.unverified == ("rules: Never name the harbour master.",)
 
+    def test_that_leaves_no_room_for_quoted_lines_leaves_those_of_the_earlier_one_out(self) -> None:
+        answer = "".join(f"Ship {number} has {number} masts. " for number in range(40))
+        _, made = self.after(Summary("They met.", quoted="User: Seven piers."), answer)
+        assert (summary_of(made).story, summary_of(made).quoted) == (answer.strip(), "")
+
+    @pytest.mark.parametrize("summarizer", [None, "extractive"])
+    def test_has_no_note_of_what_was_left_out_before(self, summarizer: Any) -> None:
+        prior = {"role": "user", "content": compose(Summary("They met.", notes=("Six are left out.",)))}
+        work = job([prior, *TALK, QUESTION])
+        _, made = carried_out(Options(summarizer=summarizer, compact_ratio=1.0), work, TOLD)
+        assert summary_of(made).notes == ()
+
+    def test_is_had_for_the_smallest_window(self) -> None:
+        work = job([*TALK, QUESTION], calibration=Calibration(window=200))
+        asked, made = carried_out(Options(compact_ratio=1.0), work, TOLD)
+        assert len(asked) > 5
+        assert not made.event.fallback
+
 
 class TestWhatIsTold:
     def test_of_bad_answers_is_what_they_cost(self) -> None:
@@ -187,14 +224,51 @@ class TestWhatIsTold:
         assert raised.value.__cause__ is lost
 
     def test_where_rules_leave_no_room_is_an_error_if_there_is_no_fallback(self) -> None:
-        work = job(TALK, rules=("r" * 3_000,))
-        assert carried_out(Options(), work, TOLD) == ([], None)
+        work = job([*TALK, QUESTION], rules=("r" * 3_000,), target=3_100)
+        told: list[Any] = []
+        _, made = carried_out(Options(), work, TOLD, told=told)
+        assert made is None  # A fallback would leave the rules out or take more than there is.
+        (failed,) = [one for one in told if isinstance(one, CompactionFailed)]
+        assert failed.reason.startswith("rules: ")
         with pytest.raises(CompactionError, match="the declared rules take 3007 characters"):
             carried_out(Options(fallback=()), work, TOLD)
+
+    @pytest.mark.parametrize("target", [100, 8 + FRAME])
+    def test_without_a_model_is_that_there_is_no_room(self, target: int) -> None:
+        told: list[Any] = []
+        work = job([*TALK, QUESTION], target=target)
+        _, made = carried_out(Options(summarizer="extractive", fallback=("extractive",)), work, told=told)
+        (failed,) = [one for one in told if isinstance(one, CompactionFailed)]
+        assert failed.reason == "there is no room for a summary"
+        assert (made.event.strategy, made.event.fallback) == ("truncate", True)
+
+
+class TestTheFallbackTruncate:
+    def test_keeps_the_rules_that_were_stated(self) -> None:
+        talk = [{"role": "user", "content": f"Never name a ship in a letter. {'Well. ' * 40}"}, *TALK]
+        _, made = carried_out(Options(fallback=("truncate",)), job(talk), LookupError("lost"))
+        assert summary_of(made).rules == ("Rule: Never name a ship in a letter.",)
+
+    def test_needs_no_redaction(self) -> None:
+        def redact(text: str) -> str:
+            raise LookupError("lost")
+
+        options = Options(fallback=("truncate",), redact=redact, summarizer="extractive")
+        _, made = carried_out(options, job(TALK))
+        assert (made.event.strategy, made.event.fallback) == ("truncate", True)
 
 
 class TestWithoutAModel:
     OPTIONS = Options(summarizer="extractive", compact_ratio=1.0)
+
+    @pytest.mark.parametrize("prior", [Summary("They met in Tane."), Summary(rules=("Rule: Be brief.",))])
+    def test_an_earlier_summary_stays_where_nothing_else_can_be_read(self, prior: Summary) -> None:
+        form = get_format("anthropic")
+        thinking = {"type": "thinking", "thinking": "hm " * 300, "signature": "s"}
+        unread = [{"role": "assistant", "content": [thinking]}] * 3
+        work = job([form.say("user", compose(prior)), *unread, form.say("user", "And now?")], "anthropic")
+        _, made = carried_out(self.OPTIONS, work)
+        assert parse(form.plain_text(made.messages[0]) or "") == prior
 
     @pytest.mark.parametrize(("size", "least", "most"), [(450, 160, 200), (1_200, 300, 400)])
     def test_a_summary_has_a_third_of_the_head_or_two_hundred_characters(
@@ -257,6 +331,28 @@ class TestKeep:
         summary = parse(result.messages[0]["content"])
         assert summary == Summary("They met in Tane.", (), ("More are left out.",))
         assert (result.event.summary, result.event.ledger) == ("They met in Tane.", "Note: More are left out.")
+        assert self.of(TALK, "Some are\nleft out.").event.summary == "Some are left out."
+
+    def test_keeps_a_call_with_its_result(self) -> None:
+        call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        step = [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "Seven."},
+        ]
+        for index in (10, 11):
+            made = Compacter(strategy=lambda task, index=index: task.keep([index])).compact(
+                [*TALK[:10], *step, *TALK[10:], QUESTION]
+            )
+            assert made.messages == [*step, QUESTION]
+
+    def test_without_a_note_takes_back_what_was_folded_before(self) -> None:
+        def strategy(task: Any) -> Any:
+            task.fold("They never talked.")
+            return task.keep(range(16, 20))
+
+        event = Compacter(strategy=strategy).compact(TALK).event
+        assert event is not None
+        assert (event.summary, event.ledger) == ("", "")
 
 
 class TestEntries:
@@ -301,7 +397,12 @@ def test_a_strategy_that_would_have_to_be_awaited_is_refused(strategy: Any) -> N
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(Truncate, "; say Truncate()"), ("clear_tool_results", "; say ClearToolResults()"), (7, "not 7 (got")],
+    [
+        (Truncate, "; say Truncate()"),
+        (Later, "; say Later()"),
+        ("clear_tool_results", "; say ClearToolResults()"),
+        (7, "not 7 (got"),
+    ],
 )
 def test_a_class_or_a_name_for_a_strategy_is_told_what_to_say(value: Any, told: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(told)):

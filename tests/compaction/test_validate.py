@@ -152,6 +152,9 @@ class TestOrigins:
         assert positions == [None, 4, 5]
         assert len(gone) == 4
 
+    def test_objects_at_many_places_are_taken_in_their_order(self) -> None:
+        assert kept_and_discarded([A1, U1, A1, U1], [U1, A1, SUMMARY])[0] == [1, 2, None]
+
     def test_a_changed_order_is_seen_all_the_same(self) -> None:
         assert kept_and_discarded([U1, A1, U2], [U2, U1])[0] == [2, 0]
 

@@ -198,9 +198,7 @@ def assemble(
         if role in ("user", "assistant"):
             if not last and role == "assistant" and user_first:
                 out.append(form.filler("user"))
-            elif role == last and (
-                place is None or last_place < 0 or any(gone != "system" for gone in roles[last_place + 1 : place])
-            ):
+            elif role == last and (last_place < 0 or any(gone != "system" for gone in roles[last_place + 1 : place])):
                 out.append(form.filler("assistant" if role == "user" else "user"))
         if role != "system":
             last, last_place = role, -1 if place is None else place

@@ -187,7 +187,7 @@ class Shorten:
 
         def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)
-            return text if len(text) <= share else shorten(text, share)
+            return shorten(text, share)
 
         return form.rewrite(message, edit)
 
@@ -346,7 +346,7 @@ def _joined(text: str, index: int) -> bool:
     """Return whether the code points on both sides of ``index`` belong to one user-perceived character."""
     before, after = text[index - 1], text[index]
     if after < "\u0300":
-        return before == "\r" and after == "\n"
+        return False
     code = ord(after)
     return (
         unicodedata.category(after) in _ENCLOSING

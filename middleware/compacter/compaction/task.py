@@ -170,7 +170,7 @@ class CompactionTask:
         for index in self.plan.folded if messages is None else ():
             # A summary message has nothing else in it; the provider's own block is a part of a message.
             summarized = index == prior and conversation.kinds[index] is Kind.USER
-            if index >= conversation.start and not summarized and conversation.kinds[index] is not Kind.INSERTED:
+            if index >= conversation.start and not summarized:
                 found.extend(conversation.format.parts(conversation.messages[index], index))
         if redact is None:
             return found
