@@ -102,11 +102,19 @@ def test_watch_says_what_it_waits_for(run: Run, folder: Path, monkeypatch: pytes
     assert (told.code, told.err) == (0, "waiting for events in missing.jsonl\n")
 
 
+# What a shell starts in the background ignores Ctrl-C, and so does all that is started from there.
+INTERRUPTIBLE = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("compacter", run_name="__main__")
+"""
+
+
 @contextlib.contextmanager
 def watching(path: Path, output: int) -> Generator[subprocess.Popen[bytes]]:
     """The program, which has to end well once the test has interrupted it."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path)), "TERM": "xterm", "COLUMNS": "80"}
-    command = [sys.executable, "-m", "compacter", "watch", str(path)]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "watch", str(path)]
     with subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.PIPE) as process:
         try:
             yield process

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,12 @@ UPSTREAM = "http://127.0.0.1:9/v1"
 
 
 @contextlib.contextmanager
-def program(root: Path, *arguments: str) -> Generator[tuple[str, subprocess.Popen[str]]]:
+def program(
+    root: Path, *arguments: str, start: Sequence[str] = ("-m", "compacter.serve")
+) -> Generator[tuple[str, subprocess.Popen[str]]]:
     """The server as a program: its URL, and the process."""
     environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
-    command = [sys.executable, "-m", "compacter.serve", "--port", "0", *arguments]
+    command = [sys.executable, *start, "--port", "0", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stderr is not None
@@ -80,8 +82,16 @@ def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk
         process.kill()
 
 
+# What a shell starts in the background ignores Ctrl-C, and so does all that is started from there.
+INTERRUPTIBLE = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("compacter.serve", run_name="__main__")
+"""
+
+
 def test_ctrl_c_is_the_normal_end(root: Path) -> None:
-    with program(root, "--upstream", UPSTREAM) as (_, process):
+    with program(root, "--upstream", UPSTREAM, start=("-c", INTERRUPTIBLE)) as (_, process):
         process.send_signal(signal.SIGINT)
         assert process.wait(300) == 0
 
