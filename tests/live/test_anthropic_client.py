@@ -58,14 +58,14 @@ def compacter(events: list[CompactionEvent]) -> Compacter:
 @pytest.fixture
 def client(model: EmbeddedModel) -> Iterator[anthropic.Anthropic]:
     base = model.api_base.removesuffix("/v1")
-    with anthropic.Anthropic(base_url=base, api_key="none", timeout=600, max_retries=0) as made:
+    with anthropic.Anthropic(base_url=base, api_key="none", timeout=600) as made:
         yield made
 
 
 @pytest.fixture
 async def aclient(model: EmbeddedModel) -> AsyncIterator[anthropic.AsyncAnthropic]:
     base = model.api_base.removesuffix("/v1")
-    async with anthropic.AsyncAnthropic(base_url=base, api_key="none", timeout=600, max_retries=0) as made:
+    async with anthropic.AsyncAnthropic(base_url=base, api_key="none", timeout=600) as made:
         yield made
 
 

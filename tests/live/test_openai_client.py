@@ -76,13 +76,13 @@ def compacter(events: list[CompactionEvent]) -> Compacter:
 
 @pytest.fixture
 def client(model: EmbeddedModel) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=model.api_base, api_key="none", timeout=600, max_retries=0) as made:
+    with openai.OpenAI(base_url=model.api_base, api_key="none", timeout=600) as made:
         yield made
 
 
 @pytest.fixture
 async def aclient(model: EmbeddedModel) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(base_url=model.api_base, api_key="none", timeout=600, max_retries=0) as made:
+    async with openai.AsyncOpenAI(base_url=model.api_base, api_key="none", timeout=600) as made:
         yield made
 
 

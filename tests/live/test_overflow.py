@@ -94,13 +94,13 @@ def router(model: EmbeddedModel) -> Router:
 
 @pytest.fixture
 def sync_client(model: EmbeddedModel) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=model.api_base, api_key="none", timeout=600, max_retries=0) as client:
+    with openai.OpenAI(base_url=model.api_base, api_key="none", timeout=600) as client:
         yield client
 
 
 @pytest.fixture
 async def async_client(model: EmbeddedModel) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(base_url=model.api_base, api_key="none", timeout=600, max_retries=0) as client:
+    async with openai.AsyncOpenAI(base_url=model.api_base, api_key="none", timeout=600) as client:
         yield client
 
 
