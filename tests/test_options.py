@@ -196,3 +196,4 @@ class TestMemoryScope:
         env = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "middleware")}
         first, second = (subprocess.run(run, env=env, capture_output=True, check=True).stdout for _ in range(2))
         assert first == second
+        assert b"'redact': 'textwrap.dedent'" in first

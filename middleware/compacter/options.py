@@ -511,6 +511,8 @@ def _identity(value: object) -> str:
     """Return a text that identifies a setting: the content of a plain value, the name of a function."""
     if isinstance(value, _PLAIN):
         return repr(value)
+    if isinstance(value, UserFunction):
+        return _identity(value.function)
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_identity, value))})"
     if isinstance(value, frozenset):
