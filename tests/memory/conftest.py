@@ -26,7 +26,9 @@ def redis_server(*arguments: str, ready: str = "eady to accept connections") -> 
     if program is None:
         pytest.skip("no redis-server on this machine (make test installs it where it may)")
     pytest.importorskip("redis", reason="the redis package is not installed")
-    server = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, text=True)
+    # The shell ends the server when its own input ends, which it does if the tests are killed, too.
+    watched = ["sh", "-c", '"$@" & read -r _; kill $!; wait', "sh", program, *arguments]
+    server = subprocess.Popen(watched, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         for line in server.stdout:
@@ -36,7 +38,6 @@ def redis_server(*arguments: str, ready: str = "eady to accept connections") -> 
             pytest.fail("redis-server ended before it was ready")
         yield
     finally:
-        server.terminate()
         server.communicate(timeout=10)
 
 
