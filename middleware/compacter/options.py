@@ -60,7 +60,7 @@ def _as_text(result: object) -> str:
 
 
 def _as_count(result: object) -> int:
-    if isinstance(result, bool) or not isinstance(result, (Real, int)):
+    if isinstance(result, bool) or not isinstance(result, Real):
         raise TypeError
     count = int(cast("float", result))
     if count < 0:

@@ -38,8 +38,8 @@ _RULE_SHARE, _RULE_SIZE = 3, 400
 """Rules take at most this part of a summary; these characters, or two thirds, of one that a long last message leaves
 little room: a rule that is dropped once does not come back."""
 _FEWEST_TOKENS = 48
-_SMALL_WINDOW = 4_096
-"""Tokens of a window up to which it is a small model's, whose own words are poor."""
+_SMALL_WINDOWS = range(1, 4_097)
+"""Tokens of the window of a small model, whose own words are poor."""
 _FILLED_SHARE, _FILLED_TOKENS = 32, 256
 """Quoted lines fill a summary up to this part of the window, or these tokens: larger requests overflow again sooner.
 
@@ -173,7 +173,7 @@ def _updated(task: CompactionTask, chunk: Sequence[Part], record: str, so_far: S
     """
     fault = ""
     # The words of a small model get half of the room: quoted lines say more in the other half.
-    asked = tokens // 2 if 0 < (task.window or 0) <= _SMALL_WINDOW else tokens
+    asked = tokens // 2 if task.window in _SMALL_WINDOWS else tokens
     for short, words in ((None, asked), (True, asked // 2)):
         messages = prompt.build(
             record, prior=_known(so_far), template=task.options.summary_prompt, max_tokens=words, short=short
@@ -206,7 +206,7 @@ def _asked(
         finish=answer.finish,
         refused=answer.refused,
         called_tool=answer.called_tool,
-        told=_known(so_far) if 0 < (task.window or 0) <= _SMALL_WINDOW else None,
+        told=_known(so_far) if task.window in _SMALL_WINDOWS else None,
     )
     if fault:
         return fault

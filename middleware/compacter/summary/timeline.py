@@ -154,9 +154,12 @@ class _Pool:
         alike = Counter[tuple[int, str]]()
         self.naming = list[float]()
         for told, one in zip(self.told, sentences, strict=True):
+            if told:
+                self.naming.append(_NAMES)
+                continue
             shape = (one.part, _DIGITS.sub("0", one.text))
-            self.naming.append(_NAMES if told else _SERIES if alike[shape] >= _SHOWN else 1)
-            alike[shape] += not told
+            self.naming.append(_SERIES if alike[shape] >= _SHOWN else 1)
+            alike[shape] += 1
         # Upper bound of each sentence's gain per character, with nothing covered.
         self.most = [self.gain(at, ()) / (len(one.text) + 3 + _HANDLING) for at, one in enumerate(sentences)]
         # For a statement of the user, the last later one about the same; and the sentences that each sentence needs:
