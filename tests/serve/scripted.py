@@ -81,7 +81,10 @@ def scripted(answer: Callable[[Asked, Callable[[bytes], object]], object]) -> Ge
                     read.readline()
                 read.readline()
             else:
-                body = read.read(int(known.get("content-length", 0)))
+                length = int(known.get("content-length", 0))
+                body = read.read(length)
+                if len(body) < length:
+                    return  # The caller went away before the end; a request without its end was never made.
             asked = Asked(method, path, headers, body)
             upstream.asked.append(asked)
             threading.Thread(target=watch, args=(connection.dup(),), daemon=True).start()

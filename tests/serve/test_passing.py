@@ -243,7 +243,7 @@ def test_a_caller_that_goes_away_before_the_end_of_its_request_is_left_alone(
             connection.shutdown(socket.SHUT_WR)
             assert connection.recv(1) == b""
     assert serving.ask(*post("/v1/chat/completions", json.dumps(CHAT).encode())).endswith(b"{}")
-    assert json.loads(server.asked[-1].body) == CHAT
+    assert [json.loads(asked.body) for asked in server.asked] == [CHAT]
 
 
 async def test_another_server_that_runs_it_may_send_what_uvicorn_does_not() -> None:
