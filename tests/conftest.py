@@ -20,6 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from xdist.remote import Producer
+    from xdist.workermanage import WorkerController
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,11 +35,29 @@ settings.register_profile("compacter", settings.get_profile("explore"), derandom
 settings.load_profile("compacter")
 
 
+LONGEST = [
+    "tests/live",
+    "tests/test_examples.py",
+    "tests/properties/test_promises.py",
+    "tests/memory/test_fork.py",
+    "tests/summary/test_filling.py",
+    "tests/serve/test_live_page.py",
+    "tests/test_growth.py",
+]
+"""Files of few tests that take long: begun first, or the other workers would wait for the last of them."""
+
+
 class _OneWorkerHoldsTheModel(LoadScopeScheduling):
     """Any file to any worker, so that what it starts is started once, and all live ones to one, for the model."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "tests/live" if nodeid.startswith("tests/live/") else nodeid.partition("::")[0]
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        for scope in reversed(LONGEST):
+            if scope in self.workqueue:
+                self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:

@@ -73,7 +73,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer({})
 
     def do_POST(self) -> None:
-        text = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        text = self.rfile.read(length)
+        if len(text) < length:
+            self.close_connection = True  # The caller went away before the end: the request was never made.
+            return
         try:
             self._answer(json.loads(text))
         except ValueError:

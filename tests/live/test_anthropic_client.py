@@ -27,7 +27,7 @@ def history() -> list[Any]:
             result = {
                 "type": "tool_result",
                 "tool_use_id": f"toolu_{number}",
-                "content": f"{number + 3} plants",
+                "content": f'{{"plants": {number + 3}}}',
             }
             found += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
         answer = f"In bed {number} there are {number + 3} rose bushes, all of them yellow."

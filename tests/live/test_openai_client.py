@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
+from tests.live.garden import chat
 
 from compacter import Compacter, CompactionEvent
 
@@ -15,30 +16,6 @@ if TYPE_CHECKING:
     from embedded_model import EmbeddedModel
 
 LIMITS: dict[str, Any] = {"temperature": 0}
-
-
-def chat() -> list[Any]:
-    history: list[Any] = [{"role": "system", "content": "You answer questions about a garden."}]
-    for number in range(13):
-        history.append({"role": "user", "content": f"Bed {number}: what grows there in the summer months?"})
-        if number % 8 == 0:
-            function = {"name": "look_up", "arguments": f'{{"bed": {number}}}'}
-            call = {"id": f"call_{number}", "type": "function", "function": function}
-            history.append({"role": "assistant", "content": "", "tool_calls": [call]})
-            history.append(
-                {
-                    "role": "tool",
-                    "tool_call_id": f"call_{number}",
-                    "content": f'{{"plants": {number + 3}}}',
-                }
-            )
-        history.append(
-            {
-                "role": "assistant",
-                "content": f"In bed {number} there are {number + 3} rose bushes, all of them yellow.",
-            }
-        )
-    return [*history, {"role": "user", "content": "Which colour are the roses?"}]
 
 
 def items() -> list[Any]:

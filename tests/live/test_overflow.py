@@ -10,6 +10,7 @@ import openai
 import pytest
 from litellm.exceptions import ContextWindowExceededError
 from litellm.router import Router
+from tests.live.garden import chat
 
 from compacter import Compacter, CompactionEvent
 
@@ -18,40 +19,7 @@ if TYPE_CHECKING:
 
     from embedded_model import EmbeddedModel
 
-TOPICS = (
-    "the harbour",
-    "the lighthouse",
-    "the old ferry",
-    "the fish market",
-    "the customs house",
-    "the pier",
-)
 OPTIONS: dict[str, Any] = {"max_tokens": 8, "temperature": 0, "timeout": 600}
-
-
-def long_history() -> list[dict[str, Any]]:
-    """More than the window: a system prompt, 12 turns with a tool call here and there, a question."""
-    history: list[dict[str, Any]] = [{"role": "system", "content": "You answer questions about a small town."}]
-    for number in range(12):
-        topic = TOPICS[number % len(TOPICS)]
-        history.append({"role": "user", "content": f"Part {number}: what can you tell me about {topic}?"})
-        if number % 5 == 0:
-            call = {"name": "look_up", "arguments": f'{{"topic": "{topic}"}}'}
-            history += [
-                {
-                    "role": "assistant",
-                    "content": "",
-                    "tool_calls": [{"id": f"call_{number}", "type": "function", "function": call}],
-                },
-                {
-                    "role": "tool",
-                    "tool_call_id": f"call_{number}",
-                    "content": f'{{"topic": "{topic}", "visitors": {1000 + 37 * number}}}',
-                },
-            ]
-        history.append({"role": "assistant", "content": f"In year {1800 + number} {topic} was painted blue."})
-    history.append({"role": "user", "content": "Name one thing that is painted blue."})
-    return history
 
 
 class Recorder:
@@ -116,7 +84,7 @@ def check(
     answer: str, events: list[CompactionEvent], recorder: Recorder, model: EmbeddedModel, *, stream: bool
 ) -> None:
     """The answer came, the caller's history did not change, and the event tells the server's own numbers."""
-    history = long_history()
+    history = chat()
     assert answer.strip()
     assert events
     first = events[0]
@@ -162,10 +130,10 @@ def test_litellm_completion(
     stream: bool,
 ) -> None:
     completion = compacter.wrap(recorder.sync(litellm.completion))
-    history = long_history()
+    history = chat()
     reply = completion(messages=history, stream=stream, **through_litellm(model))
     answer = "".join(map(text_of_chunk, reply)) if stream else text_of(reply)
-    assert history == long_history()
+    assert history == chat()
     check(answer, events, recorder, model, stream=stream)
 
 
@@ -178,10 +146,10 @@ async def test_litellm_acompletion(
     stream: bool,
 ) -> None:
     completion = compacter.wrap(recorder.asynchronous(litellm.acompletion))
-    history = long_history()
+    history = chat()
     reply = await completion(messages=history, stream=stream, **through_litellm(model))
     answer = "".join([text_of_chunk(chunk) async for chunk in reply]) if stream else text_of(reply)
-    assert history == long_history()
+    assert history == chat()
     check(answer, events, recorder, model, stream=stream)
 
 
@@ -194,7 +162,7 @@ def test_litellm_router(
     stream: bool,
 ) -> None:
     completion = compacter.wrap(recorder.sync(router(model).completion))
-    reply = completion(model=model.name, messages=long_history(), stream=stream)
+    reply = completion(model=model.name, messages=chat(), stream=stream)
     answer = "".join(map(text_of_chunk, reply)) if stream else text_of(reply)
     check(answer, events, recorder, model, stream=stream)
 
@@ -209,10 +177,10 @@ def test_openai_create(
     stream: bool,
 ) -> None:
     create = compacter.wrap(recorder.sync(sync_client.chat.completions.create))
-    history = long_history()
+    history = chat()
     reply = create(model=model.name, messages=history, stream=stream, **OPTIONS)
     answer = "".join(map(text_of_chunk, reply)) if stream else text_of(reply)
-    assert history == long_history()
+    assert history == chat()
     check(answer, events, recorder, model, stream=stream)
 
 
@@ -226,10 +194,10 @@ async def test_openai_async_create(
     stream: bool,
 ) -> None:
     create = compacter.wrap(recorder.asynchronous(async_client.chat.completions.create))
-    history = long_history()
+    history = chat()
     reply = await create(model=model.name, messages=history, stream=stream, **OPTIONS)
     answer = "".join([text_of_chunk(chunk) async for chunk in reply]) if stream else text_of(reply)
-    assert history == long_history()
+    assert history == chat()
     check(answer, events, recorder, model, stream=stream)
 
 
@@ -237,7 +205,7 @@ def test_a_streams_own_object_is_handed_out(
     model: EmbeddedModel, sync_client: openai.OpenAI, compacter: Compacter, events: list[CompactionEvent]
 ) -> None:
     create = compacter.wrap(sync_client.chat.completions.create)
-    history: Any = long_history()
+    history: Any = chat()
     stream = create(model=model.name, messages=history, stream=True, **OPTIONS)
     assert isinstance(stream, openai.Stream)
     with stream:
@@ -249,7 +217,7 @@ def test_a_streams_own_object_is_handed_out(
 def test_a_call_that_fits_is_one_request(model: EmbeddedModel, recorder: Recorder) -> None:
     events: list[CompactionEvent] = []
     completion = Compacter(on_compaction=events.append).wrap(recorder.sync(litellm.completion))
-    reply = completion(messages=long_history()[-1:], **through_litellm(model))
+    reply = completion(messages=chat()[-1:], **through_litellm(model))
     assert text_of(reply)
     assert (len(recorder.requests), events) == (1, [])
 
@@ -258,7 +226,7 @@ def test_the_second_call_with_the_full_history_reuses_the_summary(
     model: EmbeddedModel, compacter: Compacter, events: list[CompactionEvent], recorder: Recorder
 ) -> None:
     completion = compacter.wrap(recorder.sync(litellm.completion))
-    history = long_history()
+    history = chat()
     answer = text_of(completion(messages=history, **through_litellm(model)))
     folded, asked = len(events), len(recorder.requests)
     history += [{"role": "assistant", "content": answer}, {"role": "user", "content": "And one more?"}]
@@ -270,4 +238,4 @@ def test_the_second_call_with_the_full_history_reuses_the_summary(
 def test_giving_up_raises_litellms_own_exception(model: EmbeddedModel) -> None:
     completion = Compacter(max_retries=0).wrap(litellm.completion)
     with pytest.raises(ContextWindowExceededError):
-        completion(messages=long_history(), **through_litellm(model))
+        completion(messages=chat(), **through_litellm(model))

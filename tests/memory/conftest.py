@@ -38,7 +38,7 @@ def redis_server(*arguments: str, ready: str = "eady to accept connections") -> 
             pytest.fail("redis-server ended before it was ready")
         yield
     finally:
-        server.communicate(timeout=10)
+        server.communicate(timeout=300)
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +93,8 @@ def namespace(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is no memory in trouble: tests of that say their own ``deadline``."""
+    """A busy machine is no memory in trouble: tests of that say their own ``deadline``, and a pause outlasts a test."""
+    monkeypatch.setattr("compacter.memory.base._PAUSE", 600.0)
     for kind in SQLiteMemory, RedisMemory:
         defaults = kind.__init__.__kwdefaults__
         assert defaults is not None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Chat = dict[str, Any]
 OPENAI = get_format("openai")
-MANY = settings(max_examples=150)
+MANY = settings(max_examples=60)
 
 strategies = st.sampled_from(
     [

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 
 @dataclass
@@ -17,6 +18,8 @@ class Asked:
     target: str
     headers: list[tuple[str, str]]
     body: bytes
+    closed: threading.Event = field(default_factory=threading.Event)
+    """Set when its connection is closed: by the other side, as long as it is not answered."""
 
     def header(self, name: str) -> list[str]:
         return [value for known, value in self.headers if known.lower() == name]
@@ -29,8 +32,6 @@ class Scripted:
     answer: Callable[[Asked, Callable[[bytes], object]], object]
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
-    closed: threading.Event = field(default_factory=threading.Event)
-    """Set when a connection was closed by the other side."""
 
 
 def plain(body: bytes, status: str = "200 OK", kind: str = "application/json", more: str = "") -> bytes:
@@ -68,33 +69,16 @@ def scripted(answer: Callable[[Asked, Callable[[bytes], object]], object]) -> Ge
 
     def talk(connection: socket.socket) -> None:
         with suppress(OSError, ValueError), connection, connection.makefile("rb") as read:
-            method, path, _ = read.readline().decode().split(" ", 2)  # None: whoever connected has gone.
-            headers: list[tuple[str, str]] = []
-            while text := read.readline().decode().rstrip("\r\n"):
-                name, _, value = text.partition(":")
-                headers.append((name, value.strip()))
-            known = {name.lower(): value for name, value in headers}
-            body = b""
-            if known.get("transfer-encoding") == "chunked":
-                while size := int(read.readline(), 16):
-                    body += read.read(size)
-                    read.readline()
-                read.readline()
-            else:
-                length = int(known.get("content-length", 0))
-                body = read.read(length)
-                if len(body) < length:
-                    return  # The caller went away before the end; a request without its end was never made.
-            asked = Asked(method, path, headers, body)
+            asked = _request(read)
             upstream.asked.append(asked)
-            threading.Thread(target=watch, args=(connection.dup(),), daemon=True).start()
+            threading.Thread(target=watch, args=(connection.dup(), asked), daemon=True).start()
             upstream.answer(asked, connection.sendall)
             connection.shutdown(socket.SHUT_RDWR)
 
-    def watch(connection: socket.socket) -> None:
+    def watch(connection: socket.socket, asked: Asked) -> None:
         with suppress(OSError), connection:
             if not connection.recv(1, socket.MSG_PEEK):
-                upstream.closed.set()
+                asked.closed.set()
 
     threading.Thread(target=accept, daemon=True).start()
     try:
@@ -105,3 +89,25 @@ def scripted(answer: Callable[[Asked, Callable[[bytes], object]], object]) -> Ge
         for connection in open_:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+
+
+def _request(read: BinaryIO) -> Asked:
+    """A whole request. Raises ``ValueError`` where the caller went away before its end: it was never made."""
+    method, target, _ = read.readline().decode().split(" ", 2)
+    headers: list[tuple[str, str]] = []
+    while text := read.readline().decode().rstrip("\r\n"):
+        name, _, value = text.partition(":")
+        headers.append((name, value.strip()))
+    known = {name.lower(): value for name, value in headers}
+    body = b""
+    if known.get("transfer-encoding") == "chunked":
+        while size := int(read.readline(), 16):
+            body += read.read(size)
+            read.readline()
+        read.readline()
+    else:
+        length = int(known.get("content-length", 0))
+        body = read.read(length)
+        if len(body) < length:
+            raise ValueError("the request breaks off")
+    return Asked(method, target, headers, body)

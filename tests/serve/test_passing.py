@@ -164,7 +164,7 @@ def test_a_caller_that_goes_away_is_seen_upstream(
         if begun:
             write(wire.STREAM + wire.chunk(event("begin")))
         reached.set()
-        server.closed.wait(300)
+        asked.closed.wait(300)
 
     server = upstream(answer)
     with serve(server.url).send(*post(path, json.dumps(CHAT).encode())) as connection:
@@ -174,7 +174,8 @@ def test_a_caller_that_goes_away_is_seen_upstream(
             while b"begin" not in got:
                 got += connection.recv(65_536)
         connection.shutdown(socket.SHUT_RDWR)
-    assert server.closed.wait(300)
+    (asked,) = server.asked
+    assert asked.closed.wait(300)
 
 
 def test_a_caller_that_goes_away_ends_the_summary(serve: Serve, upstream: Any, wire: Any) -> None:
@@ -184,9 +185,8 @@ def test_a_caller_that_goes_away_ends_the_summary(serve: Serve, upstream: Any, w
         if len(server.asked) == 1:
             write(wire.plain(json.dumps(refusal).encode(), "400 Bad Request"))
         else:
-            server.closed.clear()
             reached.set()
-            server.closed.wait(300)
+            asked.closed.wait(300)
 
     server = upstream(answer)
     words = [{"role": "user", "content": f"Question {number}. " * 40} for number in range(9)]
@@ -194,7 +194,8 @@ def test_a_caller_that_goes_away_ends_the_summary(serve: Serve, upstream: Any, w
     with serve(server.url).send(*post("/v1/chat/completions", body)) as connection:
         assert reached.wait(300)
         connection.shutdown(socket.SHUT_RDWR)
-    assert server.closed.wait(300)
+    _, summary = server.asked
+    assert summary.closed.wait(300)
     assert len(server.asked) == 2
 
 
