@@ -423,7 +423,7 @@ def spoilt(value: Any, chance: random.Random) -> Any:
     return [spoilt(each, chance) for each in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_spoilt_session_is_read_or_refused_and_never_a_traceback(
     run: Run, write: Write, name: str, seed: int

@@ -26,7 +26,7 @@ RECORD = Record("k", 3, (), (), "d", "l")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 
 
-@pytest.mark.parametrize(("kind", "children"), [("in process", 20), ("sqlite", 12), ("redis", 12)])
+@pytest.mark.parametrize(("kind", "children"), [("in process", 12), ("sqlite", 8), ("redis", 8)])
 def test_every_child_of_a_busy_parent_comes_through(
     request: pytest.FixtureRequest,
     tmp_path: Path,
