@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 PHONE, DESK = (390, 844), (1280, 900)
 
 

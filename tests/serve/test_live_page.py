@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-pytestmark = pytest.mark.xdist_group("browser")
 
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]
