@@ -130,7 +130,7 @@ class RedisMemory(BaseMemory, ForkAware):
     def claim(self, key: str, seconds: float) -> Lease | None:
         """Return the right to make the summary identified by ``key``, or ``None`` while another caller has it.
 
-        Valid for ``seconds`` at most. It is renewed while its process lives, and expires within two seconds of its death.
+        Valid for ``seconds`` at most. It is renewed while its process lives, and expires two seconds after it has died.
         """
         lock = self._run(lambda client: self._locking(client, key, seconds))
         renew, give_back = partial(self._renewing, lock), partial(self._unlocking, lock)

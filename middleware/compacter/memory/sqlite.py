@@ -144,7 +144,7 @@ class SQLiteMemory(BaseMemory):
     def claim(self, key: str, seconds: float) -> Lease | None:
         """Return the right to make the summary identified by ``key``, or ``None`` while another caller has it.
 
-        Valid for ``seconds`` at most. It is renewed while its process lives, and expires within two seconds of its death.
+        Valid for ``seconds`` at most. It is renewed while its process lives, and expires two seconds after it has died.
         """
         owner, now = secrets.token_hex(16), time.time()
         lease, end = min(seconds, LEASE), time.monotonic() + self.deadline
