@@ -84,7 +84,7 @@ def test_a_bare_text_of_gemini_becomes_a_content() -> None:
         "role": "user",
         "parts": [{"text": "before"}, {"text": "own"}],
     }
-    assert get_format("gemini").with_text({"text": "own"}, "before")["parts"] == [{"text": "before"}, {"text": "own"}]
+    assert get_format("gemini").with_text({"text": "own"}, "before") == get_format("gemini").with_text("own", "before")
 
 
 # Editing
@@ -97,6 +97,24 @@ def test_an_edit_is_told_what_it_edits_and_of_which_tool(dialect: Dialect) -> No
 
     assert shown.text == f"[result {named}: blue]"
     assert form.plain_text(form.rewrite(dialect.user("own"), _told)) == "[text : own]"
+
+
+@pytest.mark.parametrize("new", ["!", "~"])
+def test_an_edit_counts_whatever_it_makes_of_a_text(dialect: Dialect, new: str) -> None:
+    form = dialect.format
+
+    for message in (dialect.user("own"), *dialect.results([SEEN])):
+        (part,) = form.parts(form.rewrite(message, lambda _kind, _text, _name: new), 0)
+        assert part.text == new
+    first = "a" if dialect.name == "gemini" else {"text": "a", "type": form.text_type}
+    bare = {"role": "user", form.body: [first, "b"]}
+    assert [part.text for part in form.parts(form.rewrite(bare, lambda _kind, _text, _name: new), 0)] == [new, new]
+
+
+def test_a_message_of_a_role_that_nobody_knows_is_edited_as_any_other() -> None:
+    edited = get_format("openai").rewrite({"role": "critic", "content": "a"}, _told)
+
+    assert edited == {"role": "critic", "content": "[text : a]"}
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
@@ -125,6 +143,7 @@ def test_no_blank_result_is_left_where_bedrock_refuses_one() -> None:
         ("anthropic", {"type": "tool_use", "id": "c", "name": "f", "input": {"text": "a"}}),
         ("anthropic", {"type": "image", "source": {"type": "url", "url": "https://x.invalid/a"}}),
         ("anthropic", {"text": "of no type"}),
+        ("anthropic", {"type": "web_fetch_tool_result", "tool_use_id": "s", "content": {"content": "page"}}),
         ("responses", {"type": "input_image", "image_url": "https://x.invalid/a.png"}),
         ("responses", {"type": "refusal", "refusal": "I will not."}),
         ("bedrock", {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}),
@@ -225,6 +244,18 @@ def test_what_a_providers_own_tool_printed_is_edited_where_it_is(
     assert form.rewrite(kept, lambda _kind, text, _name: text) is kept
 
 
+@pytest.mark.parametrize("new", ["!", "~"])
+@pytest.mark.parametrize(("name", "message", "ran"), [each[:3] for each in RAN.values()], ids=list(RAN))
+def test_what_it_printed_is_edited_whatever_it_becomes(
+    name: FormatName, message: Callable[[Any], Message], ran: Any, new: str
+) -> None:
+    form = get_format(name)
+    edited = form.rewrite(message(ran), lambda _kind, _text, _name: new)
+
+    assert [part.text for part in form.parts(edited, 0) if "one" in part.text] == []
+    assert form.rewrite(edited, lambda _kind, _text, _name: new) is edited
+
+
 @pytest.mark.parametrize(
     "item",
     [
@@ -234,10 +265,17 @@ def test_what_a_providers_own_tool_printed_is_edited_where_it_is(
         {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot", "image_url": "x"}},
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
     ],
 )
 def test_an_item_without_a_free_text_is_never_edited(item: Message) -> None:
     assert get_format("responses").rewrite(item, _gone) is item
+
+
+def test_an_output_of_a_type_that_nobody_knows_yet_is_edited() -> None:
+    item = {"type": "tool_search_output", "call_id": "c", "output": [{"type": "input_text", "text": "a"}, "b"]}
+
+    assert get_format("responses").rewrite(item, _told) == {**item, "output": "[result : ab]"}
 
 
 def test_an_edited_answer_without_annotations_gets_none() -> None:
@@ -247,6 +285,13 @@ def test_an_edited_answer_without_annotations_gets_none() -> None:
         "role": "assistant",
         "content": [{"type": "output_text", "text": "gone"}, "gone"],
     }
+
+
+def test_an_empty_response_of_gemini_is_an_empty_text_to_an_edit() -> None:
+    message = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
+    answer = {"name": "f", "response": {"output": "[result f: ]"}}
+
+    assert get_format("gemini").rewrite(message, _told) == {"role": "user", "parts": [{"functionResponse": answer}]}
 
 
 def test_a_response_under_both_of_its_names_has_no_digest() -> None:

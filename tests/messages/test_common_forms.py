@@ -76,7 +76,11 @@ def test_calls_and_results_of_a_chat_are_read_at_once_and_as_in_any_other_form(m
         {"role": "assistant", "content": ["a"], "tool_calls": [CALL]},
         {"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": 7}]},
         {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"name": 7, "arguments": "{}"}}]},
-        {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"name": "f", "arguments": {}}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{**CALL, "function": {"name": "f", "arguments": {"to": "a"}}}],
+        },
         {"role": "assistant", "content": None, "tool_calls": [CALL], "reasoning_content": "hm"},
         {"role": "assistant", "content": None, "tool_calls": [CALL], "function_call": CALL["function"]},
     ],
@@ -108,6 +112,7 @@ def test_a_plain_message_is_the_same_in_a_history_and_alone() -> None:
 
     assert list(zip(outline.kinds, outline.sizes, strict=True)) == [OPENAI.read(message)[:2] for message in talk]
     assert outline.kinds[:2] == [Kind.USER, Kind.INSERTED]
+    assert [len(OPENAI.parts(message, 0)) for message in talk] == [1, 0, 0, 1, 1, 0, 1, 1]
 
 
 def test_the_part_of_a_plain_message_is_made_at_once() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import UserDict
 from enum import Enum, IntEnum
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from compacter.messages.fields import (
     Unencodable,
@@ -64,11 +65,21 @@ class Unreadable:
         raise RuntimeError("not loaded")
 
 
+class Dynamic:
+    """Fields that are found when they are asked for."""
+
+    def __getattr__(self, name: str) -> str:
+        if name not in ("role", "more"):
+            raise AttributeError(name)
+        return name.replace("role", "user").replace("more", "m")
+
+
 ITEMS = {
     "dict": {"role": "user", "more": "m"},
     "mapping": UserDict(role="user", more="m"),
     "model": Model.model_validate({"role": "user", "more": "m"}),
     "object": SimpleNamespace(role="user", more="m"),
+    "dynamic object": Dynamic(),
 }
 
 
@@ -200,6 +211,38 @@ class PartlyOpen:
         self.text, self.more = text, 1
 
 
+class PartlyHidden:
+    __slots__ = ("_raw", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text, self._raw = text, text
+
+
+def remembering() -> None:
+    """A function with a field."""
+
+
+remembering.text = "a"  # type: ignore[attr-defined]
+
+
+class Counted(BaseModel):
+    """A model that keeps what it has computed."""
+
+    text: str
+
+    @cached_property
+    def length(self) -> int:
+        return len(self.text)
+
+
+class Vendors(BaseModel):
+    """A model of a vendor's package, whose private attributes are bookkeeping."""
+
+    __module__ = "anthropic.types.message"
+    text: str
+    _request: str = PrivateAttr("req_1")
+
+
 class Marked:
     """Private attributes without a value hide nothing, and neither does what the class has."""
 
@@ -214,7 +257,17 @@ class Marked:
 
 
 @pytest.mark.parametrize(
-    "value", [{1: "a"}, {"in": {1: "a"}}, {Key("a"): 1, "a": 2}, {Key("a"): "x", "a": "x"}, OneSlot(), {"a": len}]
+    "value",
+    [
+        {1: "a"},
+        {"in": {1: "a"}},
+        {Key("a"): 1, "a": 2},
+        {Key("a"): "x", "a": "x"},
+        OneSlot(),
+        {"a": len},
+        PartlyHidden("a"),
+        remembering,
+    ],
 )
 def test_a_value_that_is_not_all_seen_has_no_digest(value: object) -> None:
     with pytest.raises(Unencodable):
@@ -230,11 +283,20 @@ def test_a_value_that_is_not_all_seen_has_no_digest(value: object) -> None:
         ({"at": Word.USER, "b": Number.ONE, "c": b"ABC"}, {"at": "user", "b": 1, "c": "QUJD"}),
         (Model.model_validate({"more": "m"}), {"more": "m", "role": "user"}),
         ({"in": {"cache_control": {}, "none": None}}, {"in": {}}),
+        ({"cache_control": "on"}, {"cache_control": "on"}),
+        (Vendors(text="a"), {"text": "a"}),
         ({"own": {"cache_control": {}, "none": [None]}}, {"own": {"cache_control": {}, "none": [None]}}),
     ],
 )
 def test_data_for_a_digest_is_sorted_and_complete(value: object, data: object) -> None:
     assert faithful(value, frozenset({"own"})) == data
+
+
+def test_what_an_object_has_computed_is_no_data() -> None:
+    asked = Counted(text="a")
+
+    assert asked.length == 1
+    assert faithful(asked) == faithful(Counted(text="a")) == {"text": "a"}
 
 
 def test_data_for_a_digest_is_in_the_order_of_its_keys() -> None:
