@@ -5,6 +5,7 @@ Calls are counted, not timed.
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -36,11 +37,13 @@ def calls(work: Callable[..., object], *given: Any) -> int:
 
     work(*given)
     before = sys.getprofile()
+    gc.disable()  # What other tests left behind may call functions when it is collected.
     sys.setprofile(count)
     try:
         work(*given)
     finally:
         sys.setprofile(before)
+        gc.enable()
     return found
 
 
