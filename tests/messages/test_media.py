@@ -321,11 +321,14 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(n
 @pytest.mark.parametrize(
     ("mime", "size", "weight"),
     [
-        ("image/png", 4_000_000, parts.IMAGE),
+        # A token is four characters: an image is 1,000 tokens.
+        ("image/png", 4_000_000, 4 * 1_000),
+        ("Image/PNG", None, 4 * 1_000),
         ("audio/mpeg", 160_000, 1_000),
         ("audio/mpeg", 1, 100),
         ("text/plain", 700, 700),
-        ("text/plain", None, parts.UNKNOWN_MEDIUM),
+        ("text/plain", 0, 0),
+        ("text/plain", None, 4 * 1_000),
         ("application/pdf", 60_000, 6_400),
         ("application/pdf", 60_001, 12_800),
         ("application/pdf", None, 12_800),
@@ -337,6 +340,11 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(n
 )
 def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -> None:
     assert parts.media_weight(mime, size) == weight
+
+
+@pytest.mark.parametrize(("detail", "tokens"), [("low", 85), ("high", 1_000), ("auto", 1_000), (None, 1_000)])
+def test_an_image_of_low_detail_weighs_as_openai_prices_it(detail: str | None, tokens: int) -> None:
+    assert parts.media_weight("image/png", detail=detail) == 4 * tokens
 
 
 @pytest.mark.parametrize(

@@ -347,3 +347,11 @@ def test_one_message_may_tell_its_format(message: Any, name: str) -> None:
 def test_what_google_takes_as_contents_is_geminis(message: Any) -> None:
     assert recognise([message], param="contents") == "gemini"
     assert recognise([ASK], param="contents") == "openai"
+
+
+def test_only_the_first_forty_messages_are_looked_at_for_strange_roles() -> None:
+    system, strange = {"role": "system", "content": "s"}, {"role": "human", "content": "h"}
+
+    with pytest.raises(UnknownFormatError, match=r"messages\[39\] has the role 'human'"):
+        recognise([system] * 39 + [strange])
+    assert recognise([system] * 40 + [strange]) == "openai"
