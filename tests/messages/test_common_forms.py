@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
-from compacter.messages.fields import field
+from compacter.messages.fields import faithful, field
 from compacter.messages.format import FILLERS, MessageFormat, get_format, recognise
 from compacter.messages.parts import Kind
 
@@ -161,3 +161,10 @@ def test_a_field_that_a_model_lacks_is_looked_up_without_the_models_own_search()
 
     assert field(message, "absent") is None
     assert calls(field, message, "absent") <= 2
+
+
+def test_texts_cost_the_digest_of_a_message_no_call() -> None:
+    def message(fields: int) -> Message:
+        return {f"field {number}": "words" for number in range(fields)}
+
+    assert calls(faithful, message(50)) == calls(faithful, message(1))
