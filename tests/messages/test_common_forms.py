@@ -122,6 +122,13 @@ def test_the_part_of_a_plain_message_is_made_at_once() -> None:
     assert calls(OPENAI.parts, ASK, 0) < calls(OPENAI.parts, {**ASK, "name": "Ada"}, 0) / 2
 
 
+def test_a_bare_text_is_read_without_looking_for_the_fields_of_a_part() -> None:
+    bare, part = ({"role": "user", "name": "Ada", "content": text} for text in ("a", [{"type": "text", "text": "a"}]))
+
+    assert OPENAI.read(bare) == OPENAI.read(part)
+    assert calls(OPENAI.read, bare) < calls(OPENAI.read, part)
+
+
 def test_plain_messages_cost_no_call_where_system_messages_are_looked_for() -> None:
     assert calls(OPENAI.systems, [ASK] * 300) == calls(OPENAI.systems, [ASK])
 

@@ -159,7 +159,7 @@ def faithful(item: Message, own: frozenset[str] = frozenset()) -> Json:
 
 
 def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> Json:  # noqa: FBT001 - not public
-    if value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum)):
+    if type(value) is not dict and (value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum))):
         return _scalar(value)
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")

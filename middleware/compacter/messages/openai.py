@@ -152,6 +152,8 @@ def _arguments(function: Message) -> Json:
 
 def _part_text(part: Message) -> str | None:
     """Return the text of a content part; ``""`` for reasoning, ``None`` for a medium."""
+    if isinstance(part, str):
+        return part
     kind = word(part, "type")
     if kind in _THOUGHTS:
         return ""
