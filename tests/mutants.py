@@ -198,7 +198,7 @@ class Attempts:
 
 def _failed(session: Any, items: list[Any]) -> int:
     """Run tests until one fails: 1 then, 0 if none does."""
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for item, following in zip(items, [*items[1:], None], strict=False):  # ``items`` may be empty.
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import UserDict
 from enum import Enum
 
 import pytest
@@ -451,7 +452,10 @@ def test_a_summary_by_the_provider_weighs_what_the_model_reads_of_it() -> None:
 def test_system_messages_are_found_wherever_they_stand() -> None:
     system, user = {"role": "system", "content": "a"}, {"role": "user", "content": "b"}
 
-    assert get_format("openai").systems([system, user, {"role": "developer", "content": "c"}]) == [0, 2]
+    others = [{"role": role, "name": "f", "content": "a"} for role in ("function", "critic", "zealot")]
+    talk = [system, user, {"role": "developer", "content": "c"}, *others, UserDict(user), UserDict(system)]
+
+    assert get_format("openai").systems(talk) == [0, 2, 7]
 
 
 def test_the_texts_of_a_bedrock_result_are_edited_as_one() -> None:
@@ -461,3 +465,148 @@ def test_the_texts_of_a_bedrock_result_are_edited_as_one() -> None:
     )
 
     assert edited["content"][0]["toolResult"] == {"toolUseId": "c", "content": [{"text": "ONE TWO"}]}
+
+
+# What must not be taken for something else
+
+
+def test_reasoning_among_the_parts_of_a_chat_message_weighs_and_is_not_shown() -> None:
+    kinds = [{"type": "thinking", "thinking": "t" * 50}, {"type": "reasoning", "reasoning": "r" * 60}]
+    message = {"role": "assistant", "content": [*kinds, {"type": "redacted_thinking", "data": "QUJD"}]}
+
+    assert get_format("openai").size(message) == 110
+    assert get_format("openai").parts(message, 0) == []
+
+
+def test_a_users_message_is_no_compaction_by_the_provider() -> None:
+    assert get_format("anthropic").read({"role": "user", "content": [compaction("a")]})[0] is Kind.USER
+
+
+def test_an_assistants_message_with_nothing_but_results_is_the_assistants() -> None:
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+
+    assert get_format("anthropic").read({"role": "assistant", "content": [found]})[0] is Kind.ASSISTANT
+
+
+def test_two_calls_of_one_id_with_both_results_in_their_own_message_are_paired() -> None:
+    call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    form, pairs = get_format("anthropic"), {"role": "assistant", "content": [call, call, found, found]}
+
+    assert form.outline([pairs]).broken == ()
+    assert form.read({"role": "assistant", "content": [call, call, found]})[2:] == (("s1",), ())
+
+
+def test_two_text_blocks_are_not_the_content_of_the_first() -> None:
+    form, texts = get_format("anthropic"), [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    contents = [form.content({"role": "user", "content": said}) for said in (texts, texts[:1], texts[1:], "a", "b")]
+
+    assert contents[0] not in contents[1:]
+    assert contents[1:3] == contents[3:]
+
+
+def test_responses_without_ids_in_messages_of_their_own_are_those_of_the_calls_in_order() -> None:
+    calls = [{"functionCall": {"id": number, "name": "look", "args": {}}} for number in "xy"]
+    answer = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {}}}]}
+
+    assert get_format("gemini").outline([{"role": "model", "parts": calls}, answer, answer]).broken == ()
+
+
+def test_a_signature_alone_in_a_part_of_gemini_weighs_and_is_not_shown() -> None:
+    message = {"role": "model", "parts": [{"thoughtSignature": "QUJD"}, {"thought": True}]}
+
+    assert get_format("gemini").size(message) == 3
+    assert get_format("gemini").parts(message, 0) == []
+
+
+def test_a_part_of_gemini_that_is_no_object_is_shown_in_its_message() -> None:
+    message = {"role": "user", "parts": [5, "five"]}
+
+    assert get_format("gemini").read(message)[:2] == (Kind.USER, 5)
+    assert [part.text for part in get_format("gemini").parts(message, 0)] == ["5", "five"]
+
+
+def test_a_role_that_nobody_knows_is_its_own_speaker() -> None:
+    assert get_format("openai").speaker({"role": "critic", "content": "a"}) == "critic"
+    assert get_format("openai").speaker({"content": "a"}) == "assistant"
+    assert get_format("openai").kind({"role": "critic", "content": "a"}) is Kind.OTHER
+    assert get_format("openai").kind({"content": "a"}) is Kind.UNKNOWN
+    assert get_format("gemini").kind({"role": "model"}) is Kind.ASSISTANT
+
+
+@pytest.mark.parametrize(("approve", "shown"), [(True, "approved"), (False, "refused"), (None, "refused")])
+def test_an_approval_is_shown_as_what_the_user_decided(approve: bool | None, shown: str) -> None:
+    item = {"type": "mcp_approval_response", "approval_request_id": "x", "approve": approve}
+
+    assert [part.text for part in get_format("responses").parts(item, 0)] == [shown]
+
+
+def test_an_item_without_role_and_type_is_shown_as_data() -> None:
+    form, item = get_format("responses"), {"content": "a"}
+
+    assert form.read(item)[0] is Kind.UNKNOWN
+    assert [part.text for part in form.parts(item, 0)] == ['{"content": "a"}']
+
+
+def test_an_instruction_does_not_part_an_output_from_the_reference_to_its_call() -> None:
+    items = [
+        {"type": "item_reference", "id": "fc_1"},
+        {"role": "developer", "content": "Be brief."},
+        {"type": "function_call_output", "call_id": "x", "output": "done"},
+    ]
+    form = get_format("responses")
+
+    assert form.outline(items).broken == ()
+    assert len(form.outline([items[0], {"role": "user", "content": "a"}, items[2]]).broken) == 1
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [{"type": "reasoning", "summary": []}],
+        [{"type": "function_call", "call_id": "y", "name": "f", "arguments": "{}"}],
+        [{"type": "web_search_call", "id": "ws_1"}],
+    ],
+)
+def test_only_a_reference_may_stand_for_the_call_of_an_output(before: list[object]) -> None:
+    output = {"type": "function_call_output", "call_id": "x", "output": "done"}
+    broken = get_format("responses").outline([*before, output, {"role": "user", "content": "a"}]).broken
+
+    assert (len(before), "x", "orphan result") in [(half.index, half.call_id, half.what) for half in broken]
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "size"),
+    [
+        ({"reasoningText": {"text": "hm", "signature": "QUJD"}}, 2),
+        ({"reasoningText": {"text": "", "signature": "QUJD"}}, 3),
+        ({"redactedContent": b"sealed"}, 6),
+    ],
+)
+def test_reasoning_of_bedrock_weighs_its_text_or_its_seal(reasoning: object, size: int) -> None:
+    message = {"role": "assistant", "content": [{"reasoningContent": reasoning}]}
+
+    assert get_format("bedrock").size(message) == size
+
+
+def test_results_are_shown_as_text_or_as_the_data_that_they_are() -> None:
+    found = {"type": "search_result", "title": "Sky", "content": [{"type": "text", "text": "It is blue."}]}
+    blocks = {
+        "anthropic": {"type": "tool_result", "tool_use_id": "c", "content": [found, "bare"]},
+        "bedrock": {"toolResult": {"toolUseId": "c", "content": [{"json": {"sky": "blue"}}, {"text": "seen"}]}},
+    }
+    shown = {
+        name: [part.text for part in get_format(name).parts({"role": "user", "content": [block]}, 0)]
+        for name, block in blocks.items()
+    }
+
+    assert shown == {"anthropic": ["Sky\nIt is blue.", "bare"], "bedrock": ['{"sky": "blue"}', "seen"]}
+
+
+def test_a_text_that_is_no_string_is_not_the_content_of_its_message() -> None:
+    contents = [
+        get_format("anthropic").content({"role": "user", "content": said})
+        for said in ([{"type": "text", "text": ["a"]}], ["a"])
+    ]
+
+    assert contents[0] != contents[1]

@@ -300,6 +300,14 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(n
     reader = get_format(name)
     edited = reader.rewrite(message, lambda kind, text, _name: "gone" if kind == "result" else text)
 
+    edits: list[tuple[str, str]] = []
+
+    def edit(kind: str, text: str, _name: str) -> str:
+        edits.append((kind, text))
+        return text
+
+    assert reader.rewrite(message, edit) is message
+    assert edits == [("result", "seen")]
     assert [(entry.role, entry.kind) for entry in reader.parts(message, 0)] == [
         ("tool", "result"),
         ("tool", "media"),
@@ -313,20 +321,30 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(n
 @pytest.mark.parametrize(
     ("mime", "size", "weight"),
     [
-        ("image/png", 4_000_000, parts.IMAGE),
+        # A token is four characters: an image is 1,000 tokens.
+        ("image/png", 4_000_000, 4 * 1_000),
+        ("Image/PNG", None, 4 * 1_000),
         ("audio/mpeg", 160_000, 1_000),
         ("audio/mpeg", 1, 100),
         ("text/plain", 700, 700),
-        ("text/plain", None, parts.UNKNOWN_MEDIUM),
+        ("text/plain", 0, 0),
+        ("text/plain", None, 4 * 1_000),
         ("application/pdf", 60_000, 6_400),
         ("application/pdf", 60_001, 12_800),
         ("application/pdf", None, 12_800),
         ("audio/mpeg", None, 3_000),
         ("model/obj", 10**9, parts.UNKNOWN_MEDIUM),
+        ("x-world/x-vrml", 5, parts.UNKNOWN_MEDIUM),
+        ("", 5, parts.UNKNOWN_MEDIUM),
     ],
 )
 def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -> None:
     assert parts.media_weight(mime, size) == weight
+
+
+@pytest.mark.parametrize(("detail", "tokens"), [("low", 85), ("high", 1_000), ("auto", 1_000), (None, 1_000)])
+def test_an_image_of_low_detail_weighs_as_openai_prices_it(detail: str | None, tokens: int) -> None:
+    assert parts.media_weight("image/png", detail=detail) == 4 * tokens
 
 
 @pytest.mark.parametrize(
@@ -339,3 +357,64 @@ def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -
 )
 def test_a_placeholder_tells_type_and_size(data: str | bytes | None, shown: str) -> None:
     assert parts.placeholder("image/gif", data) == shown
+    assert parts.placeholder("", data) == shown.replace("image/gif", "media")
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ({"inlineData": {"data": "QUJD"}}, "[application/octet-stream, 3 bytes]"),
+        ({"uri": "https://x.invalid/files/a"}, "[application/octet-stream]"),
+        ({"mimeType": "image/png", "data": "QUJD"}, "[image/png, 3 bytes]"),
+        ({"inlineData": {"mimeType": "image/png", "data": {"of": "another class"}}}, "[image/png]"),
+        ({"inlineData": {"mimeType": "image/png", "data": "gs://bucket/a.png"}}, "[image/png]"),
+    ],
+)
+def test_a_blob_of_gemini_is_a_medium_of_its_type_or_of_an_unknown_one(part: object, shown: str) -> None:
+    assert [entry.text for entry in get_format("gemini").parts({"role": "user", "parts": [part]}, 0)] == [shown]
+
+
+@pytest.mark.parametrize(("told", "mime"), [({}, "image/png"), ({"output_format": "webp"}, "image/webp")])
+def test_a_picture_that_openai_made_is_of_the_type_it_tells(told: dict[str, str], mime: str) -> None:
+    item = {"type": "image_generation_call", "id": "ig_1", "result": "QUJD", **told}
+
+    assert [entry.text for entry in get_format("responses").parts(item, 0)] == ["", f"[{mime}, 3 bytes]"]
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ({"type": "image", "image_url": "data:image/png;base64,QUJD"}, "[image/png, 3 bytes]"),
+        ({"type": "image", "url": "data:image/png;base64,QUJD"}, "[image/png, 3 bytes]"),
+        ({"type": "computer_screenshot", "image_url": "data:;base64,QUJD"}, "[application/octet-stream, 3 bytes]"),
+        ({"type": "input_audio", "input_audio": {"data": "QUJD"}}, "[audio/wav, 3 bytes]"),
+        ({"type": "input_file", "file_id": "f"}, "[application/pdf]"),
+    ],
+)
+def test_each_sort_of_part_of_an_item_is_its_own_medium(part: object, shown: str) -> None:
+    message = {"role": "user", "content": [part]}
+
+    assert [entry.text for entry in get_format("responses").parts(message, 0)] == [shown]
+
+
+@pytest.mark.parametrize(
+    ("block", "shown"),
+    [
+        ({"document": {"name": "d", "source": {"bytes": b"abc"}}}, "[application/pdf, 3 bytes]"),
+        ({"document": {"format": "docx", "source": {"bytes": b"abc"}}}, "[application/docx, 3 bytes]"),
+        ({"document": {"format": "csv", "source": {"bytes": b"abc"}}}, "[text/csv, 3 bytes]"),
+        ({"image": {"source": {"bytes": b"abc"}}}, "[image/*, 3 bytes]"),
+        ({"guardContent": {"image": {"format": "png", "source": {"bytes": b"abc"}}}}, "[image/png, 3 bytes]"),
+    ],
+)
+def test_each_sort_of_block_of_bedrock_is_its_own_medium(block: object, shown: str) -> None:
+    message = {"role": "user", "content": [block]}
+
+    assert [entry.text for entry in get_format("bedrock").parts(message, 0)] == [shown]
+
+
+@pytest.mark.parametrize("kind", ["audio_call", "web_search_call"])
+def test_only_a_picture_that_openai_made_is_one(kind: str) -> None:
+    item = {"type": kind, "id": "x_1", "result": "QUJD"}
+
+    assert [entry.kind for entry in get_format("responses").parts(item, 0)] == ["call"]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from compacter import Compacter
 from compacter.compaction.conversation import Conversation
@@ -196,6 +196,13 @@ class SmolagentsMessage:
     token_usage: Any = None
 
 
+class Loose(BaseModel):
+    """A model that takes any field."""
+
+    model_config = ConfigDict(extra="allow")
+    role: str
+
+
 class Lazy:
     """A message that cannot be read when it is looked at."""
 
@@ -218,6 +225,8 @@ FOREIGN: dict[str, Any] = {
     "texts": ["hello"],
     "a named tuple's cousin": [SimpleNamespace(author="user", text="hello")],
     "a type beside a content": [SimpleNamespace(type="human", content="h" * 900)],
+    "parts beside other fields": [SimpleNamespace(parts=[{"text": "h" * 900}], author="user")],
+    "an extra field": [Loose.model_validate({"role": "user", "content": "h" * 900, "source": "a"})],
     "a name alone": [SimpleNamespace(name="Ada", id="1")],
     "LangChain dicts": [{"type": "human", "content": "h" * 900}],
     "AI SDK's parts": [{"role": "user", "parts": [{"type": "text", "text": "hello"}], "id": "1"}],
@@ -313,3 +322,36 @@ def test_objects_with_the_providers_fields_and_other_mappings_are_read() -> None
     assert recognise(talk) == "openai"
     assert recognise([ASK, SimpleNamespace(type="function_call", call_id="c", name="f", arguments="{}")]) == "responses"
     assert Conversation.of(talk, get_format("openai")).kinds == (Kind.USER, Kind.ASSISTANT, Kind.USER)
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ({"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "x"}}]}, "anthropic"),
+        ({"role": "user", "content": [{"type": "image", "image": "https://x.invalid/a"}]}, "openai"),
+        ({"role": "user", "content": [{"type": "text", "text": "a", "cachePoint": {}}]}, "openai"),
+        ({"role": "user", "content": [{"text": "a", "more": 1}]}, "openai"),
+        ({"type": "mcp_list_tools", "id": "m", "tools": []}, "responses"),
+        ({"type": "additional_tools", "tools": []}, "responses"),
+        ({"role": "user", "parts": [SimpleNamespace(text="a")]}, "gemini"),
+        ({"role": "user", "parts": ("a",)}, "gemini"),
+        ({"role": "user", "content": [SimpleNamespace(type="text", text="a")]}, "openai"),
+        ({"role": "user", "content": "a", "parts": [{"type": "text", "text": "a"}]}, "openai"),
+    ],
+)
+def test_one_message_may_tell_its_format(message: Any, name: str) -> None:
+    assert recognise([message]) == name
+
+
+@pytest.mark.parametrize("message", ["Sort the content.", {"text": "hello"}, SimpleNamespace(text="hello")])
+def test_what_google_takes_as_contents_is_geminis(message: Any) -> None:
+    assert recognise([message], param="contents") == "gemini"
+    assert recognise([ASK], param="contents") == "openai"
+
+
+def test_only_the_first_forty_messages_are_looked_at_for_strange_roles() -> None:
+    system, strange = {"role": "system", "content": "s"}, {"role": "human", "content": "h"}
+
+    with pytest.raises(UnknownFormatError, match=r"messages\[39\] has the role 'human'"):
+        recognise([system] * 39 + [strange])
+    assert recognise([system] * 40 + [strange]) == "openai"

@@ -104,7 +104,7 @@ def _medium(kind: str, medium: Message, role: Speaker, index: int) -> Part:
     form, source = text_field(medium, "format"), field(medium, "source")
     mime = _OTHER_FORMATS.get(form, f"application/{form or 'pdf'}") if kind == "document" else f"{kind}/{form or '*'}"
     text = field(source, "text")
-    if text is None and (parts := field(source, "content")) is not None:
+    if (parts := field(source, "content")) is not None:
         text = "".join(text_field(part, "text") for part in listed(parts))
     return Part.of_medium(
         role, mime, field(source, "bytes"), index, characters=len(text) if isinstance(text, str) else None

@@ -168,9 +168,7 @@ def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> J
     members = value.items() if isinstance(value, (dict, Mapping)) else _members(value)
     found: dict[str, Json] = {}
     for key, inner in sorted(members):
-        if not isinstance(key, str):
-            raise Unencodable(f"a key is {type(key).__name__}, not text")
-        name = str.__str__(key)
+        name = str.__str__(key)  # Raises for a key that is not a string.
         if not inside and (inner is None or (name in _MARKS and isinstance(inner, Mapping))):
             continue
         if name in found:
@@ -253,8 +251,8 @@ def json_text(value: Json) -> str:
 
     A value that JSON cannot encode (nested too deeply, too large a number) becomes the strings in it, joined.
     """
-    if type(value) is str or value is None:
-        return value or ""
+    if value is None:
+        return ""
     if isinstance(value, str):
         return str(value)
     try:

@@ -68,7 +68,7 @@ class MessageFormat:
     def kind(self, message: Message) -> Kind:
         """Return the kind of a message by its role; ``Kind.UNKNOWN`` if it is not a message of this format."""
         role = word(message, "role")
-        if type(role) is not str or (type(message) is not dict and foreign(message)):
+        if role is None or (type(message) is not dict and foreign(message)):
             return Kind.UNKNOWN
         return self.roles.get(role, Kind.OTHER)
 
@@ -136,7 +136,7 @@ class MessageFormat:
         try:
             kind = self.kind(message)
             outline = outlined(kind, self._parts(message, _SPEAKERS.get(kind, "assistant"), 0))
-            if kind is Kind.USER and outline[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
+            if outline[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
                 return Kind.INSERTED, *outline[1:]
             if kind is Kind.ASSISTANT and self.compacted(message) is not None:
                 return Kind.COMPACTED, *outline[1:]

@@ -61,13 +61,13 @@ class OpenAIFormat(MessageFormat):
         if role != "assistant":
             return
         for text in (field(message, "refusal"), field(field(message, "audio"), "transcript")):
-            if isinstance(text, str) and text:
+            if isinstance(text, str):
                 yield Part(role, "text", text, name, index, len(text))
         thoughts = field(message, "reasoning_content") or field(message, "reasoning")
         size = len(thoughts) if isinstance(thoughts, str) else 0
         yield Part.of_reasoning(role, size + len(self.compacted(message) or ""), index)
         for call in field(message, "tool_calls") or ():
-            function = field(call, "function") or field(call, "custom") or {}
+            function = field(call, "function") or field(call, "custom")
             yield Part.of_call(text_field(function, "name"), _arguments(function), text_field(call, "id"), index)
         legacy = field(message, "function_call")
         if legacy:
@@ -118,7 +118,7 @@ class OpenAIFormat(MessageFormat):
         """Return the summary in the newest ``compaction`` block of Anthropic, which litellm keeps in another field."""
         if type(message) is dict and "provider_specific_fields" not in message:
             return None
-        blocks = field(field(message, "provider_specific_fields") or {}, "compaction_blocks")
+        blocks = field(field(message, "provider_specific_fields"), "compaction_blocks")
         found = [block for block in listed(blocks) if field(block, "content") or field(block, "encrypted_content")]
         return text_field(found[-1], "content") if found else None
 

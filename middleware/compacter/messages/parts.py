@@ -129,7 +129,7 @@ class Part:
         """Return a part for a medium. ``data`` is bytes, base64 or a URL; ``characters`` is the size of a text file."""
         if isinstance(data, str) and (found := _data_url(data)) is not None:
             mime, data = found
-        if not isinstance(data, (str, bytes, bytearray)) or not data or (isinstance(data, str) and ":" in data[:16]):
+        if not isinstance(data, (str, bytes, bytearray)) or (isinstance(data, str) and ":" in data[:16]):
             data = None  # A URL, such as https://...
         size = characters
         if size is None:

@@ -140,9 +140,8 @@ class ResponsesFormat(MessageFormat):
         """Return the summary in a ``compaction`` item. Only litellm's is readable: JSON instead of encrypted text."""
         if _type(message) not in _COMPACTED:
             return None
-        sealed = text_field(message, "encrypted_content")
         try:
-            found = json.loads(sealed) if sealed.lstrip()[:1] in ("{", "[") else None
+            found = json.loads(text_field(message, "encrypted_content"))
         except (ValueError, RecursionError):
             found = None
         for block in listed(found):

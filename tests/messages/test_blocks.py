@@ -1,0 +1,303 @@
+"""Blocks of a user message, and the texts that an edit may change."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter.messages.fields import Unencodable
+from compacter.messages.format import get_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.dialects import Dialect, Result
+
+    from compacter.messages.format import FormatName, Message
+
+SEEN: Result = ("c1", "look", "blue")
+
+
+def _gone(_kind: str, _text: str, _name: str) -> str:
+    return "gone"
+
+
+def _told(kind: str, text: str, name: str) -> str:
+    return f"[{kind} {name}: {text}]"
+
+
+def _blank(_kind: str, _text: str, _name: str) -> str:
+    return " "
+
+
+# A text put before a user's own
+
+
+def test_a_text_is_put_before_the_users_own_words(dialect: Dialect) -> None:
+    form, said = dialect.format, {**dialect.user("own"), "id": "kept"}
+    made = form.with_text(said, "before")
+
+    assert [part.text for part in form.parts(made, 0)] == ["before", "own"]
+    assert form.plain_text(made) == "beforeown"
+    assert made == {**said, form.body: form.blocks(made)}
+    before, own = form.blocks(made)
+    assert before == {**own, "text": "before"}
+
+
+def test_a_text_is_put_behind_the_results_of_tools(mixing: Dialect) -> None:
+    assert mixing.mixed
+    form, given = mixing.format, mixing.mixed([SEEN, ("c2", "look", "red")], "and now?")
+    shown = [(part.role, part.text) for part in form.parts(form.with_text(given, "before"), 0)]
+    only_results = form.parts(form.with_text(mixing.results([SEEN])[0], "before"), 0)
+
+    assert [role for role, _ in shown] == ["tool", "tool", "user", "user"]
+    assert [text for _, text in shown[2:]] == ["before", "and now?"]
+    assert [part.role for part in only_results] == ["tool", "user"]
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "responses", "bedrock"])
+def test_a_bare_text_becomes_a_block_unless_it_is_empty(name: str) -> None:
+    form = get_format(name)
+
+    assert [part.text for part in form.parts(form.with_text({"role": "user", "content": "own"}, "a"), 0)] == [
+        "a",
+        "own",
+    ]
+    assert len(form.with_text({"role": "user", "content": ""}, "a")["content"]) == 1
+    assert form.blocks({"role": "user", "content": "own"}) == ["own"]
+    assert form.blocks({"role": "user"}) == []
+
+
+def test_a_message_that_is_no_dict_becomes_one(dialect: Dialect) -> None:
+    form = dialect.format
+    given = SimpleNamespace(**dialect.user("own"))
+    made = form.with_text(given, "before")
+
+    assert (type(made), made["role"]) == (dict, "user")
+    assert [part.text for part in form.parts(made, 0)] == ["before", "own"]
+
+
+def test_a_bare_text_of_gemini_becomes_a_content() -> None:
+    assert get_format("gemini").with_text("own", "before") == {
+        "role": "user",
+        "parts": [{"text": "before"}, {"text": "own"}],
+    }
+    assert get_format("gemini").with_text({"text": "own"}, "before") == get_format("gemini").with_text("own", "before")
+
+
+# Editing
+
+
+def test_an_edit_is_told_what_it_edits_and_of_which_tool(dialect: Dialect) -> None:
+    form = dialect.format
+    (shown,) = form.parts(form.rewrite(dialect.results([SEEN])[0], _told), 0)
+    named = "look" if dialect.name in ("openai", "gemini") else ""
+
+    assert shown.text == f"[result {named}: blue]"
+    assert form.plain_text(form.rewrite(dialect.user("own"), _told)) == "[text : own]"
+
+
+@pytest.mark.parametrize("new", ["!", "~"])
+def test_an_edit_counts_whatever_it_makes_of_a_text(dialect: Dialect, new: str) -> None:
+    form = dialect.format
+
+    for message in (dialect.user("own"), *dialect.results([SEEN])):
+        (part,) = form.parts(form.rewrite(message, lambda _kind, _text, _name: new), 0)
+        assert part.text == new
+    first = "a" if dialect.name == "gemini" else {"text": "a", "type": form.text_type}
+    bare = {"role": "user", form.body: [first, "b"]}
+    assert [part.text for part in form.parts(form.rewrite(bare, lambda _kind, _text, _name: new), 0)] == [new, new]
+
+
+def test_a_message_of_a_role_that_nobody_knows_is_edited_as_any_other() -> None:
+    edited = get_format("openai").rewrite({"role": "critic", "content": "a"}, _told)
+
+    assert edited == {"role": "critic", "content": "[text : a]"}
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
+def test_an_edit_leaves_no_blank_text_where_the_provider_refuses_one(name: str) -> None:
+    form = get_format(name)
+
+    for said in (form.say("user", "a"), {"role": "user", "content": ["a"], "parts": ["a"]}):
+        (part,) = form.parts(form.rewrite(said, _blank), 0)
+        assert part.text.strip()
+
+
+def test_no_blank_result_is_left_where_bedrock_refuses_one() -> None:
+    message = {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "a"}]}}]}
+    ((block,),) = [get_format("bedrock").rewrite(message, _blank)["content"]]
+
+    assert block["toolResult"]["content"][0]["text"].strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "block"),
+    [
+        ("openai", {"type": "image_url", "image_url": {"url": "https://x.invalid/a.png"}}),
+        ("openai", {"type": "thinking", "thinking": "hm"}),
+        ("openai", {"type": "text", "text": ""}),
+        ("anthropic", {"type": "thinking", "thinking": "hm", "signature": "c2ln"}),
+        ("anthropic", {"type": "tool_use", "id": "c", "name": "f", "input": {"text": "a"}}),
+        ("anthropic", {"type": "image", "source": {"type": "url", "url": "https://x.invalid/a"}}),
+        ("anthropic", {"text": "of no type"}),
+        ("anthropic", {"type": "web_fetch_tool_result", "tool_use_id": "s", "content": {"content": "page"}}),
+        ("responses", {"type": "input_image", "image_url": "https://x.invalid/a.png"}),
+        ("responses", {"type": "refusal", "refusal": "I will not."}),
+        ("bedrock", {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}),
+        ("bedrock", {"cachePoint": {"type": "default"}}),
+        ("gemini", {"text": "hm", "thought": True}),
+        ("gemini", {"functionCall": {"name": "f", "args": {}}}),
+        ("gemini", {"executableCode": {"language": "PYTHON", "code": "print(1)"}}),
+    ],
+)
+def test_what_is_neither_text_nor_result_is_never_edited(name: str, block: Message) -> None:
+    message = {"role": "assistant", "content": [block], "parts": [block]}
+
+    assert get_format(name).rewrite(message, _gone) is message
+
+
+@pytest.mark.parametrize(
+    ("part", "edited"),
+    [
+        ("bare", "gone"),
+        ({"type": "text", "text": "a", "mark": 1}, {"type": "text", "text": "gone", "mark": 1}),
+        # A text that stands elsewhere:
+        ({"type": "refusal", "refusal": "a"}, {"type": "text", "text": "gone"}),
+        ({"type": "new", "data": "a"}, {"type": "text", "text": "gone"}),
+    ],
+)
+def test_an_edited_part_of_a_chat_is_a_text(part: Any, edited: Any) -> None:
+    message = {"role": "user", "content": [part]}
+
+    assert get_format("openai").rewrite(message, _gone) == {"role": "user", "content": [edited]}
+
+
+def test_the_parts_of_a_chat_result_are_edited_as_one_text() -> None:
+    parts = [{"type": "text", "text": "one "}, "two", {"type": "image_url", "image_url": {"url": "https://x.invalid"}}]
+    message = {"role": "tool", "tool_call_id": "c", "name": "look", "content": parts}
+
+    assert get_format("openai").rewrite(message, _told) == {**message, "content": "[result look: one two]"}
+    assert get_format("openai").rewrite(message, lambda _kind, text, _name: text) is message
+
+
+def test_the_texts_of_an_anthropic_result_are_edited_as_one() -> None:
+    def message(content: object) -> Message:
+        return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": content}]}
+
+    parts = ["one ", {"type": "text", "text": "two"}, {"type": "image", "source": {"type": "url", "url": "x"}}]
+    assert get_format("anthropic").rewrite(message(parts), _told) == message("[result : one two]")
+    assert get_format("anthropic").rewrite(message("one"), _told) == message("[result : one]")
+
+
+# Results of tools that the provider ran: beside their call, in the assistant's own message
+
+RAN: dict[str, tuple[FormatName, Callable[[Any], Message], Any, Any]] = {
+    "code execution": (
+        "anthropic",
+        lambda ran: {"role": "assistant", "content": [{"type": "bash_code_execution_tool_result", "content": ran}]},
+        {"type": "result", "stdout": "one", "stderr": "two", "return_code": 0},
+        {"type": "result", "stdout": "[result : one]", "stderr": "[result : two]", "return_code": 0},
+    ),
+    "mcp": (
+        "anthropic",
+        lambda ran: {"role": "assistant", "content": [{"type": "mcp_tool_result", "tool_use_id": "s", **ran}]},
+        {"content": [{"type": "text", "text": "one"}]},
+        {"content": "[result : one]"},
+    ),
+    "code interpreter": (
+        "responses",
+        lambda ran: {"type": "code_interpreter_call", "id": "ci_1", "code": "1", "outputs": [ran, ran]},
+        {"type": "logs", "logs": "one"},
+        {"type": "logs", "logs": "[result code_interpreter: one]"},
+    ),
+    "file search": (
+        "responses",
+        lambda ran: {"type": "file_search_call", "id": "fs_1", "queries": ["q"], "results": [ran]},
+        {"file_id": "f", "text": "one"},
+        {"file_id": "f", "text": "[result file_search: one]"},
+    ),
+    "gemini": (
+        "gemini",
+        lambda ran: {"role": "model", "parts": [{"codeExecutionResult": ran}]},
+        {"outcome": "OUTCOME_OK", "output": "one"},
+        {"outcome": "OUTCOME_OK", "output": "[result code_execution: one]"},
+    ),
+    "gemini in snake case": (
+        "gemini",
+        lambda ran: {"role": "model", "parts": [{"code_execution_result": ran}]},
+        {"outcome": "OUTCOME_OK", "output": "one"},
+        {"outcome": "OUTCOME_OK", "output": "[result code_execution: one]"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "message", "ran", "edited"), RAN.values(), ids=list(RAN))
+def test_what_a_providers_own_tool_printed_is_edited_where_it_is(
+    name: FormatName, message: Callable[[Any], Message], ran: Any, edited: Any
+) -> None:
+    form, kept = get_format(name), message(ran)
+
+    assert form.rewrite(message(ran), _told) == message(edited)
+    assert form.rewrite(kept, lambda _kind, text, _name: text) is kept
+
+
+@pytest.mark.parametrize("new", ["!", "~"])
+@pytest.mark.parametrize(("name", "message", "ran"), [each[:3] for each in RAN.values()], ids=list(RAN))
+def test_what_it_printed_is_edited_whatever_it_becomes(
+    name: FormatName, message: Callable[[Any], Message], ran: Any, new: str
+) -> None:
+    form = get_format(name)
+    edited = form.rewrite(message(ran), lambda _kind, _text, _name: new)
+
+    assert [part.text for part in form.parts(edited, 0) if "one" in part.text] == []
+    assert form.rewrite(edited, lambda _kind, _text, _name: new) is edited
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "code_interpreter_call", "id": "ci_1", "code": "1", "outputs": [{"type": "image", "url": "x"}]},
+        {"type": "code_interpreter_call", "id": "ci_1", "code": "1", "outputs": None},
+        {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "a", "stderr": ""}]},
+        {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot", "image_url": "x"}},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
+    ],
+)
+def test_an_item_without_a_free_text_is_never_edited(item: Message) -> None:
+    assert get_format("responses").rewrite(item, _gone) is item
+
+
+def test_an_output_of_a_type_that_nobody_knows_yet_is_edited() -> None:
+    item = {"type": "tool_search_output", "call_id": "c", "output": [{"type": "input_text", "text": "a"}, "b"]}
+
+    assert get_format("responses").rewrite(item, _told) == {**item, "output": "[result : ab]"}
+
+
+def test_an_edited_answer_without_annotations_gets_none() -> None:
+    message = {"role": "assistant", "content": [{"type": "output_text", "text": "long"}, "bare"]}
+
+    assert get_format("responses").rewrite(message, _gone) == {
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "gone"}, "gone"],
+    }
+
+
+def test_an_empty_response_of_gemini_is_an_empty_text_to_an_edit() -> None:
+    message = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
+    answer = {"name": "f", "response": {"output": "[result f: ]"}}
+
+    assert get_format("gemini").rewrite(message, _told) == {"role": "user", "parts": [{"functionResponse": answer}]}
+
+
+def test_a_response_under_both_of_its_names_has_no_digest() -> None:
+    # Which of the two the provider reads is not known.
+    answers = [{"name": "f", "response": {"output": text}} for text in ("a", "b")]
+    content = {"role": "user", "parts": [{"functionResponse": answers[0], "function_response": answers[1]}]}
+
+    with pytest.raises(Unencodable, match="dict cannot be read"):
+        get_format("gemini").content(content)

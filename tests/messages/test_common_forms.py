@@ -1,0 +1,177 @@
+"""The forms that most messages have are read in a few calls, as histories of thousands are read before each request.
+
+Calls are counted, not timed.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from openai.types.chat import ChatCompletionMessage
+
+from compacter.messages.fields import faithful, field
+from compacter.messages.format import FILLERS, MessageFormat, get_format, recognise
+from compacter.messages.parts import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compacter.messages.format import Message
+
+CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+OTHER = {"id": "b", "type": "function", "function": {"name": "listen", "arguments": '{"to": "a"}'}}
+ASK = {"role": "user", "content": "words"}
+OPENAI = get_format("openai")
+
+
+def calls(work: Callable[..., object], *given: Any) -> int:
+    """How many Python functions are called while this is done; once before, for what is kept."""
+    found = 0
+
+    def count(_frame: object, event: str, _what: object) -> None:
+        nonlocal found
+        found += event == "call"
+
+    work(*given)
+    before = sys.getprofile()
+    gc.disable()  # What other tests left behind may call functions when it is collected.
+    sys.setprofile(count)
+    try:
+        work(*given)
+    finally:
+        sys.setprofile(before)
+        gc.enable()
+    return found
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "tool", "tool_call_id": "a", "content": "blue"},
+        {"role": "tool", "tool_call_id": "a", "name": "look", "content": ""},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "assistant", "content": "", "tool_calls": [CALL]},
+        {"role": "assistant", "content": "I look.", "tool_calls": [CALL, OTHER] * 20},
+    ],
+)
+def test_calls_and_results_of_a_chat_are_read_at_once_and_as_in_any_other_form(message: Message) -> None:
+    kind, size, made, answered = OPENAI.read(message)
+    read = MessageFormat.read(OPENAI, message)
+
+    assert (kind, size, sorted(made), list(answered)) == (read[0], read[1], sorted(read[2]), list(read[3]))
+    assert calls(OPENAI.read, message) <= 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "tool", "tool_call_id": 7, "content": "blue"},
+        {"role": "tool", "content": "blue"},
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "blue"}]},
+        {"role": "user", "tool_call_id": "a", "content": "blue"},
+        {"role": "user", "content": "blue", "tool_calls": [CALL]},
+        {"role": "assistant", "content": "a", "tool_calls": None},
+        {"role": "assistant", "content": "a", "tool_calls": (CALL,)},
+        {"role": "assistant", "content": "a", "refusal": "b"},
+        {"role": "assistant", "content": ["a"], "tool_calls": [CALL]},
+        {"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": 7}]},
+        {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"name": 7, "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{**CALL, "function": {"name": "f", "arguments": {"to": "a"}}}],
+        },
+        {"role": "assistant", "content": None, "tool_calls": [CALL], "reasoning_content": "hm"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL], "function_call": CALL["function"]},
+    ],
+)
+def test_any_other_form_is_read_by_its_parts(message: Message) -> None:
+    assert OPENAI.read(message) == MessageFormat.read(OPENAI, message)
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_a_plain_message_costs_a_history_no_call(name: str) -> None:
+    form, talk = get_format(name), [{"role": role, "content": "words"} for role in ("user", "assistant", "system")]
+
+    assert form.outline(talk).kinds == [Kind.USER, Kind.ASSISTANT, Kind.SYSTEM]
+    assert calls(form.outline, talk * 100) == calls(form.outline, talk)
+
+
+def test_a_plain_message_is_the_same_in_a_history_and_alone() -> None:
+    talk: list[Message] = [
+        ASK,
+        {"role": "user", "content": FILLERS["user"]},
+        {"role": "user", "content": None},
+        {"role": "user", "content": ["words"]},
+        {"role": "user", "content": "words", "name": "Ada"},
+        {"role": "user", "text": "words"},
+        {"role": ["user"], "content": "words"},
+        {"role": "robot", "content": "words"},
+    ]
+    outline = OPENAI.outline(talk)
+
+    assert list(zip(outline.kinds, outline.sizes, strict=True)) == [OPENAI.read(message)[:2] for message in talk]
+    assert outline.kinds[:2] == [Kind.USER, Kind.INSERTED]
+    assert [len(OPENAI.parts(message, 0)) for message in talk] == [1, 0, 0, 1, 1, 0, 1, 1]
+
+
+def test_the_part_of_a_plain_message_is_made_at_once() -> None:
+    assert calls(OPENAI.parts, ASK, 0) < calls(OPENAI.parts, {**ASK, "name": "Ada"}, 0) / 2
+
+
+def test_a_bare_text_is_read_without_looking_for_the_fields_of_a_part() -> None:
+    bare, part = ({"role": "user", "name": "Ada", "content": text} for text in ("a", [{"type": "text", "text": "a"}]))
+
+    assert OPENAI.read(bare) == OPENAI.read(part)
+    assert calls(OPENAI.read, bare) < calls(OPENAI.read, part)
+
+
+def test_plain_messages_cost_no_call_where_system_messages_are_looked_for() -> None:
+    assert calls(OPENAI.systems, [ASK] * 300) == calls(OPENAI.systems, [ASK])
+
+
+def test_the_content_of_a_plain_message_is_itself() -> None:
+    given = {"content": "words", "role": "user"}
+
+    assert OPENAI.content(given) == given
+    assert calls(OPENAI.content, given) < calls(OPENAI.content, {**given, "name": "Ada"})
+
+
+def test_a_text_of_gemini_is_read_at_once() -> None:
+    form, texts = get_format("gemini"), [{"text": "words"}, {"text": "words", "thought": None}]
+    plain, other = ({"role": "user", "parts": [text] * 10} for text in texts)
+
+    assert form.parts(plain, 0) == form.parts(other, 0)
+    assert calls(form.read, plain) < calls(form.read, other)
+
+
+@pytest.mark.parametrize("param", ["messages", "contents"])
+def test_a_format_is_recognised_without_reading_each_plain_message(param: str) -> None:
+    def work(messages: list[Message]) -> str:
+        return recognise(messages, param=param)
+
+    assert calls(work, [ASK] * 2_000) == calls(work, [ASK] * 50)
+
+
+def test_messages_that_are_known_are_not_read_again() -> None:
+    strange = {"role": "user", "content": [{"type": "text", "text": "words"}]}
+    talk = [ASK] * 50 + [strange] * 300
+
+    assert calls(lambda: recognise(talk, since=349)) < calls(lambda: recognise(talk, since=50)) / 2
+
+
+def test_a_field_that_a_model_lacks_is_looked_up_without_the_models_own_search() -> None:
+    message = ChatCompletionMessage(role="assistant", content="words")
+
+    assert field(message, "absent") is None
+    assert calls(field, message, "absent") <= 2
+
+
+def test_texts_cost_the_digest_of_a_message_no_call() -> None:
+    def message(fields: int) -> Message:
+        return {f"field {number}": "words" for number in range(fields)}
+
+    assert calls(faithful, message(50)) == calls(faithful, message(1))
