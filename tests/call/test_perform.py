@@ -12,12 +12,12 @@ import pytest
 import trio
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, InProcessMemory
+from compacter import Compacter, InProcessMemory, models
 from compacter.call import perform
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from compacter import CompactionEvent
     from compacter.compaction.task import CompactionTask
@@ -123,6 +123,51 @@ async def test_a_memory_that_blocks_is_used_beside_the_event_loop(blocking: bool
 
     assert threads
     assert (threading.get_ident() in threads) is not blocking
+
+
+def test_a_window_that_is_remembered_is_known_to_another_compacter() -> None:
+    memory = InProcessMemory()
+    first, second = (Compacter(summarizer="extractive", memory=memory) for _ in range(2))
+    first.wrap(ScriptedModel(window=900).completion)("m", talk())
+    model = ScriptedModel(window=900)
+    second.wrap(model.completion)("m", talk())
+    assert model.rejected == 0
+    assert second._state.calibration("m").window == 900
+
+
+@pytest.mark.parametrize("program", ["asyncio", "trio"])
+def test_a_summary_by_litellm_does_not_block_the_event_loop(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def completion(**options: Any) -> str:
+        asked.append(("completion", threading.current_thread() is threading.main_thread()))
+        return "They asked."
+
+    async def acompletion(**options: Any) -> str:
+        asked.append(("acompletion", threading.current_thread() is threading.main_thread()))
+        return "They asked."
+
+    monkeypatch.setattr(models, "completion", completion)
+    monkeypatch.setattr(models, "acompletion", acompletion)
+    model = ScriptedModel(window=900)
+    chat = Compacter(summarizer="gpt-4o").wrap(model.acompletion)
+    if program == "asyncio":
+        asyncio.run(chat("m", talk()))
+    else:
+        trio.run(chat, "m", talk())
+    assert asked == [("acompletion", True) if program == "asyncio" else ("completion", False)]
+
+
+def test_a_summarizer_keeps_its_own_default_of_an_option_that_is_not_known() -> None:
+    asked: list[str] = []
+
+    def summarizer(messages: list[Chat], model: str = "mine") -> str:
+        asked.append(model)
+        return "They asked."
+
+    for model in (None, "the call's"):
+        Compacter(summarizer=summarizer).compact(talk(), model=model)
+    assert asked == ["mine", "the call's"]
 
 
 class Leading:
@@ -236,9 +281,25 @@ CHUNKS: dict[str, list[Any]] = {
 }
 
 
+class BothWays:
+    """A stream like litellm's, of the last kind of chunks, that can be read in two ways; here in the sync one alone."""
+
+    def __init__(self) -> None:
+        self.chunks = iter(CHUNKS["nothing to read"])
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.chunks
+
+    def __next__(self) -> Any:
+        return next(self.chunks)
+
+    async def __anext__(self) -> Any:
+        raise AssertionError("it was read asynchronously")
+
+
 @pytest.mark.parametrize("kind", CHUNKS)
 @pytest.mark.parametrize("program", ["sync", "async"])
-@pytest.mark.parametrize("shape", ["sync", "async", "awaited"])
+@pytest.mark.parametrize("shape", ["sync", "async", "awaited", "both"])
 def test_a_summarizer_may_stream_its_answer(kind: str, program: str, shape: str) -> None:
     def synchronous(messages: list[Chat]) -> Any:
         yield from CHUNKS[kind]
@@ -250,7 +311,11 @@ def test_a_summarizer_may_stream_its_answer(kind: str, program: str, shape: str)
     async def awaited(messages: list[Chat]) -> Any:
         return asynchronous(messages)
 
-    summarizer: Any = {"sync": synchronous, "async": asynchronous, "awaited": awaited}[shape]
+    def both(messages: list[Chat]) -> Any:
+        return BothWays()
+
+    kinds: dict[str, Any] = {"sync": synchronous, "async": asynchronous, "awaited": awaited, "both": both}
+    summarizer = kinds[shape]
 
     model, summaries = ScriptedModel(window=900), list[str]()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from tests.conversations import history, talk
@@ -42,7 +42,9 @@ class TestUsage:
             ({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 80}}, 100),
             ({"input_tokens": 10, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 90}, 1_000),
             ({"inputTokens": 10, "cacheReadInputTokens": 900, "cacheWriteInputTokens": 90}, 1_000),
+            ({"prompt_tokens": 0, "input_tokens": 100}, 100),
             ({"prompt_tokens": True}, 0),
+            ({"prompt_tokens": -1}, 0),
             ({}, 0),
             (None, 0),
         ],
@@ -423,6 +425,19 @@ class TestTheUsageOfAReply:
     def test_is_nothing_where_none_is_stated(self, reply: Any) -> None:
         assert tokens_read(reply) == 0
 
+    def test_is_nothing_of_a_stream_that_has_not_been_read(self) -> None:
+        class Stream:
+            usage: ClassVar[Any] = {"prompt_tokens": 9}
+
+            def __next__(self) -> Any: ...
+
+        class AsyncStream:
+            usage: ClassVar[Any] = {"prompt_tokens": 9}
+
+            async def __anext__(self) -> Any: ...
+
+        assert (tokens_read(Stream()), tokens_read(AsyncStream())) == (0, 0)
+
     def test_counts_what_was_written(self) -> None:
         assert usage_of({"usage": {"input_tokens": 9, "output_tokens": 4}}) == (9, 4)
         assert usage_of({"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4}}) == (9, 4)
@@ -449,6 +464,13 @@ class TestWhatIsSent:
         asked = request(messages=messages, quotes="User, message 0: yes", overhead=70)
         assert [message["content"] for message in asked.sent[4:]] == ["User, message 0: yes", "Why?", "So?"]
         assert asked.size == sum(len(message["content"]) for message in asked.sent) + 70
+
+    def test_is_read_once_for_all_that_is_asked_of_it(self) -> None:
+        seen: list[Any] = []
+        asked = request(pin=seen.append)
+        assert asked.conversation is asked.conversation
+        assert asked.size == asked.conversation.size
+        assert seen == list(asked.messages)
 
 
 class TestPins:

@@ -47,6 +47,15 @@ async def test_so_it_is_in_an_async_program_with_an_async_hook() -> None:
     assert len(told(heard, SilentTruncation)) == 1
 
 
+def test_so_it_is_of_a_conversation_with_a_record_whose_model_is_known() -> None:
+    compacter, events = listening()
+    compacter.wrap(ScriptedModel(window=900).completion)("m", talk())
+    cutting = ScriptedModel(window=900, usage={"prompt_tokens": 20, "completion_tokens": 1})
+    compacter.wrap(cutting.completion)("m", talk())
+    assert [request.refused for request in cutting.requests] == [False]
+    assert [event.prompt_tokens for event in told(events, SilentTruncation)] == [20]
+
+
 def test_with_a_trigger_the_history_is_compacted_and_sent_again() -> None:
     model = ScriptedModel(window=1_000, truncates=True)
     compacter, events = listening(trigger_tokens=10**6)
@@ -55,6 +64,17 @@ def test_with_a_trigger_the_history_is_compacted_and_sent_again() -> None:
     assert model.requests[-1].tokens < 1_000
     assert reply["usage"]["prompt_tokens"] == model.requests[-1].tokens
     assert len(told(events, CompactionEvent)) == 1
+
+
+def test_without_a_summary_it_is_not_sent_again() -> None:
+    model = ScriptedModel(window=1_000, truncates=True)
+    events: list[Any] = []
+    compacter = Compacter(
+        trigger_tokens=10**6, summarizer=ScriptedSummarizer(fail="raises"), fallback=None, on_event=events.append
+    )
+    compacter.wrap(model.completion)("m", talk(20, 400))
+    assert len(model.requests) == 1
+    assert len(told(events, SilentTruncation)) == 1
 
 
 def test_without_rounds_it_is_not_sent_again() -> None:

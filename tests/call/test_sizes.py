@@ -11,7 +11,7 @@ from compacter.call.recover import Policy
 from compacter.call.request import ConversationState, Request
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Call, Quote, Reply
-from compacter.events import CompactionSkipped, SilentTruncation
+from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
 from compacter.messages.format import get_format
 from compacter.overflow import TokenLimit
 
@@ -177,6 +177,16 @@ class TestTheTrigger:
         assert self.fires(dialogue) is fires
         assert not [event for event in dialogue.events if isinstance(event, CompactionSkipped)]
 
+    def test_counts_a_refusal_as_a_try(self, policy: Any, begin: Any) -> None:
+        known = ConversationState(calls=4)
+        found = TokenLimit(limit=1_000, kind="input")
+        made = policy(8_000, trigger_tokens=10**6, known=known, detect=lambda error: found)
+        dialogue = begin(made.complete())
+        dialogue.expect(Call)
+        dialogue.fail(ValueError("too long"))
+        dialogue.expect(AskSummarizer)
+        assert (known.calls, known.tried) == (5, 5)
+
     def test_aims_at_nine_tenths_of_the_threshold_with_all_that_is_sent(self, policy: Any, begin: Any) -> None:
         targets: list[int | None] = []
 
@@ -195,6 +205,20 @@ class TestTheTrigger:
         made = policy(8_000, overhead=2_000, trigger_tokens=1_000, known=known, pin=lambda message: True)
         begin(made.complete()).expect(Call)
         assert (known.tried, known.stuck) == (5, 10_000)
+
+    @pytest.mark.parametrize(("failure", "error"), [(Reply(""), ""), (TimeoutError(), "TimeoutError")])
+    def test_forgets_the_size_of_one_that_got_no_summary(
+        self, policy: Any, begin: Any, failure: Any, error: str
+    ) -> None:
+        known = ConversationState(calls=4)
+        dialogue = self.ahead(policy, begin, known=known, fallback=None)
+        while dialogue.effects[-1] == "AskSummarizer":
+            dialogue.fail(failure) if error else dialogue.answer(failure)
+            dialogue.expect((AskSummarizer, Call))  # type: ignore[arg-type]
+        assert (known.tried, known.stuck) == (5, 0)
+        failed = dialogue.events[-1]
+        assert isinstance(failed, CompactionFailed)
+        assert (failed.trigger, failed.error) == ("threshold", error)
 
     def test_remembers_the_size_of_a_history_whose_rest_is_above_the_threshold(self, policy: Any, begin: Any) -> None:
         known = ConversationState(calls=4)

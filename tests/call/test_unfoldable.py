@@ -94,6 +94,8 @@ class TestRetrievedText:
         ]
         assert "What was said" not in model.requests[-1].messages[-1]["content"]
         assert model.rejected == 2
+        assert isinstance(told[0], MessageShortened)
+        assert (told[0].before, told[0].attempt) == (len(ASKED), 1)
         folded = told[-1]
         assert isinstance(folded, CompactionEvent)
         assert folded.messages_after > 2
@@ -253,6 +255,11 @@ class TestHowMuchIsKept:
             assert kept - 50 <= shorter.size - others <= kept
             assert shorter.shortened is not None
             assert shorter.size == others + OPENAI.size(shorter.shortened)
+
+    def test_is_all_where_no_message_is_the_users(self) -> None:
+        answers = [{"role": "assistant", "content": "p" * 6_000}] * 2
+        asked = Request(format=OPENAI, original=answers, messages=answers)
+        assert with_less_retrieved(asked, first, 100) is None
 
     def test_is_less_in_a_later_round_with_less_room(self) -> None:
         once = with_less_retrieved(beside(3_000), first, 8_000)
