@@ -211,6 +211,15 @@ class TestWhatElseFails:
         assert "\nTraceback (most recent" in caplog.text
         assert "a text" not in caplog.text
 
+    @pytest.mark.parametrize(("what", "entries"), [("hook", 2), ("memory", 2), ("pin", 1), ("recall", 1)])
+    def test_is_logged_once_only_where_it_may_be_so_for_every_message(
+        self, what: str, entries: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        log = Log(Options())
+        for _ in range(2):
+            log.failed(what, LookupError())
+        assert len(caplog.records) == entries
+
     def test_a_memory_that_is_away_is_one_line(self, caplog: pytest.LogCaptureFixture) -> None:
         Log(Options()).failed("memory", ConnectionError("a text"))
         assert "the memory failed (ConnectionError); the call goes on without it\n" in caplog.text

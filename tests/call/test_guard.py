@@ -156,6 +156,19 @@ class _Broken:
 
 class TestTheTraceback:
     @pytest.mark.parametrize("asynchronous", [False, True])
+    def test_of_a_refusal_names_the_function_that_raised_it(self, asynchronous: bool) -> None:
+        def completion(messages: list[Any]) -> Any:
+            raise token_limit_error(limit=1_000, input_tokens=2_000)
+
+        async def acompletion(messages: list[Any]) -> Any:
+            return completion(messages)
+
+        wrap = Compacter(max_retries=0).wrap
+        with pytest.raises(Exception, match="context") as raised:
+            asyncio.run(wrap(acompletion)(talk())) if asynchronous else wrap(completion)(talk())
+        assert raised.traceback[-1].name == "completion"
+
+    @pytest.mark.parametrize("asynchronous", [False, True])
     def test_of_a_retry_that_failed_holds_at_most_four_frames_of_compacter(self, asynchronous: bool) -> None:
         calls: list[int] = []
 

@@ -170,6 +170,18 @@ def test_a_summarizer_keeps_its_own_default_of_an_option_that_is_not_known() -> 
     assert asked == ["mine", "the call's"]
 
 
+async def test_a_summarizer_that_blocks_does_not_block_the_event_loop() -> None:
+    threads: list[int] = []
+
+    def summarizer(messages: list[Chat]) -> str:
+        threads.append(threading.get_ident())
+        return "They asked."
+
+    await Compacter(summarizer=summarizer).wrap(ScriptedModel(window=900).acompletion)("m", talk())
+    assert threads
+    assert threading.get_ident() not in threads
+
+
 class Leading:
     """The flight of a call that makes its summary itself."""
 

@@ -41,6 +41,8 @@ class TestUsage:
             ({"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 80}}, 100),
             ({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 80}}, 100),
             ({"input_tokens": 10, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 90}, 1_000),
+            ({"prompt_tokens": 100, "cache_read_input_tokens": 80}, 100),
+            ({"input_tokens": 100, "input_tokens_details": {}, "cache_read_input_tokens": 80}, 100),
             ({"inputTokens": 10, "cacheReadInputTokens": 900, "cacheWriteInputTokens": 90}, 1_000),
             ({"prompt_tokens": 0, "input_tokens": 100}, 100),
             ({"prompt_tokens": True}, 0),
@@ -50,7 +52,7 @@ class TestUsage:
         ],
     )
     def test_cached_tokens_count_as_input_once(self, usage: Any, read: int) -> None:
-        assert usage_of({"usage": usage})[0] == read
+        assert usage_of({"usage": usage}) == (read, (usage or {}).get("completion_tokens", 0))
 
     def test_gemini_states_it_elsewhere(self) -> None:
         assert usage_of({"usage_metadata": {"prompt_token_count": 30, "candidates_token_count": 4}}) == (30, 4)

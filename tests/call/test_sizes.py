@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -87,6 +88,11 @@ class TestTheRoomForQuotes:
     def test_is_none_where_nothing_was_folded(self, policy: Any, begin: Any) -> None:
         assert self.room(begin(policy(2_000, window=10_000, recall=0.15).complete())) is None
 
+    def test_is_that_of_a_history_whose_folded_messages_are_kept(self, policy: Any, begin: Any) -> None:
+        made = policy(2_000, window=10_000, recall=0.15)
+        made.request = replace(made.request, archive=object())
+        assert self.room(begin(made.complete())) == 6_000
+
     def test_is_none_once_a_request_with_quotes_was_refused(self, policy: Any, begin: Any) -> None:
         found = TokenLimit(limit=10_000, kind="input")
         made = policy(2_000, window=10_000, folded=True, recall=0.15, detect=lambda error: found)
@@ -113,6 +119,11 @@ class TestTheRoomForQuotes:
         made = policy(8_000, recall=0.15)
         assert made.job(target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
         assert made.job(target).reserved == 0
+
+    def test_is_not_reserved_between_the_steps_of_an_agent(self, policy: Any) -> None:
+        made = policy(8_000, recall=0.15)
+        made.request = replace(made.request, messages=made.request.messages[:-1])
+        assert made.job(4_000, TokenLimit(limit=1_000, kind="input")).reserved == 0
 
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
@@ -334,6 +345,11 @@ class TestARefusal:
     def test_tells_what_the_messages_may_weigh(self, policy: Any, limit: int | None, kind: Any, target: int) -> None:
         made = policy(8_000, overhead=2_000, output=500, window=3_000)
         assert made.target(TokenLimit(limit=limit, kind=kind)) == target
+
+    def test_leaves_the_messages_what_a_shorter_one_of_them_has_saved(self, policy: Any) -> None:
+        made = policy(8_000)
+        made.request = replace(made.request, shortened={"role": "user", "content": "x" * 300}, saved=500)
+        assert made.job(4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
 
     @pytest.mark.parametrize(
         ("found", "target"),
