@@ -359,6 +359,16 @@ class TestTheRemedy:
         Log(Options(logger=logger)).event(failed(reason))
         assert helps in logger.entries[0][2]["remedy"]
 
+    @pytest.mark.parametrize(
+        ("summarizer", "helps"),
+        [(without_key, "must return a text or a completion"), ("gpt-4o", "a more capable model")],
+    )
+    def test_of_an_empty_summary_goes_by_who_made_it(self, summarizer: Any, helps: str) -> None:
+        logger = Entries()
+        log = Log(Options(logger=logger, summarizer=summarizer))
+        log.event(failed("the summary was refused: the summary is empty"))
+        assert helps in logger.entries[0][2]["remedy"]
+
     def test_tells_status_and_place_of_the_exception_where_there_are_any(self) -> None:
         logger = Entries()
         log = Log(Options(logger=logger, fallback=()))

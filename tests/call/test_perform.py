@@ -135,6 +135,16 @@ def test_a_window_that_is_remembered_is_known_to_another_compacter() -> None:
     assert second._state.calibration("m").window == 900
 
 
+def test_a_window_that_is_remembered_is_not_believed_where_one_is_known() -> None:
+    memory = InProcessMemory()
+    first, second = (Compacter(summarizer="extractive", memory=memory) for _ in range(2))
+    first.wrap(ScriptedModel(window=900).completion)("m", talk())
+    completion = second.wrap(ScriptedModel(window=1_800).completion)
+    completion("m", talk(60)[1:])
+    completion("m", talk())
+    assert second._state.calibration("m").window == 1_800
+
+
 @pytest.mark.parametrize("program", ["asyncio", "trio"])
 def test_a_summary_by_litellm_does_not_block_the_event_loop(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, bool]] = []
