@@ -341,6 +341,7 @@ class TestMemory:
         del message
         gc.collect()
         assert alive() is None
+        assert compacter._state.last_reply is not None
         assert all(isinstance(one, int) for one in compacter._state.last_reply)
 
 
@@ -467,6 +468,7 @@ class TestPlainFunctionsThatReturnAnAwaitable:
 
         chat = compacter.wrap(plain)
         await chat("m", talk(12, 400))
+        assert compacter._state.last_reply is not None
         assert compacter._state.last_reply[1] == len(talk(12, 400))
 
 
@@ -538,6 +540,22 @@ class TestTrio:
 
         compacter = Compacter(summarizer=never, timeout=0.05)
         assert trio.run(compacter.wrap(acompletion), "m", talk(12, 400))["choices"]
+
+    def test_a_summarizer_that_blocks_is_left_behind(self) -> None:
+        release, ended, model = threading.Event(), list[str](), ScriptedModel(window=2_000)
+
+        def blocking(messages: list[Any]) -> str:
+            release.wait(20)
+            ended.append("too late")
+            return "Too late."
+
+        async def acompletion(model_name: str, messages: list[Any]) -> Any:
+            return model.completion(model_name, messages)
+
+        compacter = Compacter(summarizer=blocking, timeout=0.05)
+        assert trio.run(compacter.wrap(acompletion), "m", talk(12, 400))["choices"]
+        assert ended == []
+        release.set()
 
 
 class TestGivingUp:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from compacter.call.request import Request, advice, shortened, with_less_retriev
 from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import FORMATS, get_format
+from compacter.summary.message import FRAME
 from compacter.testing import ScriptedModel, TokenLimitError
 
 OPENAI = get_format("openai")
@@ -314,6 +316,14 @@ class TestTheAdvice:
             f" The largest part is {part}: {size} characters, about 225 tokens{allowed}. What helps: "
         )
         assert said.endswith("; or a larger window.")
+
+    @pytest.mark.parametrize(("room", "named"), [(0, False), (1, True), (6_006, True), (6_007, False)])
+    def test_names_the_rules_where_what_must_stay_leaves_room_but_not_for_them(self, room: int, named: bool) -> None:
+        asked = beside(900, 200, rules=("r" * 6_000,))  # 6,007 characters as a line of a summary.
+        kept = asked.conversation.size - asked.conversation.free + FRAME
+        said = advice(replace(asked, overhead=40_000 - kept - room), Calibration(), 10_000)
+        assert said.startswith(" The declared rules take 6,007 characters, and") is named
+        assert (f"there is room for {room:,}. " in said) is named
 
     def test_counts_what_is_sent_of_a_message_that_was_shortened(self) -> None:
         said = advice(beside(900, 6_000, saved=2_000), Calibration(), None)

@@ -74,8 +74,8 @@ class State:
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.proactive = options.trigger_tokens is not None
-        self.last_reply: tuple[int, int, int] = (0, 0, 0)
-        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last message.
+        self.last_reply: tuple[int, int, int] | None = None
+        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last message, if known.
 
         Used for calibration at the next token limit. Keeps no message alive.
         """
