@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompactionEvent
+from compacter import Compacter, CompactionEvent, History
 from compacter.call.recover import expected_tokens
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
 from compacter.messages.openai import OpenAIFormat
-from compacter.testing import ScriptedModel, ScriptedSummarizer
+from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 
 def told(events: list[Any], kind: type) -> list[Any]:
@@ -85,8 +85,9 @@ def test_without_rounds_it_is_not_sent_again() -> None:
     assert len(told(events, SilentTruncation)) == 1
 
 
-def test_if_the_second_call_fails_the_first_reply_is_handed_out() -> None:
-    answers: list[Any] = ["one", RuntimeError("server is gone")]
+@pytest.mark.parametrize("failure", [RuntimeError("server is gone"), token_limit_error(limit=500, input_tokens=900)])
+def test_if_the_second_call_fails_the_first_reply_is_handed_out(failure: Exception) -> None:
+    answers: list[Any] = ["one", failure]
 
     def reply(_: Any) -> Any:
         answer = answers.pop(0)
@@ -96,9 +97,11 @@ def test_if_the_second_call_fails_the_first_reply_is_handed_out() -> None:
 
     model = ScriptedModel(window=1_000, truncates=True, replies=reply)
     compacter, _ = listening(trigger_tokens=10**6)
-    got: Any = compacter.wrap(model.completion)("m", talk(20, 400))
+    history = History(talk(20, 400))
+    got: Any = compacter.wrap(model.completion)("m", history)
     assert got["choices"][0]["message"]["content"] == "one"
     assert answers == []
+    assert history == talk(20, 400)
 
 
 @pytest.mark.parametrize("options", [{}, {"trigger_tokens": 10**6}])
