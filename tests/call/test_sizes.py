@@ -104,6 +104,20 @@ class TestTheRoomForQuotes:
         assert len(dialogue.expect(Call).messages) == 10
         assert dialogue.effects[-3:] == ["Quote", "Call", "Call"]
 
+    @pytest.mark.parametrize(("limit", "folded"), [(2_500, False), (2_499, True)])
+    def test_is_all_that_is_taken_back_where_the_rest_fits(
+        self, policy: Any, begin: Any, limit: int, folded: bool
+    ) -> None:
+        found = TokenLimit(limit=limit, kind="input")  # 97 % of 2,500 tokens are 9,700 characters.
+        made = policy(9_700, folded=True, recall=2_000, detect=lambda error: found)
+        dialogue = begin(made.complete())
+        dialogue.expect(Quote)
+        dialogue.answer("User, message 0: yes")
+        dialogue.expect(Call)
+        dialogue.fail(ValueError("too long"))
+        dialogue.expect((AskSummarizer, Call))
+        assert dialogue.effects[-1] == ("AskSummarizer" if folded else "Call")
+
     @pytest.mark.parametrize(
         ("target", "reserved"),
         [
@@ -286,6 +300,24 @@ class TestUsage:
         assert dialogue.end() == {"usage": {"prompt_tokens": 1_000}}
         assert targets == [6_700]  # Nine tenths of 2,000 tokens are 7,200 characters, 500 of them taken.
         assert made.state.tokens == 1_000
+
+    def test_of_a_cut_prompt_with_quotes_takes_none_of_them_into_the_next(self, policy: Any, begin: Any) -> None:
+        made = policy(
+            16_000,
+            window=9_000,
+            folded=True,
+            recall=0.15,
+            trigger_tokens=10**6,
+            strategy=lambda task: task.keep([8, 9]),
+        )
+        dialogue = begin(made.complete())
+        dialogue.expect(Quote)
+        dialogue.answer("User, message 0: yes")
+        assert len(dialogue.expect(Call).messages) == 11
+        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 2_000}}))
+        dialogue.expect(Quote)
+        dialogue.answer("")
+        assert len(dialogue.expect(Call).messages) == 2
 
     def test_of_the_second_reply_that_was_cut_too_is_not_learnt(self, policy: Any, begin: Any) -> None:
         made = policy(16_000, trigger_tokens=10**6, strategy=lambda task: task.keep([8, 9]))

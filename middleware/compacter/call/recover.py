@@ -297,7 +297,7 @@ class Policy:
             yield from self._skipped("cool_down")
             return
         target = max(1, int(size * threshold * _TARGET_SHARE / tokens) - request.overhead)
-        if (yield from self._folded_to(target)) and not state.stuck:
+        if (yield from self._folded_to(target)):
             left = yield from self._estimated()
             state.stuck = self.request.size if left >= threshold else 0
 
