@@ -80,6 +80,19 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
     assert middle.totals.rounds == 1
 
 
+def test_a_claim_that_fails_counts_as_granted_and_is_told_as_what_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(HeldElsewhere):
+        def claim(self, key: str, seconds: float) -> Any:
+            raise OSError("disk full")
+
+    middle = Compacter(summarizer="extractive", memory=Failing(asked_in_vain=0))
+    middle.wrap(ScriptedModel(window=900).completion)("m", talk())
+
+    assert middle.totals.rounds == 1
+    assert "the memory failed (OSError)" in caplog.text
+    assert "TypeError" not in caplog.text
+
+
 def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: clock[0]))

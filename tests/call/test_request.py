@@ -9,7 +9,7 @@ import pytest
 from tests.conversations import history, talk
 
 from compacter import Compacter, CompactionEvent
-from compacter.call.io import is_large
+from compacter.call.io import is_large, weight
 from compacter.call.recover import Policy
 from compacter.call.request import Request, pinned, read_reply, tokens_read, usage_of
 from compacter.call.state import State
@@ -21,6 +21,8 @@ from compacter.overflow import NO_ROOM, TokenLimit
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from compacter.compaction.task import CompactionTask
 
 
@@ -300,6 +302,18 @@ class TestLargeHistories:
     )
     def test_others_are_not(self, messages: Any) -> None:
         assert not is_large(messages)
+
+    def test_are_measured_no_further_than_is_needed(self) -> None:
+        measured: list[int] = []
+
+        class Watched(list[Any]):
+            def __iter__(self) -> Iterator[Any]:
+                for number in range(len(self)):
+                    measured.append(number)
+                    yield self[number]
+
+        assert weight(Watched(["x" * 60] * 100), 100) == 120
+        assert measured == [0, 1]
 
     def test_a_message_that_holds_itself_is_none(self) -> None:
         message: dict[str, Any] = {"role": "user", "content": []}
