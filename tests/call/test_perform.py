@@ -93,6 +93,47 @@ def test_a_claim_that_fails_counts_as_granted_and_is_told_as_what_it_is(caplog: 
     assert "TypeError" not in caplog.text
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_other_processes_are_waited_for_again_once_a_memory_is_back(
+    asynchronous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+
+    class Away(HeldElsewhere):
+        away = True
+
+        def claim(self, key: str, seconds: float) -> Any:
+            if self.away:
+                raise OSError("no connection")
+            return super().claim(key, seconds)
+
+        async def aclaim(self, key: str, seconds: float) -> Any:
+            return self.claim(key, seconds)
+
+    memory = Away(asked_in_vain=3)
+    memory.asynchronous = asynchronous
+    middle = Compacter(summarizer="extractive", memory=memory)
+    completion = middle.wrap(ScriptedModel(window=900).acompletion)
+    asyncio.run(completion("m", talk()))
+    memory.away = False
+    asyncio.run(completion("m", talk(30)[1:]))
+
+    assert middle.totals.rounds == 2
+    assert memory.asked == 4
+
+
+def test_a_claim_that_is_no_claim_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    class Strange(HeldElsewhere):
+        def claim(self, key: str, seconds: float) -> Any:
+            return "granted"
+
+    middle = Compacter(summarizer="extractive", memory=Strange(asked_in_vain=0))
+    middle.wrap(ScriptedModel(window=900).completion)("m", talk())
+
+    assert middle.totals.rounds == 1
+    assert "the memory failed (TypeError)" in caplog.text
+
+
 def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: clock[0]))
