@@ -291,6 +291,15 @@ class TestHowMuchIsKept:
         for text, size in zip(found.groups(), sizes, strict=True):
             assert size * 0.8 <= len(text) <= size
 
+    @pytest.mark.parametrize("how", [MARKS, first])
+    def test_is_all_of_a_tool_result_in_the_same_message(self, how: Any) -> None:
+        retrieved = f"<context>{PAGES}</context>"
+        result = {"type": "tool_result", "tool_use_id": "1", "content": retrieved}
+        asked = {"role": "user", "content": [result, {"type": "text", "text": retrieved}]}
+        short = shortened(get_format("anthropic"), asked, how, 10_000)["content"]
+        assert short[0] == result
+        assert len(retrieved) - 10_100 < len(short[1]["text"]) <= len(retrieved) - 10_000
+
     def test_is_a_part_of_each_of_two_texts_that_stand_side_by_side(self) -> None:
         asked = f"<retrieved>{PAGES[:4_000]}#<retrieved>{PAGES[4_000:8_000]}#Which?"
         short = shortened(OPENAI, {"role": "user", "content": asked}, ("<retrieved>", "#"), 4_000)["content"]
