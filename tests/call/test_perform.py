@@ -122,6 +122,14 @@ def test_other_processes_are_waited_for_again_once_a_memory_is_back(
     assert memory.asked == 4
 
 
+def test_messages_that_have_no_key_are_folded_all_the_same() -> None:
+    odd = [{**message, "mine": object()} for message in talk()]
+    model = ScriptedModel(window=900, strict=False)
+    middle = Compacter(summarizer="extractive")
+    assert middle.wrap(model.completion)("m", odd)["choices"]
+    assert middle.totals.rounds == 1
+
+
 def test_a_claim_that_is_no_claim_is_told(caplog: pytest.LogCaptureFixture) -> None:
     class Strange(HeldElsewhere):
         def claim(self, key: str, seconds: float) -> Any:
