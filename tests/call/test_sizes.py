@@ -365,6 +365,15 @@ class TestARefusal:
         asked.calibrate(TokenLimit(limit=4_000, input_tokens=used, kind="input"))
         assert asked.calibration.learnt is learnt
 
+    @pytest.mark.parametrize(("used", "learnt"), [(2_000, True), (3_200, True), (3_201, False)])
+    def test_of_a_table_that_is_mostly_blanks_is_believed_from_two_and_a_half_characters_a_token(
+        self, options: Any, used: int, learnt: bool
+    ) -> None:
+        table: list[Any] = [{"role": "user", "content": "         |" * 800}]
+        asked = Policy(options(), Request(format=OPENAI, original=table, messages=table), Calibration())
+        asked.calibrate(TokenLimit(limit=1_000, input_tokens=used, kind="input"))
+        assert asked.calibration.learnt is learnt
+
     @pytest.mark.parametrize(
         ("limit", "kind", "target"),
         [

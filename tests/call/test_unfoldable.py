@@ -291,6 +291,13 @@ class TestHowMuchIsKept:
         for text, size in zip(found.groups(), sizes, strict=True):
             assert size * 0.8 <= len(text) <= size
 
+    @pytest.mark.parametrize("size", [90, 100])
+    def test_is_all_of_a_text_of_at_most_a_hundred_characters(self, size: int) -> None:
+        asked = {"role": "user", "content": [{"type": "text", "text": text} for text in (PAGES[:size], PAGES)]}
+        short = shortened(OPENAI, asked, first, 15_000)["content"]
+        assert short[0]["text"] == PAGES[:size]
+        assert len(short[1]["text"]) < len(PAGES)
+
     @pytest.mark.parametrize("how", [MARKS, first])
     def test_is_all_of_a_tool_result_in_the_same_message(self, how: Any) -> None:
         retrieved = f"<context>{PAGES}</context>"

@@ -46,7 +46,7 @@ class State:
     """State shared by the calls of one Compacter. Thread-safe."""
 
     def __init__(self, options: Options) -> None:
-        self.name = secrets.token_hex(8)
+        self.name = secrets.token_hex()
         """Random id; wrappers have it as an attribute, which can be copied and pickled."""
         self.options = options
         self.log = Log(options)
