@@ -99,7 +99,7 @@ class Performer:
             options = {"model": self.model, "max_tokens": effect.max_tokens}
             taken = {name: options[name] for name in self.state.summarizer_takes if options[name] is not None}
             ask = partial(summarizer, [dict(message) for message in effect.messages], **taken)
-            blocks = not is_kind(inspect.iscoroutinefunction, summarizer)
+            blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
         totals.add(summarizer_calls=1)
         began = time.monotonic()
         try:
