@@ -150,6 +150,15 @@ class TestTheCompactionEvent:
 
         assert [event.conversation for event in told] == ["of a call", "of a copy", "of a history"]
 
+    def test_the_news_that_a_history_has_changed_names_the_model_of_its_compaction(self) -> None:
+        told: list[Event] = []
+        compacter = Compacter(summarizer="extractive", on_event=told.append)
+        made = compacter.compact(talk(), model="m").event
+        compacter.tell_history_changed(made)
+        compacter.tell_history_changed(None)
+        skipped = [event for event in told if isinstance(event, CompactionSkipped)]
+        assert [(event.trigger, event.model) for event in skipped] == [("manual", "m"), ("token_limit", None)]
+
 
 class TestOrder:
     def run(self, **options: Any) -> tuple[list[str], ScriptedModel]:

@@ -195,6 +195,18 @@ class TestCompacting:
         assert len(asked.requests) <= 6
         assert history.pins[0] or history.pins[1]
 
+    def test_a_change_during_a_call_that_folds_nothing_stays_and_is_no_news(self) -> None:
+        told: list[Any] = []
+        history = History(talk())
+
+        def completion(messages: Any) -> str:
+            history.append(chat(99))
+            return "fine"
+
+        assert Compacter(trigger_tokens=10**6, on_event=told.append).wrap(completion)(history) == "fine"
+        assert history == [*talk(), chat(99)]
+        assert told == []
+
     def test_l10_a_change_in_the_meantime_is_never_overwritten(self) -> None:
         told: list[Any] = []
 
@@ -205,7 +217,7 @@ class TestCompacting:
         history = History(talk(), compacter=Compacter(summarizer=summarizer, on_event=told.append))
         assert not history.compact().changed
         assert history == [*talk(), chat(99)]
-        assert any(getattr(event, "reason", "") == "history_changed" for event in told)
+        assert [event.trigger for event in told if getattr(event, "reason", "") == "history_changed"] == ["manual"]
 
 
 def talk_pinned(count: int) -> History:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ import structlog
 
 from compacter import Compacter, CompactionError, CompactionEvent, models
 from compacter.call.log import Log, remedy
-from compacter.errors import ConfigurationError
+from compacter.errors import ConfigurationError, FunctionError
 from compacter.events import CompactionFailed, CompactionReused, Event, MessageShortened, SilentTruncation
 from compacter.options import Options
 from compacter.summary import prompt
@@ -77,6 +78,14 @@ class TestLinesForPeople:
         assert [(record.name, record.levelname) for record in caplog.records] == [("app", "INFO")]
         assert "folded" in caplog.text
 
+    def test_a_program_needs_no_structlog(
+        self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        caplog.set_level(logging.INFO)
+        monkeypatch.delitem(sys.modules, "structlog")
+        fold(summarizer="extractive")
+        assert "compacter: folded " in caplog.text
+
     def test_its_level_is_obeyed(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
         caplog.set_level(logging.WARNING, logger="app")
@@ -132,6 +141,12 @@ class TestASummarizerThatFails:
             True
         ] * 3
         assert len(warnings) == 3
+
+    def test_is_warned_of_once_by_calls_with_options_of_their_own_too(self, caplog: pytest.LogCaptureFixture) -> None:
+        completion: Any = Compacter(summarizer=without_key, memory=None).wrap(ScriptedModel(window=300).completion)
+        for _ in range(2):
+            completion("gpt-4o", TALK, compacter_options={"max_retries": 2})
+        assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
 
     def test_a_misspelt_model_is_named(self, caplog: pytest.LogCaptureFixture) -> None:
         class NotFoundError(Exception): ...
@@ -195,6 +210,15 @@ class TestWhatElseFails:
         Log(Options()).failed(what, LookupError("a text"))
         assert "\nTraceback (most recent" in caplog.text
         assert "a text" not in caplog.text
+
+    @pytest.mark.parametrize(("what", "entries"), [("hook", 2), ("memory", 2), ("pin", 1), ("recall", 1)])
+    def test_is_logged_once_only_where_it_may_be_so_for_every_message(
+        self, what: str, entries: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        log = Log(Options())
+        for _ in range(2):
+            log.failed(what, LookupError())
+        assert len(caplog.records) == entries
 
     def test_a_memory_that_is_away_is_one_line(self, caplog: pytest.LogCaptureFixture) -> None:
         Log(Options()).failed("memory", ConnectionError("a text"))
@@ -268,6 +292,14 @@ class TestAnEntry:
         said = [failed(f"the summary was refused: {why}") for why in ("1,200 of 900", "7 of 3.5", "a tool call")]
         assert [level for level, _, _ in self.entries(*said)] == ["warning", "debug", "warning"]
 
+    def test_of_each_function_that_fails_is_a_warning_once(self) -> None:
+        said = [
+            failed(str(cause), error="KeyError", cause=cause)
+            for option in ("token_counter", "retrieved", "token_counter")
+            for cause in [FunctionError(f"{option} raised KeyError")]
+        ]
+        assert [level for level, _, _ in self.entries(*said)] == ["warning", "warning", "debug"]
+
     def test_of_a_warning_has_cause_and_remedy_beside_the_numbers(self) -> None:
         first, second = self.entries(failed(error="RateLimitError"), failed(error="RateLimitError"), fallback=())
         assert "RateLimitError" in first[2]["cause"]
@@ -325,6 +357,16 @@ class TestTheRemedy:
     def test_goes_by_the_reason_where_nothing_was_raised(self, reason: str, helps: str) -> None:
         logger = Entries()
         Log(Options(logger=logger)).event(failed(reason))
+        assert helps in logger.entries[0][2]["remedy"]
+
+    @pytest.mark.parametrize(
+        ("summarizer", "helps"),
+        [(without_key, "must return a text or a completion"), ("gpt-4o", "a more capable model")],
+    )
+    def test_of_an_empty_summary_goes_by_who_made_it(self, summarizer: Any, helps: str) -> None:
+        logger = Entries()
+        log = Log(Options(logger=logger, summarizer=summarizer))
+        log.event(failed("the summary was refused: the summary is empty"))
         assert helps in logger.entries[0][2]["remedy"]
 
     def test_tells_status_and_place_of_the_exception_where_there_are_any(self) -> None:

@@ -13,6 +13,7 @@ from compacter import Compacter, History
 from compacter.call import streams
 from compacter.call.io import ASYNC, SYNC, run
 from compacter.call.streams import has_content
+from compacter.options import Options
 from compacter.testing import (
     AsyncScriptedStream,
     Interrupted,
@@ -88,7 +89,7 @@ def test_a_chunk_shows_something_unless_it_is_known_to_be_housekeeping(chunk: An
 
 
 class Wordy:
-    """A stream that tells what its producer has made and what became of it; an error ends it early."""
+    """A stream that tells what its producer has made and what became of it; an error, raised once, ends it early."""
 
     def __init__(self, *chunks: str, then: Exception | None = None) -> None:
         self.made: list[str] = []
@@ -102,9 +103,8 @@ class Wordy:
     def __next__(self) -> str:
         chunk = next(self._chunks, None)
         if chunk is None:
-            if self._then is not None:
-                raise self._then
-            raise StopIteration
+            error, self._then = self._then, None
+            raise error or StopIteration
         self.made.append(chunk)
         return chunk
 
@@ -186,6 +186,14 @@ class TestOverflowWhileOpening:
         assert text(list(stream)) == ANSWER
         assert model.rejected >= 2
         assert not model.requests[-1].refused
+
+    @pytest.mark.parametrize("refusal", [token_limit_error(limit=900, input_tokens=1_000), server_error()])
+    async def test_only_one_that_nobody_will_read_is_closed(self, refusal: Exception) -> None:
+        plain, other = Wordy("", then=refusal), AsyncWordy("", then=refusal)
+        detect = Options().detect
+        run(streams.opened(SYNC, plain, detect))
+        await streams.opened(ASYNC, other, detect)
+        assert plain.closed is other.closed is isinstance(refusal, TokenLimitError)
 
     def test_another_error_while_opening_is_raised_where_it_came(self) -> None:
         stream = Wordy(then=server_error())
@@ -458,7 +466,6 @@ class TestAnErrorInAStream:
         assert next(opened) == ""
         with pytest.raises(type(server_error())):
             next(opened)
-        stream._then = None
         assert list(opened) == []
         assert type(stream) is Wordy
 
@@ -472,7 +479,6 @@ class TestAnErrorInAStream:
         assert await anext(opened) == ""
         with pytest.raises(type(server_error())):
             await anext(opened)
-        stream._then = None
         assert await read(opened) == []
         assert type(stream) is AsyncWordy
 
@@ -493,6 +499,16 @@ class TestTheEndOfAStream:
         assert ended == ["done"]
         assert type(stream) is Wordy
 
+    async def test_of_an_async_stream_is_after_its_last_chunk_and_once(self) -> None:
+        ended: list[str] = []
+        reply = await streams.opened(ASYNC, AsyncWordy("", "one ", "two"), lambda error: None)
+        stream = streams.when_done(reply.raw, lambda: ended.append("done"))
+        assert [await anext(stream), await anext(stream), await anext(stream)] == ["", "one ", "two"]
+        assert not ended
+        assert [*await read(stream), *await read(stream)] == []
+        assert ended == ["done"]
+        assert type(stream) is AsyncWordy
+
     def test_is_not_reached_by_one_that_fails(self) -> None:
         ended: list[str] = []
         stream = self.opened(Wordy("", "one ", then=server_error()), ended)
@@ -505,7 +521,6 @@ class TestTheEndOfAStream:
         stream = self.opened(Wordy("", then=server_error()), ended)
         with pytest.raises(type(server_error())):
             list(stream)
-        stream._then = None
         assert (list(stream), ended) == ([], [])
 
     def test_is_where_a_stream_without_chunks_begins(self) -> None:
@@ -565,6 +580,17 @@ class TestClosingAStream:
 
         asyncio.run(streams.close(ASYNC, Failing()))
         assert closed == ["close"]
+
+    def test_minds_no_awaitable_that_cannot_be_closed(self) -> None:
+        class Done:
+            def __await__(self) -> Iterator[None]:
+                yield
+
+        class Closing:
+            def close(self) -> Done:
+                return Done()
+
+        run(streams.close(SYNC, Closing()))
 
     @pytest.mark.filterwarnings("error")
     def test_of_an_async_stream_in_a_sync_program_leaves_no_coroutine_behind(self) -> None:

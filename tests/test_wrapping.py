@@ -7,6 +7,7 @@ import copy
 import functools
 import inspect
 import pickle
+import sys
 import threading
 from collections import UserList, deque
 from concurrent.futures import ThreadPoolExecutor
@@ -336,6 +337,41 @@ class TestAsyncCallables:
 
         assert answered(reply) == "ok"
         assert [request.refused for request in model.requests] == [True, False]
+
+    @pytest.mark.parametrize("messages", [talk(2), "a question", None], ids=["list", "text", "none"])
+    async def test_an_exception_of_the_function_is_raised_as_it_is(self, messages: Any) -> None:
+        error, calls = ValueError("it did not work"), []
+
+        @compacter()
+        async def ask(messages: object) -> None:
+            calls.append(messages)
+            raise error
+
+        with pytest.raises(ValueError, match="it did not work") as caught:
+            await ask(messages)
+        assert caught.value is error
+        assert (error.__cause__, error.__context__, getattr(error, "__notes__", [])) == (None, None, [])
+        assert len(calls) == 1
+
+    async def test_a_plain_function_that_returned_an_awaitable_is_no_longer_taken_for_a_sync_one(self) -> None:
+        model, threads = ScriptedModel(window=900), list[int]()
+
+        async def summarizer(messages: Sequence[Chat]) -> str:
+            threads.append(threading.get_ident())
+            return "They asked and answered."
+
+        call: Any = compacter(summarizer=summarizer, trigger_tokens=400).wrap(
+            lambda messages: model.acompletion("m", messages)
+        )
+        await call(messages=talk(2))
+        await call(messages=talk())
+
+        assert threads == [threading.get_ident()]
+
+    async def test_an_asyncio_program_needs_no_trio(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delitem(sys.modules, "trio", raising=False)
+        model = ScriptedModel(window=900)
+        assert answered(await compacter().wrap(model.acompletion)("m", talk())) == "ok"
 
     async def test_calls_of_one_compacter_run_side_by_side(self) -> None:
         model = ScriptedModel(window=900)

@@ -185,6 +185,10 @@ class TestASummaryThatContinuesTheCall:
         assert sent.items() >= {"tools": [1], "system": "Be kind.", "temperature": 0.1}.items()
         assert {"stop", "n"}.isdisjoint(sent)
 
+    @pytest.mark.parametrize(("store", "sent"), [(False, False), (True, None)])
+    def test_is_not_stored_where_the_call_is_not(self, store: bool, sent: bool | None) -> None:
+        assert native(ASKED, store=store).get("store") is sent
+
     @pytest.mark.parametrize(("given", "stream"), [({}, None), ({"stream": True}, False), ({"stream": False}, False)])
     def test_is_no_stream(self, given: dict[str, Any], stream: bool | None) -> None:
         assert native(ASKED, **given).get("stream") is stream

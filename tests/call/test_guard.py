@@ -18,6 +18,7 @@ from tests.conversations import Chat, talk
 
 import compacter as package
 from compacter import Compacter, CompactionEvent, History, InProcessMemory, Truncate
+from compacter.call import recover
 from compacter.call.io import SyncIO
 from compacter.call.perform import GiveUps, gave_up_since, mark_given_up
 from compacter.events import RetriesExhausted
@@ -120,6 +121,13 @@ class TestFaultsOfCompactersOwn:
         assert "ZeroDivisionError" in "".join(raised.value.__notes__)
         assert model.rejected == 1
 
+    def test_the_log_says_where_it_is(self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+        monkeypatch.setattr(recover, "target_characters", None)
+        with pytest.raises(Exception, match="context"):
+            Compacter().wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
+        assert 'recover.py", line ' in caplog.text
+        assert caplog.text.rstrip().endswith("TypeError")
+
     async def test_in_async_programs_too(self, broken: Compacter) -> None:
         model = ScriptedModel(window=2_000)
         with pytest.raises(Exception, match="context") as raised:
@@ -147,6 +155,19 @@ class _Broken:
 
 
 class TestTheTraceback:
+    @pytest.mark.parametrize("asynchronous", [False, True])
+    def test_of_a_refusal_names_the_function_that_raised_it(self, asynchronous: bool) -> None:
+        def completion(messages: list[Any]) -> Any:
+            raise token_limit_error(limit=1_000, input_tokens=2_000)
+
+        async def acompletion(messages: list[Any]) -> Any:
+            return completion(messages)
+
+        wrap = Compacter(max_retries=0).wrap
+        with pytest.raises(Exception, match="context") as raised:
+            asyncio.run(wrap(acompletion)(talk())) if asynchronous else wrap(completion)(talk())
+        assert raised.traceback[-1].name == "completion"
+
     @pytest.mark.parametrize("asynchronous", [False, True])
     def test_of_a_retry_that_failed_holds_at_most_four_frames_of_compacter(self, asynchronous: bool) -> None:
         calls: list[int] = []
@@ -320,6 +341,7 @@ class TestMemory:
         del message
         gc.collect()
         assert alive() is None
+        assert compacter._state.last_reply is not None
         assert all(isinstance(one, int) for one in compacter._state.last_reply)
 
 
@@ -446,6 +468,7 @@ class TestPlainFunctionsThatReturnAnAwaitable:
 
         chat = compacter.wrap(plain)
         await chat("m", talk(12, 400))
+        assert compacter._state.last_reply is not None
         assert compacter._state.last_reply[1] == len(talk(12, 400))
 
 
@@ -517,6 +540,22 @@ class TestTrio:
 
         compacter = Compacter(summarizer=never, timeout=0.05)
         assert trio.run(compacter.wrap(acompletion), "m", talk(12, 400))["choices"]
+
+    def test_a_summarizer_that_blocks_is_left_behind(self) -> None:
+        release, ended, model = threading.Event(), list[str](), ScriptedModel(window=2_000)
+
+        def blocking(messages: list[Any]) -> str:
+            release.wait(20)
+            ended.append("too late")
+            return "Too late."
+
+        async def acompletion(model_name: str, messages: list[Any]) -> Any:
+            return model.completion(model_name, messages)
+
+        compacter = Compacter(summarizer=blocking, timeout=0.05)
+        assert trio.run(compacter.wrap(acompletion), "m", talk(12, 400))["choices"]
+        assert ended == []
+        release.set()
 
 
 class TestGivingUp:

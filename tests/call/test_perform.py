@@ -12,12 +12,12 @@ import pytest
 import trio
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, InProcessMemory
+from compacter import Compacter, InProcessMemory, models
 from compacter.call import perform
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from compacter import CompactionEvent
     from compacter.compaction.task import CompactionTask
@@ -80,6 +80,68 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
     assert middle.totals.rounds == 1
 
 
+def test_a_claim_that_fails_counts_as_granted_and_is_told_as_what_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(HeldElsewhere):
+        def claim(self, key: str, seconds: float) -> Any:
+            raise OSError("disk full")
+
+    middle = Compacter(summarizer="extractive", memory=Failing(asked_in_vain=0))
+    middle.wrap(ScriptedModel(window=900).completion)("m", talk())
+
+    assert middle.totals.rounds == 1
+    assert "the memory failed (OSError)" in caplog.text
+    assert "TypeError" not in caplog.text
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_other_processes_are_waited_for_again_once_a_memory_is_back(
+    asynchronous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+
+    class Away(HeldElsewhere):
+        away = True
+
+        def claim(self, key: str, seconds: float) -> Any:
+            if self.away:
+                raise OSError("no connection")
+            return super().claim(key, seconds)
+
+        async def aclaim(self, key: str, seconds: float) -> Any:
+            return self.claim(key, seconds)
+
+    memory = Away(asked_in_vain=3)
+    memory.asynchronous = asynchronous
+    middle = Compacter(summarizer="extractive", memory=memory)
+    completion = middle.wrap(ScriptedModel(window=900).acompletion)
+    asyncio.run(completion("m", talk()))
+    memory.away = False
+    asyncio.run(completion("m", talk(30)[1:]))
+
+    assert middle.totals.rounds == 2
+    assert memory.asked == 4
+
+
+def test_messages_that_have_no_key_are_folded_all_the_same() -> None:
+    odd = [{**message, "mine": object()} for message in talk()]
+    model = ScriptedModel(window=900, strict=False)
+    middle = Compacter(summarizer="extractive")
+    assert middle.wrap(model.completion)("m", odd)["choices"]
+    assert middle.totals.rounds == 1
+
+
+def test_a_claim_that_is_no_claim_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    class Strange(HeldElsewhere):
+        def claim(self, key: str, seconds: float) -> Any:
+            return "granted"
+
+    middle = Compacter(summarizer="extractive", memory=Strange(asked_in_vain=0))
+    middle.wrap(ScriptedModel(window=900).completion)("m", talk())
+
+    assert middle.totals.rounds == 1
+    assert "the memory failed (TypeError)" in caplog.text
+
+
 def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: clock[0]))
@@ -123,6 +185,73 @@ async def test_a_memory_that_blocks_is_used_beside_the_event_loop(blocking: bool
 
     assert threads
     assert (threading.get_ident() in threads) is not blocking
+
+
+def test_a_window_that_is_remembered_is_known_to_another_compacter() -> None:
+    memory = InProcessMemory()
+    first, second = (Compacter(summarizer="extractive", memory=memory) for _ in range(2))
+    first.wrap(ScriptedModel(window=900).completion)("m", talk())
+    model = ScriptedModel(window=900)
+    second.wrap(model.completion)("m", talk())
+    assert model.rejected == 0
+    assert second._state.calibration("m").window == 900
+
+
+def test_a_window_that_is_remembered_is_not_believed_where_one_is_known() -> None:
+    memory = InProcessMemory()
+    first, second = (Compacter(summarizer="extractive", memory=memory) for _ in range(2))
+    first.wrap(ScriptedModel(window=900).completion)("m", talk())
+    completion = second.wrap(ScriptedModel(window=1_800).completion)
+    completion("m", talk(60)[1:])
+    completion("m", talk())
+    assert second._state.calibration("m").window == 1_800
+
+
+@pytest.mark.parametrize("program", ["asyncio", "trio"])
+def test_a_summary_by_litellm_does_not_block_the_event_loop(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def completion(**options: Any) -> str:
+        asked.append(("completion", threading.current_thread() is threading.main_thread()))
+        return "They asked."
+
+    async def acompletion(**options: Any) -> str:
+        asked.append(("acompletion", threading.current_thread() is threading.main_thread()))
+        return "They asked."
+
+    monkeypatch.setattr(models, "completion", completion)
+    monkeypatch.setattr(models, "acompletion", acompletion)
+    model = ScriptedModel(window=900)
+    chat = Compacter(summarizer="gpt-4o").wrap(model.acompletion)
+    if program == "asyncio":
+        asyncio.run(chat("m", talk()))
+    else:
+        trio.run(chat, "m", talk())
+    assert asked == [("acompletion", True) if program == "asyncio" else ("completion", False)]
+
+
+def test_a_summarizer_keeps_its_own_default_of_an_option_that_is_not_known() -> None:
+    asked: list[str] = []
+
+    def summarizer(messages: list[Chat], model: str = "mine") -> str:
+        asked.append(model)
+        return "They asked."
+
+    for model in (None, "the call's"):
+        Compacter(summarizer=summarizer).compact(talk(), model=model)
+    assert asked == ["mine", "the call's"]
+
+
+async def test_a_summarizer_that_blocks_does_not_block_the_event_loop() -> None:
+    threads: list[int] = []
+
+    def summarizer(messages: list[Chat]) -> str:
+        threads.append(threading.get_ident())
+        return "They asked."
+
+    await Compacter(summarizer=summarizer).wrap(ScriptedModel(window=900).acompletion)("m", talk())
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 class Leading:
@@ -236,9 +365,25 @@ CHUNKS: dict[str, list[Any]] = {
 }
 
 
+class BothWays:
+    """A stream like litellm's, of the last kind of chunks, that can be read in two ways; here in the sync one alone."""
+
+    def __init__(self) -> None:
+        self.chunks = iter(CHUNKS["nothing to read"])
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.chunks
+
+    def __next__(self) -> Any:
+        return next(self.chunks)
+
+    async def __anext__(self) -> Any:
+        raise AssertionError("it was read asynchronously")
+
+
 @pytest.mark.parametrize("kind", CHUNKS)
 @pytest.mark.parametrize("program", ["sync", "async"])
-@pytest.mark.parametrize("shape", ["sync", "async", "awaited"])
+@pytest.mark.parametrize("shape", ["sync", "async", "awaited", "both"])
 def test_a_summarizer_may_stream_its_answer(kind: str, program: str, shape: str) -> None:
     def synchronous(messages: list[Chat]) -> Any:
         yield from CHUNKS[kind]
@@ -250,7 +395,11 @@ def test_a_summarizer_may_stream_its_answer(kind: str, program: str, shape: str)
     async def awaited(messages: list[Chat]) -> Any:
         return asynchronous(messages)
 
-    summarizer: Any = {"sync": synchronous, "async": asynchronous, "awaited": awaited}[shape]
+    def both(messages: list[Chat]) -> Any:
+        return BothWays()
+
+    kinds: dict[str, Any] = {"sync": synchronous, "async": asynchronous, "awaited": awaited, "both": both}
+    summarizer = kinds[shape]
 
     model, summaries = ScriptedModel(window=900), list[str]()
 

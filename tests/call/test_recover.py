@@ -263,14 +263,15 @@ class TestOutput:
             (1_000, 1_100, 90, True),  # The input alone is too long.
             (1_000, 1_500, 510, True),  # What would be left is no answer.
             (1_000, 1_500, 1_000, False),  # It is switched off.
-            (None, 1_500, 1_000, True),  # Nobody said how much is allowed.
+            (None, 1_500, 1_000, True),  # Nobody said how much is allowed,
+            (1_000, None, 1_000, True),  # or how much was sent.
             (1_000, 1_500, None, True),  # No output limit was set.
         ],
     )
     def test_otherwise_the_history_is_folded(
         self,
         limit: int | None,
-        requested: int,
+        requested: int | None,
         output: int | None,
         adjust: bool,
         recovery: Callable[..., Dialogue],

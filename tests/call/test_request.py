@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from tests.conversations import history, talk
 
 from compacter import Compacter, CompactionEvent
-from compacter.call.io import is_large
+from compacter.call.io import is_large, weight
 from compacter.call.recover import Policy
 from compacter.call.request import Request, pinned, read_reply, tokens_read, usage_of
 from compacter.call.state import State
@@ -21,6 +21,8 @@ from compacter.overflow import NO_ROOM, TokenLimit
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from compacter.compaction.task import CompactionTask
 
 
@@ -41,14 +43,18 @@ class TestUsage:
             ({"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 80}}, 100),
             ({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 80}}, 100),
             ({"input_tokens": 10, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 90}, 1_000),
+            ({"prompt_tokens": 100, "cache_read_input_tokens": 80}, 100),
+            ({"input_tokens": 100, "input_tokens_details": {}, "cache_read_input_tokens": 80}, 100),
             ({"inputTokens": 10, "cacheReadInputTokens": 900, "cacheWriteInputTokens": 90}, 1_000),
+            ({"prompt_tokens": 0, "input_tokens": 100}, 100),
             ({"prompt_tokens": True}, 0),
+            ({"prompt_tokens": -1}, 0),
             ({}, 0),
             (None, 0),
         ],
     )
     def test_cached_tokens_count_as_input_once(self, usage: Any, read: int) -> None:
-        assert usage_of({"usage": usage})[0] == read
+        assert usage_of({"usage": usage}) == (read, (usage or {}).get("completion_tokens", 0))
 
     def test_gemini_states_it_elsewhere(self) -> None:
         assert usage_of({"usage_metadata": {"prompt_token_count": 30, "candidates_token_count": 4}}) == (30, 4)
@@ -297,6 +303,18 @@ class TestLargeHistories:
     def test_others_are_not(self, messages: Any) -> None:
         assert not is_large(messages)
 
+    def test_are_measured_no_further_than_is_needed(self) -> None:
+        measured: list[int] = []
+
+        class Watched(list[Any]):
+            def __iter__(self) -> Iterator[Any]:
+                for number in range(len(self)):
+                    measured.append(number)
+                    yield self[number]
+
+        assert weight(Watched(["x" * 60] * 100), 100) == 120
+        assert measured == [0, 1]
+
     def test_a_message_that_holds_itself_is_none(self) -> None:
         message: dict[str, Any] = {"role": "user", "content": []}
         message["content"].append(message)
@@ -423,6 +441,19 @@ class TestTheUsageOfAReply:
     def test_is_nothing_where_none_is_stated(self, reply: Any) -> None:
         assert tokens_read(reply) == 0
 
+    def test_is_nothing_of_a_stream_that_has_not_been_read(self) -> None:
+        class Stream:
+            usage: ClassVar[Any] = {"prompt_tokens": 9}
+
+            def __next__(self) -> Any: ...
+
+        class AsyncStream:
+            usage: ClassVar[Any] = {"prompt_tokens": 9}
+
+            async def __anext__(self) -> Any: ...
+
+        assert (tokens_read(Stream()), tokens_read(AsyncStream())) == (0, 0)
+
     def test_counts_what_was_written(self) -> None:
         assert usage_of({"usage": {"input_tokens": 9, "output_tokens": 4}}) == (9, 4)
         assert usage_of({"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4}}) == (9, 4)
@@ -449,6 +480,13 @@ class TestWhatIsSent:
         asked = request(messages=messages, quotes="User, message 0: yes", overhead=70)
         assert [message["content"] for message in asked.sent[4:]] == ["User, message 0: yes", "Why?", "So?"]
         assert asked.size == sum(len(message["content"]) for message in asked.sent) + 70
+
+    def test_is_read_once_for_all_that_is_asked_of_it(self) -> None:
+        seen: list[Any] = []
+        asked = request(pin=seen.append)
+        assert asked.conversation is asked.conversation
+        assert asked.size == asked.conversation.size
+        assert seen == list(asked.messages)
 
 
 class TestPins:

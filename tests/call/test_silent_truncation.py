@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompactionEvent
+from compacter import Compacter, CompactionEvent, History
 from compacter.call.recover import expected_tokens
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
 from compacter.messages.openai import OpenAIFormat
-from compacter.testing import ScriptedModel, ScriptedSummarizer
+from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 
 def told(events: list[Any], kind: type) -> list[Any]:
@@ -47,6 +47,15 @@ async def test_so_it_is_in_an_async_program_with_an_async_hook() -> None:
     assert len(told(heard, SilentTruncation)) == 1
 
 
+def test_so_it_is_of_a_conversation_with_a_record_whose_model_is_known() -> None:
+    compacter, events = listening()
+    compacter.wrap(ScriptedModel(window=900).completion)("m", talk())
+    cutting = ScriptedModel(window=900, usage={"prompt_tokens": 20, "completion_tokens": 1})
+    compacter.wrap(cutting.completion)("m", talk())
+    assert [request.refused for request in cutting.requests] == [False]
+    assert [event.prompt_tokens for event in told(events, SilentTruncation)] == [20]
+
+
 def test_with_a_trigger_the_history_is_compacted_and_sent_again() -> None:
     model = ScriptedModel(window=1_000, truncates=True)
     compacter, events = listening(trigger_tokens=10**6)
@@ -57,6 +66,17 @@ def test_with_a_trigger_the_history_is_compacted_and_sent_again() -> None:
     assert len(told(events, CompactionEvent)) == 1
 
 
+def test_without_a_summary_it_is_not_sent_again() -> None:
+    model = ScriptedModel(window=1_000, truncates=True)
+    events: list[Any] = []
+    compacter = Compacter(
+        trigger_tokens=10**6, summarizer=ScriptedSummarizer(fail="raises"), fallback=None, on_event=events.append
+    )
+    compacter.wrap(model.completion)("m", talk(20, 400))
+    assert len(model.requests) == 1
+    assert len(told(events, SilentTruncation)) == 1
+
+
 def test_without_rounds_it_is_not_sent_again() -> None:
     model = ScriptedModel(window=1_000, truncates=True)
     compacter, events = listening(trigger_tokens=10**6, max_retries=0)
@@ -65,8 +85,9 @@ def test_without_rounds_it_is_not_sent_again() -> None:
     assert len(told(events, SilentTruncation)) == 1
 
 
-def test_if_the_second_call_fails_the_first_reply_is_handed_out() -> None:
-    answers: list[Any] = ["one", RuntimeError("server is gone")]
+@pytest.mark.parametrize("failure", [RuntimeError("server is gone"), token_limit_error(limit=500, input_tokens=900)])
+def test_if_the_second_call_fails_the_first_reply_is_handed_out(failure: Exception) -> None:
+    answers: list[Any] = ["one", failure]
 
     def reply(_: Any) -> Any:
         answer = answers.pop(0)
@@ -76,9 +97,11 @@ def test_if_the_second_call_fails_the_first_reply_is_handed_out() -> None:
 
     model = ScriptedModel(window=1_000, truncates=True, replies=reply)
     compacter, _ = listening(trigger_tokens=10**6)
-    got: Any = compacter.wrap(model.completion)("m", talk(20, 400))
+    history = History(talk(20, 400))
+    got: Any = compacter.wrap(model.completion)("m", history)
     assert got["choices"][0]["message"]["content"] == "one"
     assert answers == []
+    assert history == talk(20, 400)
 
 
 @pytest.mark.parametrize("options", [{}, {"trigger_tokens": 10**6}])

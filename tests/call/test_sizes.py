@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ from compacter.call.recover import Policy
 from compacter.call.request import ConversationState, Request
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Call, Quote, Reply
-from compacter.events import CompactionSkipped, SilentTruncation
+from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
 from compacter.messages.format import get_format
 from compacter.overflow import TokenLimit
 
@@ -87,6 +88,11 @@ class TestTheRoomForQuotes:
     def test_is_none_where_nothing_was_folded(self, policy: Any, begin: Any) -> None:
         assert self.room(begin(policy(2_000, window=10_000, recall=0.15).complete())) is None
 
+    def test_is_that_of_a_history_whose_folded_messages_are_kept(self, policy: Any, begin: Any) -> None:
+        made = policy(2_000, window=10_000, recall=0.15)
+        made.request = replace(made.request, archive=object())
+        assert self.room(begin(made.complete())) == 6_000
+
     def test_is_none_once_a_request_with_quotes_was_refused(self, policy: Any, begin: Any) -> None:
         found = TokenLimit(limit=10_000, kind="input")
         made = policy(2_000, window=10_000, folded=True, recall=0.15, detect=lambda error: found)
@@ -97,6 +103,20 @@ class TestTheRoomForQuotes:
         dialogue.fail(ValueError("too long"))
         assert len(dialogue.expect(Call).messages) == 10
         assert dialogue.effects[-3:] == ["Quote", "Call", "Call"]
+
+    @pytest.mark.parametrize(("limit", "folded"), [(2_500, False), (2_499, True)])
+    def test_is_all_that_is_taken_back_where_the_rest_fits(
+        self, policy: Any, begin: Any, limit: int, folded: bool
+    ) -> None:
+        found = TokenLimit(limit=limit, kind="input")  # 97 % of 2,500 tokens are 9,700 characters.
+        made = policy(9_700, folded=True, recall=2_000, detect=lambda error: found)
+        dialogue = begin(made.complete())
+        dialogue.expect(Quote)
+        dialogue.answer("User, message 0: yes")
+        dialogue.expect(Call)
+        dialogue.fail(ValueError("too long"))
+        dialogue.expect((AskSummarizer, Call))
+        assert dialogue.effects[-1] == ("AskSummarizer" if folded else "Call")
 
     @pytest.mark.parametrize(
         ("target", "reserved"),
@@ -113,6 +133,11 @@ class TestTheRoomForQuotes:
         made = policy(8_000, recall=0.15)
         assert made.job(target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
         assert made.job(target).reserved == 0
+
+    def test_is_not_reserved_between_the_steps_of_an_agent(self, policy: Any) -> None:
+        made = policy(8_000, recall=0.15)
+        made.request = replace(made.request, messages=made.request.messages[:-1])
+        assert made.job(4_000, TokenLimit(limit=1_000, kind="input")).reserved == 0
 
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
@@ -177,6 +202,16 @@ class TestTheTrigger:
         assert self.fires(dialogue) is fires
         assert not [event for event in dialogue.events if isinstance(event, CompactionSkipped)]
 
+    def test_counts_a_refusal_as_a_try(self, policy: Any, begin: Any) -> None:
+        known = ConversationState(calls=4)
+        found = TokenLimit(limit=1_000, kind="input")
+        made = policy(8_000, trigger_tokens=10**6, known=known, detect=lambda error: found)
+        dialogue = begin(made.complete())
+        dialogue.expect(Call)
+        dialogue.fail(ValueError("too long"))
+        dialogue.expect(AskSummarizer)
+        assert (known.calls, known.tried) == (5, 5)
+
     def test_aims_at_nine_tenths_of_the_threshold_with_all_that_is_sent(self, policy: Any, begin: Any) -> None:
         targets: list[int | None] = []
 
@@ -195,6 +230,20 @@ class TestTheTrigger:
         made = policy(8_000, overhead=2_000, trigger_tokens=1_000, known=known, pin=lambda message: True)
         begin(made.complete()).expect(Call)
         assert (known.tried, known.stuck) == (5, 10_000)
+
+    @pytest.mark.parametrize(("failure", "error"), [(Reply(""), ""), (TimeoutError(), "TimeoutError")])
+    def test_forgets_the_size_of_one_that_got_no_summary(
+        self, policy: Any, begin: Any, failure: Any, error: str
+    ) -> None:
+        known = ConversationState(calls=4)
+        dialogue = self.ahead(policy, begin, known=known, fallback=None)
+        while dialogue.effects[-1] == "AskSummarizer":
+            dialogue.fail(failure) if error else dialogue.answer(failure)
+            dialogue.expect((AskSummarizer, Call))  # type: ignore[arg-type]
+        assert (known.tried, known.stuck) == (5, 0)
+        failed = dialogue.events[-1]
+        assert isinstance(failed, CompactionFailed)
+        assert (failed.trigger, failed.error) == ("threshold", error)
 
     def test_remembers_the_size_of_a_history_whose_rest_is_above_the_threshold(self, policy: Any, begin: Any) -> None:
         known = ConversationState(calls=4)
@@ -252,6 +301,24 @@ class TestUsage:
         assert targets == [6_700]  # Nine tenths of 2,000 tokens are 7,200 characters, 500 of them taken.
         assert made.state.tokens == 1_000
 
+    def test_of_a_cut_prompt_with_quotes_takes_none_of_them_into_the_next(self, policy: Any, begin: Any) -> None:
+        made = policy(
+            16_000,
+            window=9_000,
+            folded=True,
+            recall=0.15,
+            trigger_tokens=10**6,
+            strategy=lambda task: task.keep([8, 9]),
+        )
+        dialogue = begin(made.complete())
+        dialogue.expect(Quote)
+        dialogue.answer("User, message 0: yes")
+        assert len(dialogue.expect(Call).messages) == 11
+        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 2_000}}))
+        dialogue.expect(Quote)
+        dialogue.answer("")
+        assert len(dialogue.expect(Call).messages) == 2
+
     def test_of_the_second_reply_that_was_cut_too_is_not_learnt(self, policy: Any, begin: Any) -> None:
         made = policy(16_000, trigger_tokens=10**6, strategy=lambda task: task.keep([8, 9]))
         dialogue = self.ask(made, begin, 2_000)
@@ -298,6 +365,15 @@ class TestARefusal:
         asked.calibrate(TokenLimit(limit=4_000, input_tokens=used, kind="input"))
         assert asked.calibration.learnt is learnt
 
+    @pytest.mark.parametrize(("used", "learnt"), [(2_000, True), (3_200, True), (3_201, False)])
+    def test_of_a_table_that_is_mostly_blanks_is_believed_from_two_and_a_half_characters_a_token(
+        self, options: Any, used: int, learnt: bool
+    ) -> None:
+        table: list[Any] = [{"role": "user", "content": "         |" * 800}]
+        asked = Policy(options(), Request(format=OPENAI, original=table, messages=table), Calibration())
+        asked.calibrate(TokenLimit(limit=1_000, input_tokens=used, kind="input"))
+        assert asked.calibration.learnt is learnt
+
     @pytest.mark.parametrize(
         ("limit", "kind", "target"),
         [
@@ -310,6 +386,11 @@ class TestARefusal:
     def test_tells_what_the_messages_may_weigh(self, policy: Any, limit: int | None, kind: Any, target: int) -> None:
         made = policy(8_000, overhead=2_000, output=500, window=3_000)
         assert made.target(TokenLimit(limit=limit, kind=kind)) == target
+
+    def test_leaves_the_messages_what_a_shorter_one_of_them_has_saved(self, policy: Any) -> None:
+        made = policy(8_000)
+        made.request = replace(made.request, shortened={"role": "user", "content": "x" * 300}, saved=500)
+        assert made.job(4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
 
     @pytest.mark.parametrize(
         ("found", "target"),

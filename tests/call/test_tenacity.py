@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 import tenacity
 from tenacity import RetryCallState, Retrying, stop_after_attempt
+from tests.conversations import talk
 
 from compacter import Compacter
-from compacter.testing import ScriptedModel, ScriptedSummarizer
+from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 
 def failed(state: RetryCallState) -> None:
@@ -36,6 +38,28 @@ def test_stops_combine_and_see_the_state() -> None:
     failed(state)
 
     assert stop(state)
+
+
+def test_a_stop_sees_the_providers_error() -> None:
+    seen: list[BaseException | None] = []
+
+    def stop(state: RetryCallState) -> bool:
+        assert state.outcome is not None
+        seen.append(state.outcome.exception())
+        return True
+
+    with pytest.raises(TokenLimitError) as refused:
+        Compacter(max_retries=stop).wrap(ScriptedModel(window=100).completion)("m", talk())
+    assert seen == [refused.value]
+
+
+def test_a_stop_that_raises_is_named_in_the_note_on_the_providers_error() -> None:
+    def stop(state: RetryCallState) -> bool:
+        raise ZeroDivisionError
+
+    with pytest.raises(TokenLimitError) as refused:
+        Compacter(max_retries=stop).wrap(ScriptedModel(window=100).completion)("m", talk())
+    assert refused.value.__notes__ == ["compacter could not compact: max_retries raised ZeroDivisionError"]
 
 
 async def test_a_large_history_gets_all_its_rounds_though_each_step_has_a_thread_of_its_own() -> None:

@@ -49,6 +49,12 @@ def test_m1_the_first_call_never_triggers_whatever_its_size() -> None:
     assert talk.compacted()
 
 
+def test_m1_a_conversation_with_a_name_has_a_first_call_of_its_own() -> None:
+    talk = Talk(trigger_tokens=100)
+    compacted = [talk.compacted(compacter_options={"conversation": name}) for name in ("one", "other", "one")]
+    assert compacted == [False, False, True]
+
+
 @pytest.mark.parametrize("between", [0, 1, 3, 5])
 def test_m2_the_cool_down_blocks_as_many_calls_as_it_says(between: int) -> None:
     talk = Talk(trigger_tokens=1_000, min_calls_between=between, token_counter=lambda _: 1_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from compacter.call.request import Request, advice, shortened, with_less_retriev
 from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import FORMATS, get_format
+from compacter.summary.message import FRAME
 from compacter.testing import ScriptedModel, TokenLimitError
 
 OPENAI = get_format("openai")
@@ -94,6 +96,8 @@ class TestRetrievedText:
         ]
         assert "What was said" not in model.requests[-1].messages[-1]["content"]
         assert model.rejected == 2
+        assert isinstance(told[0], MessageShortened)
+        assert (told[0].before, told[0].attempt) == (len(ASKED), 1)
         folded = told[-1]
         assert isinstance(folded, CompactionEvent)
         assert folded.messages_after > 2
@@ -254,6 +258,11 @@ class TestHowMuchIsKept:
             assert shorter.shortened is not None
             assert shorter.size == others + OPENAI.size(shorter.shortened)
 
+    def test_is_all_where_no_message_is_the_users(self) -> None:
+        answers = [{"role": "assistant", "content": "p" * 6_000}] * 2
+        asked = Request(format=OPENAI, original=answers, messages=answers)
+        assert with_less_retrieved(asked, first, 100) is None
+
     def test_is_less_in_a_later_round_with_less_room(self) -> None:
         once = with_less_retrieved(beside(3_000), first, 8_000)
         assert once is not None
@@ -282,6 +291,22 @@ class TestHowMuchIsKept:
         for text, size in zip(found.groups(), sizes, strict=True):
             assert size * 0.8 <= len(text) <= size
 
+    @pytest.mark.parametrize("size", [90, 100])
+    def test_is_all_of_a_text_of_at_most_a_hundred_characters(self, size: int) -> None:
+        asked = {"role": "user", "content": [{"type": "text", "text": text} for text in (PAGES[:size], PAGES)]}
+        short = shortened(OPENAI, asked, first, 15_000)["content"]
+        assert short[0]["text"] == PAGES[:size]
+        assert len(short[1]["text"]) < len(PAGES)
+
+    @pytest.mark.parametrize("how", [MARKS, first])
+    def test_is_all_of_a_tool_result_in_the_same_message(self, how: Any) -> None:
+        retrieved = f"<context>{PAGES}</context>"
+        result = {"type": "tool_result", "tool_use_id": "1", "content": retrieved}
+        asked = {"role": "user", "content": [result, {"type": "text", "text": retrieved}]}
+        short = shortened(get_format("anthropic"), asked, how, 10_000)["content"]
+        assert short[0] == result
+        assert len(retrieved) - 10_100 < len(short[1]["text"]) <= len(retrieved) - 10_000
+
     def test_is_a_part_of_each_of_two_texts_that_stand_side_by_side(self) -> None:
         asked = f"<retrieved>{PAGES[:4_000]}#<retrieved>{PAGES[4_000:8_000]}#Which?"
         short = shortened(OPENAI, {"role": "user", "content": asked}, ("<retrieved>", "#"), 4_000)["content"]
@@ -307,6 +332,14 @@ class TestTheAdvice:
             f" The largest part is {part}: {size} characters, about 225 tokens{allowed}. What helps: "
         )
         assert said.endswith("; or a larger window.")
+
+    @pytest.mark.parametrize(("room", "named"), [(0, False), (1, True), (6_006, True), (6_007, False)])
+    def test_names_the_rules_where_what_must_stay_leaves_room_but_not_for_them(self, room: int, named: bool) -> None:
+        asked = beside(900, 200, rules=("r" * 6_000,))  # 6,007 characters as a line of a summary.
+        kept = asked.conversation.size - asked.conversation.free + FRAME
+        said = advice(replace(asked, overhead=40_000 - kept - room), Calibration(), 10_000)
+        assert said.startswith(" The declared rules take 6,007 characters, and") is named
+        assert (f"there is room for {room:,}. " in said) is named
 
     def test_counts_what_is_sent_of_a_message_that_was_shortened(self) -> None:
         said = advice(beside(900, 6_000, saved=2_000), Calibration(), None)

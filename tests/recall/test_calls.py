@@ -116,6 +116,37 @@ def test_the_next_call_of_a_conversation_is_quoted_to_from_its_record() -> None:
     assert FACT in model.quotes
 
 
+def test_a_conversation_without_a_record_is_never_quoted_to_from_another_one() -> None:
+    model = Model()
+    completion = compacting(memory=None).wrap(model.completion)
+    completion(messages=house())
+    completion(messages=house(fact=FACT.replace("copper kettle", "iron anchor")))
+
+    assert "iron anchor" in model.quotes
+    assert "copper kettle" not in model.quotes
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_conversation_that_is_folded_again_is_quoted_to_from_all_that_was_folded(restarted: bool) -> None:
+    model, memory, second = Model(), InProcessMemory(), "The spare key of the attic lies under the blue flower pot."
+    completion = compacting(memory=memory).wrap(model.completion)
+    history = house()
+    completion(messages=history)
+    if restarted:
+        completion = compacting(memory=memory).wrap(model.completion)
+    completion(
+        messages=[
+            *history,
+            {"role": "assistant", "content": "Behind the kettle."},
+            *house("Where do the spare keys of boathouse and attic hang or lie?", fact=second),
+        ]
+    )
+
+    assert len(model.rejected) == 2
+    assert FACT in model.quotes
+    assert second in model.quotes
+
+
 def test_a_trigger_is_window_enough_where_no_refusal_tells_one() -> None:
     model = Model(window=10_000)
     completion = compacting(trigger_tokens=WINDOW).wrap(model.completion)

@@ -320,7 +320,7 @@ def is_mere_iterable(value: object) -> bool:
 
     False for a ``History``, and for a single message, which is a mapping or a pydantic model.
     """
-    if value is None or isinstance(value, (Sequence, Mapping, bytes, bytearray)) or hasattr(value, "pinned_ids"):
+    if isinstance(value, (Sequence, Mapping, bytes, bytearray)) or hasattr(value, "pinned_ids"):
         return False
     return isinstance(value, Iterable) and not hasattr(type(value), "model_fields")
 

@@ -152,7 +152,7 @@ def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
         cause: The exception.
         model: Name of the model, if known.
     """
-    if cause is not None and _NO_KEY.search(str(cause)[:2_000]):
+    if _NO_KEY.search(str(cause)[:2_000]):
         return _KEY
     found = next((text for names, text in _REMEDIES if re.search(names, error)), "")
     if not found:

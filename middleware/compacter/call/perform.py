@@ -338,7 +338,7 @@ class WrappedCall(Performer):
         while not await self._granted(memory, key):
             # Do not wait if the memory never grants any claim.
             if state.grants is None:
-                state.grants = await self._granted(memory, f"probe {secrets.token_hex(8)}")
+                state.grants = await self._granted(memory, f"probe {secrets.token_hex()}")
             if not state.grants or time.monotonic() > end:
                 return
             await self.io.sleep(_CLAIM_POLL)

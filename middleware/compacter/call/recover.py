@@ -266,9 +266,9 @@ class Policy:
         before = self.request.output_tokens
         if not self.options.adjust_max_tokens or not found.limit or not before:
             return None
-        used = found.input_tokens
-        left = found.limit - (used or 0) - _OUTPUT_MARGIN
-        return left if used and used > 0 and _LEAST_OUTPUT <= left < before else None
+        used = found.input_tokens or 0
+        left = found.limit - used - _OUTPUT_MARGIN
+        return left if used > 0 and _LEAST_OUTPUT <= left < before else None
 
     def _keeps_pins(self, view: Sequence[Message]) -> bool:
         """Return whether a remembered view contains all pinned messages; some may have been pinned since."""
@@ -297,7 +297,7 @@ class Policy:
             yield from self._skipped("cool_down")
             return
         target = max(1, int(size * threshold * _TARGET_SHARE / tokens) - request.overhead)
-        if (yield from self._folded_to(target)) and not state.stuck:
+        if (yield from self._folded_to(target)):
             left = yield from self._estimated()
             state.stuck = self.request.size if left >= threshold else 0
 

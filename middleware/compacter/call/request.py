@@ -178,7 +178,7 @@ def shortened(form: MessageFormat, message: Message, how: Retrieved, excess: int
     total = sum(sizes)
 
     def share(size: int) -> int:
-        return max(_LEAST, size * max(0, total - excess) // total) if total else size
+        return max(_LEAST, size * (total - excess) // total) if total else size
 
     def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
         if kind != "text":
@@ -192,7 +192,7 @@ def shortened(form: MessageFormat, message: Message, how: Retrieved, excess: int
 def _by_function(text: str, size: int, function: Callable[[str, int], str]) -> str:
     if size >= len(text):
         return text
-    short = function(text, max(0, size - len(_RECEIPT) - 20))
+    short = function(text, size - len(_RECEIPT) - 20)
     return short + _RECEIPT.format(before=len(text), after=len(short))
 
 

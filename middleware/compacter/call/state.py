@@ -46,7 +46,7 @@ class State:
     """State shared by the calls of one Compacter. Thread-safe."""
 
     def __init__(self, options: Options) -> None:
-        self.name = secrets.token_hex(8)
+        self.name = secrets.token_hex()
         """Random id; wrappers have it as an attribute, which can be copied and pickled."""
         self.options = options
         self.log = Log(options)
@@ -74,8 +74,8 @@ class State:
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.proactive = options.trigger_tokens is not None
-        self.last_reply: tuple[int, int, int] = (0, 0, 0)
-        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last message.
+        self.last_reply: tuple[int, int, int] | None = None
+        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last message, if known.
 
         Used for calibration at the next token limit. Keeps no message alive.
         """

@@ -318,7 +318,7 @@ class WrappedFunction:
             alternate=options.alternate_roles,
         )
         calibration = state.calibration(called)
-        if state.last_reply[0] and not state.proactive:
+        if state.last_reply is not None and not state.proactive:
             self._learn_from_last(request, calibration)
         known = ConversationState()
         if state.proactive:
@@ -375,12 +375,15 @@ class WrappedFunction:
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                 tokens = None
             if type(tokens) is not int:  # Not a closure, which would slow down every call.
-                tokens = self.state.safely("reading", partial(tokens_read, raw)) or 0
-            self.state.last_reply = tokens, len(given), id(given[-1])
+                tokens = self.state.safely("reading", partial(tokens_read, raw))
+            self.state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
 
     def _learn_from_last(self, request: Request, calibration: Calibration) -> None:
         """Calibrate by the usage of the last reply, if its request was an earlier state of this conversation."""
-        (tokens, count, last), self.state.last_reply = self.state.last_reply, (0, 0, 0)
+        known, self.state.last_reply = self.state.last_reply, None
+        if known is None:  # Another thread was first.
+            return
+        tokens, count, last = known
         if count > len(request.original) or id(request.original[count - 1]) != last:
             return
         read = request.conversation
