@@ -189,7 +189,12 @@ class Shorten:
 
         def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)
-            return shorten(text, share)
+            short, redact = shorten(text, share), task.options.redaction
+            if redact is None or short == text or (clean := redact(text)) == text:
+                return short
+            # Half of a secret would not be recognised later, in a summary or the memory.
+            whole = all(redact(piece) in clean for piece in _CUT.split(short)[::2])
+            return short if whole else shorten(clean, share)
 
         return form.rewrite(message, edit)
 
