@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 DEFAULT = 4.0
 """Default characters per token: OpenAI's rule of thumb for English."""
 _LEAST, _MOST = 0.25, 20.0
+_MOST_TEXT = 6.0
+"""Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter than estimated."""
 _FEWEST_TOKENS = 50
 """Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template."""
 _LETTERS = ascii_letters.encode()
@@ -58,6 +60,11 @@ class Calibration:
         """Learn from a request whose size is known in both units. Empty, tiny and implausible samples are ignored."""
         if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
             self.chars_per_token, self.learnt = characters / tokens, True
+
+    @property
+    def text_per_token(self) -> float:
+        """Characters per token of text without pictures, such as summaries and quotes."""
+        return self.chars_per_token if self.chars_per_token <= _MOST_TEXT else DEFAULT
 
     def tokens(self, characters: int) -> int:
         """Return an estimate in tokens."""
