@@ -158,6 +158,11 @@ def plan(
             whole = read.without_native()
             if whole is not None:
                 read, cut = whole, _cut(options, job, whole)
+        prior, wanted = read.prior, job.must or (job.trigger == "manual" and job.target is not None)
+        if not cut and wanted and prior is not None and not read.protected[prior]:
+            # Nothing else may go: the prior summary itself can be made shorter, if some room is left for it.
+            staying = read.size - read.free + summary_message.FRAME
+            cut = read.step(prior)[1] if job.target is None or staying < job.target else 0
     protected, prior, head = read.protected, read.prior, read.heads[cut]
     return CompactionPlan(
         messages=read.messages,
