@@ -153,6 +153,8 @@ class Policy:
         recall = self.options.recall
         if recall is None or not self.quotes or (request.messages is request.original and not request.archive):
             return 0
+        if self.tried and len(self.tried) == self.options.max_retries:
+            return 0  # No round would be left to send the request without them.
         window = calibration.window or self.threshold()
         room = recall.room(window, calibration.text_per_token)
         if window is None:
