@@ -53,6 +53,8 @@ class Calibration:
     learnt: bool = False
     summarizer_window: int | None = None
     """Window in tokens of the model that summarizes; ``None``: it is the same model."""
+    text_per_token: float | None = None
+    """Characters per token of text alone, as summaries and quotes are; ``None``: those of the whole."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without it."""
 
@@ -60,11 +62,7 @@ class Calibration:
         """Learn from a request whose size is known in both units. Empty, tiny and implausible samples are ignored."""
         if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
             self.chars_per_token, self.learnt = characters / tokens, True
-
-    @property
-    def text_per_token(self) -> float:
-        """Characters per token of text without pictures, such as summaries and quotes."""
-        return self.chars_per_token if self.chars_per_token <= _MOST_TEXT else DEFAULT
+            self.text_per_token = DEFAULT if self.chars_per_token > _MOST_TEXT else None
 
     def tokens(self, characters: int) -> int:
         """Return an estimate in tokens."""

@@ -86,7 +86,7 @@ def compact(
         job=job,
         alternate=read.format.alternates if options.alternate_roles is None else options.alternate_roles,
         target=job.target,
-        chars_per_token=job.calibration.text_per_token,
+        chars_per_token=job.calibration.text_per_token or job.calibration.chars_per_token,
         window=job.calibration.window,
         summarizer_window=job.calibration.summarizer_window,
         summary=job.summary,
