@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, Shorten, SQLiteMemory
+from compacter import Compacter, Shorten, SQLiteMemory, Summarize
 from compacter.messages.format import FORMATS, get_format
 from compacter.redaction import redact_secrets
 from compacter.summary import message as summary_message
@@ -127,6 +127,39 @@ def test_an_edited_message_goes_into_the_memory_unless_it_holds_a_secret(
     content = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
     assert ("This is the listing." in content) is stored
     assert not leaks(content)
+
+
+LISTING = "".join(f"Host {number}, password=hunter2-and-{number:04}. " for number in range(40))
+
+
+@pytest.mark.parametrize("listing", [LISTING, json.dumps({"log": LISTING})], ids=["text", "json"])
+@pytest.mark.parametrize("budget", range(900, 942, 6))
+def test_no_cut_leaves_half_of_a_secret_that_is_not_recognised_later(budget: int, listing: str) -> None:
+    history = [said("Look it up."), {"role": "assistant", "content": listing}, said("And?")]
+    compacter = Compacter(strategy=Shorten(min_size=200), redact="secrets", summarizer="extractive")
+    cut = compacter.compact(history, budget=budget).messages
+    later = [*cut, {"role": "assistant", "content": "Fine. " * 200}, said("More?")]
+
+    event = compacter.replace(strategy=Summarize()).compact(later, budget=700).event
+
+    assert len(cut) == len(history)
+    assert event is not None
+    assert "Host" in event.summary
+    assert "and-0" not in event.model_dump_json()
+
+
+@pytest.mark.parametrize("place", range(2_139, 2_160, 6))
+def test_nor_does_half_of_a_secret_reach_the_memory(place: int, tmp_path: Path) -> None:
+    entries = "An entry stands on each of its lines. " * 80
+    listing = f"{entries[:place]} password=hunter2-and-more. {entries[place:]}"
+    history = [said("Look it up."), {"role": "assistant", "content": listing}, said("And?")]
+    memory = SQLiteMemory(tmp_path / "memory.db")
+    model = ScriptedModel(window=600)
+
+    Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(model.completion)("m", history)
+
+    assert len(model.requests[-1].messages) == len(history)
+    assert "-more" not in b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
 
 
 def test_a_redaction_that_raises_keeps_nothing_of_a_prior_summary_in_the_event() -> None:

@@ -214,6 +214,7 @@ class TestShorten:
         result = run(form, [summary, *form.errand([LONG] * 4)], Shorten(), budget=6_000)
         assert result.messages[0] is summary
         assert all("characters left out" in text for text in form.results(result.messages))
+        assert result.fits
 
     def test_with_everything_pinned_it_leaves_all_and_does_not_fail(self, form: Form) -> None:
         told: list[Any] = []

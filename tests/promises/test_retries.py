@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import CompactionError, History
+from compacter import Compacter, CompactionError, History
 from compacter.testing import ScriptedModel, TokenLimitError, rate_limit_error, server_error, token_limit_error
 
 if TYPE_CHECKING:
-    from tests.promises.conftest import MakeStage, Talk
+    from tests.promises.conftest import Chat, MakeStage, Talk
 
 
 # ailoop, A13
@@ -145,3 +145,27 @@ def test_too_large_an_output_is_no_long_history(stage: MakeStage, talk: type[Tal
 
     assert scene.sent == history
     assert scene.kinds() == ["MaxTokensAdjusted"]
+
+
+# Quotes never cause a refusal: where the window is not known, that shows only when they have been sent.
+@pytest.mark.parametrize("max_retries", [1, 2])
+def test_the_last_request_that_is_allowed_has_no_quotes(max_retries: int) -> None:
+    history = [
+        {"role": role, "content": f"{said} {number}: captain Miller{number} has the depth of Pier{number}. " * 6}
+        for number in range(14)
+        for role, said in (("user", "Question"), ("assistant", "Answer"))
+    ]
+    asked: list[list[Chat]] = []
+
+    def complete(model: str, messages: list[Chat]) -> Any:
+        asked.append(messages)
+        if len(messages) == len(asked[0]) or any("quoted from earlier" in message["content"] for message in messages):
+            raise token_limit_error("bedrock", limit=1, input_tokens=2)
+        return {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
+
+    compacter = Compacter(
+        max_retries=max_retries, recall=2_000, summarizer=lambda messages, **_: "They spoke of piers."
+    )
+    compacter.wrap(complete)("m", [*history, {"role": "user", "content": "What did captain Miller3 say of Pier3?"}])
+
+    assert len(asked) == 1 + max_retries

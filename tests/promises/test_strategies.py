@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import Compacter, History, Truncate
+from compacter import Chain, ClearToolResults, Compacter, CompactionEvent, History, Shorten, Summarize, Truncate
 from compacter.compaction.conversation import Conversation, violations
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.task import CompactionStrategy, CompactionTask
 from compacter.messages.format import get_format
 from compacter.summary import message as summary_message
+from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,3 +142,25 @@ class TestTheCheck:
     def test_half_a_pair(self, history: list[Chat], talk: type[Talk]) -> None:
         assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *history[8:-1]])
         assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *history[8:-2], history[-1]])
+
+
+@pytest.mark.parametrize("first", [ClearToolResults(), Shorten()])
+def test_a_chain_summarizes_a_short_head_before_long_turns_that_stay(
+    first: CompactionStrategy, talk: type[Talk]
+) -> None:
+    told: list[CompactionEvent] = []
+    model = ScriptedModel(window=3_000, style="bedrock")  # states no numbers
+    compacter = Compacter(
+        strategy=Chain(first, Summarize()),
+        preserve_recent_turns=4,
+        compact_ratio=1.0,
+        summarizer="extractive",
+        rules=["Answer in metres."],
+        on_compaction=told.append,
+    )
+
+    compacter.wrap(model.completion)("m", [*talk.turns(6)[:-1], *talk.turns(3, 1_800)[1:]])
+
+    (event,) = told
+    assert (event.strategy, event.fallback) == ("summarize", False)
+    assert len(event.discarded) == 12

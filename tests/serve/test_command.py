@@ -108,6 +108,7 @@ def test_ctrl_c_is_the_normal_end(root: Path) -> None:
         (["--upstream", UPSTREAM, "--memory", "postgres://x"], "memory"),
         (["--upstream", UPSTREAM, "--memory", "sqlite:/no/such/folder/x.db"], "/no/such/folder/x.db"),
         (["--upstream", UPSTREAM, "--summarizer", " "], "summarizer"),
+        (["--upstream", UPSTREAM, "--summarizer", "extrative"], "did you mean 'extractive'"),
         (["--upstream", UPSTREAM, "--host", "no such host"], "--host"),
         (["--upstream", UPSTREAM, "--colour"], "colour"),
         (["--upstream", UPSTREAM, "--upstream", UPSTREAM], "name"),

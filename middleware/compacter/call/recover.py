@@ -153,12 +153,16 @@ class Policy:
         recall = self.options.recall
         if recall is None or not self.quotes or (request.messages is request.original and not request.archive):
             return 0
+        if self.tried and len(self.tried) == self.options.max_retries:
+            return 0  # No round would be left to send the request without them.
         window = calibration.window or self.threshold()
-        room = recall.room(window, calibration.chars_per_token)
+        text_per_token = calibration.text_per_token or calibration.chars_per_token
+        room = recall.room(window, text_per_token)
         if window is None:
             return room
         output = min(request.output_tokens or 0, int(window * _MOST_RESERVED))
-        return min(room, int((window - output) * MARGIN * calibration.chars_per_token) - request.size)
+        free = int((window - output) * MARGIN * calibration.chars_per_token) - request.size
+        return min(room, int(free * text_per_token / calibration.chars_per_token))
 
     def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
         """Raise the provider's own exception, with a note; return the reply if the refusal was one."""

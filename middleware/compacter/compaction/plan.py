@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 DEFAULT = 4.0
 """Default characters per token: OpenAI's rule of thumb for English."""
 _LEAST, _MOST = 0.25, 20.0
+_MOST_TEXT = 6.0
+"""Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter than estimated."""
 _FEWEST_TOKENS = 50
 """Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template."""
 _LETTERS = ascii_letters.encode()
@@ -51,6 +53,8 @@ class Calibration:
     learnt: bool = False
     summarizer_window: int | None = None
     """Window in tokens of the model that summarizes; ``None``: it is the same model."""
+    text_per_token: float | None = None
+    """Characters per token of text alone, as summaries and quotes are; ``None``: those of the whole."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without it."""
 
@@ -58,6 +62,7 @@ class Calibration:
         """Learn from a request whose size is known in both units. Empty, tiny and implausible samples are ignored."""
         if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
             self.chars_per_token, self.learnt = characters / tokens, True
+            self.text_per_token = DEFAULT if self.chars_per_token > _MOST_TEXT else None
 
     def tokens(self, characters: int) -> int:
         """Return an estimate in tokens."""
@@ -151,6 +156,11 @@ def plan(
             whole = read.without_native()
             if whole is not None:
                 read, cut = whole, _cut(options, job, whole)
+        prior, wanted = read.prior, job.must or (job.trigger == "manual" and job.target is not None)
+        if not cut and wanted and prior is not None and not read.protected[prior]:
+            # Nothing else may go: the prior summary itself can be made shorter, if some room is left for it.
+            staying = read.size - read.free + summary_message.FRAME
+            cut = read.step(prior)[1] if job.target is None or staying < job.target else 0
     protected, prior, head = read.protected, read.prior, read.heads[cut]
     return CompactionPlan(
         messages=read.messages,

@@ -86,7 +86,7 @@ def compact(
         job=job,
         alternate=read.format.alternates if options.alternate_roles is None else options.alternate_roles,
         target=job.target,
-        chars_per_token=job.calibration.chars_per_token,
+        chars_per_token=job.calibration.text_per_token or job.calibration.chars_per_token,
         window=job.calibration.window,
         summarizer_window=job.calibration.summarizer_window,
         summary=job.summary,
@@ -143,7 +143,7 @@ class Chain:
     """Tries its strategies in order, each on the result of the one before it, and stops when the request fits.
 
     Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If the
-    provider has not stated a limit, the goal is the size that folding ``compact_ratio`` would leave.
+    provider has not stated a limit, the goal is the size that folding the head would leave.
 
     Args:
         *strategies: Strategies, functions of a task, or sequences of them.
@@ -218,11 +218,10 @@ def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
 
 
 def _usual_size(task: CompactionTask) -> int:
-    """Return the size that folding ``compact_ratio`` of the history would leave, in characters."""
-    head, job = task.plan.head_size, task.job
-    free = head / task.plan.ratio if task.plan.ratio else head
-    summary = reserve(task.options, job.calibration.window, head, job.calibration.chars_per_token)
-    return int(task.plan.original_data_size - task.options.compact_ratio * free + summary)
+    """Return the size that folding the planned head would leave, in characters."""
+    head, calibration = task.plan.head_size, task.job.calibration
+    summary = reserve(task.options, calibration.window, head, calibration.chars_per_token)
+    return task.plan.original_data_size - head + summary
 
 
 def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Conversation | None]:

@@ -146,20 +146,22 @@ class Shorten:
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """Return the list of ``task`` with the largest messages shortened, no more than needed."""
-        sizes = task.conversation.sizes
+        sizes, form = task.conversation.sizes, task.conversation.format
         goal = task.target if task.target is not None else int(sum(sizes) * 0.5)
-        ceiling = self._ceiling(sizes, task.protected, goal)
         out = list(task.messages)
+        stays = [
+            protected or (size > self.min_size and summary_message.parse(form.plain_text(message) or "") is not None)
+            for message, size, protected in zip(out, sizes, task.protected, strict=True)
+        ]
+        ceiling = self._ceiling(sizes, stays, goal)
         for index, size in enumerate(sizes):
-            if size > ceiling and not task.protected[index]:
-                text = task.conversation.format.plain_text(out[index])
-                if summary_message.parse(text or "") is None:
-                    out[index] = self._shortened(task, out[index], size, ceiling)
+            if size > ceiling and not stays[index]:
+                out[index] = self._shortened(task, out[index], size, ceiling)
         return out
 
-    def _ceiling(self, sizes: Sequence[int], protected: Sequence[bool], goal: int) -> int:
+    def _ceiling(self, sizes: Sequence[int], stays: Sequence[bool], goal: int) -> int:
         """Return the largest size of a message with which the total is within ``goal``, by bisection."""
-        free = [size for size, stays in zip(sizes, protected, strict=True) if not stays]
+        free = [size for size, whole in zip(sizes, stays, strict=True) if not whole]
         fixed = sum(sizes) - sum(free)
         low, high = self.min_size, max(free, default=self.min_size)
         while low < high:
@@ -187,7 +189,12 @@ class Shorten:
 
         def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)
-            return shorten(text, share)
+            short, redact = shorten(text, share), task.options.redaction
+            if redact is None or short == text or (clean := redact(text)) == text:
+                return short
+            # Half of a secret would not be recognised later, in a summary or the memory.
+            whole = all(redact(piece) in clean for piece in _CUT.split(short)[::2])
+            return short if whole else shorten(clean, share)
 
         return form.rewrite(message, edit)
 

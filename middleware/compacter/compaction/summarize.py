@@ -125,6 +125,8 @@ def summarized(task: CompactionTask) -> Asking:
     if task.options.summarizer == "extractive":
         return extracted(task)
     entries = task.entries()
+    if not entries and task.plan.prior is not None:
+        return extracted(task)  # Nothing new to tell a model: the prior summary is only to be shorter.
     if not entries:
         raise NoSummaryError("nothing can be read in the head")
     return (yield from _by_model(task, entries))

@@ -115,12 +115,11 @@ def _options(summarizer: object, board: Board, options: dict[str, Any], *, dry_r
     """Return the validated options, and the upstream's model that writes summaries."""
     given: dict[str, object] = {"timeout": _SUMMARIES, **options}
     model = None
-    if isinstance(summarizer, str) and summarizer != "extractive":
-        model = summarizer.strip()
-        if not model:
-            raise ConfigurationError('summarizer takes the name of a model, "extractive", or a function')
-    elif summarizer is not None:
-        given["summarizer"] = summarizer
+    known = validated({"summarizer": summarizer}).summarizer
+    if isinstance(known, str) and known != "extractive":
+        model = known.strip()
+    else:
+        given["summarizer"] = known
     if dry_run:
         given |= {"before_compaction": board.veto, "adjust_max_tokens": False, "memory": None}
     return validated(given), model
