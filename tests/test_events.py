@@ -36,7 +36,7 @@ def summarizer(**options: Any) -> ScriptedSummarizer:
 
 
 EVENTS: tuple[type[Event], ...] = (Event, *Event.__subclasses__())
-WITHOUT_MESSAGES = {"model", "conversation", "trigger", "strategy", "reason", "error", "shortened"}
+WITHOUT_MESSAGES = {"model", "conversation", "trigger", "strategy", "reason", "error"}
 """Fields of events that are texts, but of no message."""
 
 

@@ -272,8 +272,6 @@ class MessageShortened(Event):
     """Size of the shortened message, in characters."""
     limit: int | None = None
     """Limit in tokens, as the provider's error stated it."""
-    shortened: Literal["retrieved"] = "retrieved"
-    """What was shortened: the text that the option ``retrieved`` names."""
 
     @property
     def sentence(self) -> str:

@@ -169,3 +169,19 @@ def test_the_last_request_that_is_allowed_has_no_quotes(max_retries: int) -> Non
     compacter.wrap(complete)("m", [*history, {"role": "user", "content": "What did captain Miller3 say of Pier3?"}])
 
     assert len(asked) == 1 + max_retries
+
+
+def test_where_the_window_is_known_the_last_request_has_its_quotes() -> None:
+    history = [
+        {"role": role, "content": f"{said} {number}: captain Miller{number} has the depth of Pier{number}. " * 6}
+        for number in range(30)
+        for role, said in (("user", "Question"), ("assistant", "Answer"))
+    ]
+    model = ScriptedModel(window=2_000)
+    compacter = Compacter(max_retries=1, summarizer=lambda messages, **_: "They spoke of piers.")
+    question = "What did captain Miller3 say of Pier3?"
+
+    compacter.wrap(model.completion)("m", [*history, {"role": "user", "content": question}])
+
+    assert len(model.requests) == 2
+    assert any("quoted from earlier" in message["content"] for message in model.requests[-1].messages)

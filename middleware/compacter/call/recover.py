@@ -153,13 +153,11 @@ class Policy:
         recall = self.options.recall
         if recall is None or not self.quotes or (request.messages is request.original and not request.archive):
             return 0
-        if self.tried and len(self.tried) == self.options.max_retries:
-            return 0  # No round would be left to send the request without them.
         window = calibration.window or self.threshold()
         text_per_token = calibration.text_per_token or calibration.chars_per_token
         room = recall.room(window, text_per_token)
-        if window is None:
-            return room
+        if window is None:  # They may be refused; after the last round the request could not be sent without them.
+            return 0 if self.tried and len(self.tried) == self.options.max_retries else room
         output = min(request.output_tokens or 0, int(window * _MOST_RESERVED))
         free = int((window - output) * MARGIN * calibration.chars_per_token) - request.size
         return min(room, int(free * text_per_token / calibration.chars_per_token))

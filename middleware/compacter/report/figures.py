@@ -24,7 +24,6 @@ _TYPICAL_FIELDS = (
     ("CompactionFailed", "error"),
     ("CompactionSkipped", "reason"),
     ("CompactionReused", "messages_before"),
-    ("MessageShortened", "shortened"),
     ("MaxTokensAdjusted", "after"),
 )
 """Type of event, and a field by which it is recognised; the first field that is present decides."""
