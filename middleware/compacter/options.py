@@ -423,8 +423,9 @@ class Options(BaseModel):
     """Standing rules that every summary contains verbatim; a compaction without room for them is refused."""
     retrieved: Annotated[Retrieved | None, PlainValidator(_retrieved)] = None
     """Retrieved text in the last user message that may be shortened if that message is too long: the text between two
-    marks such as ``("<context>", "</context>")``, or a function ``(text, characters) -> text``. A receipt states how
-    much was left out. ``None`` never to change that message."""
+    marks such as ``("<context>", "</context>")``, or a function ``(text, characters) -> text``. Where that is not
+    enough, results of tools that stand beside the user's text. A receipt states how much was left out. ``None`` never
+    to change that message."""
     conversation: str | None = Field(default=None, min_length=1)
     """Name of the conversation in events, for one call or for a copy: ``compacter_options={"conversation": "..."}``,
     ``replace(conversation="...")``. ``None`` for that of the ``History``, else a digest of the first three messages."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.dialects import DIALECTS, Dialect
 
 from compacter import Compacter, ConfigurationError, History
 from compacter.call.request import Request, advice, shortened, with_less_retrieved
 from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import FORMATS, get_format
+from compacter.messages.parts import Part
 from compacter.summary.message import FRAME
-from compacter.testing import ScriptedModel, TokenLimitError
+from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error
 
 OPENAI = get_format("openai")
 MARKS = ("<context>", "</context>")
@@ -172,6 +175,90 @@ class TestRetrievedText:
     def test_what_is_neither_marks_nor_function_is_refused(self, value: Any) -> None:
         with pytest.raises(ConfigurationError, match=r"retrieved: takes two marks"):
             Compacter(retrieved=value)
+
+
+MIXED = [dialect for dialect in DIALECTS.values() if dialect.mixed is not None]
+
+
+@pytest.mark.parametrize("dialect", MIXED, ids=lambda dialect: dialect.name)
+class TestAToolResultBesideTheUsersWords:
+    """As agents send it: the results of a step and a reminder, in one message of the user."""
+
+    REMINDER = "Remember: say which harbour is the oldest."
+
+    def ask(
+        self,
+        dialect: Dialect,
+        turns: int = 0,
+        pages: str = PAGES,
+        *,
+        asked: str = REMINDER,
+        numbers: bool = True,
+        **options: Any,
+    ) -> tuple[list[list[Part]], list[type[Event]]]:
+        """Ask a model with a window of 1,000 tokens; return the parts of what was sent at last, and the events."""
+        assert dialect.mixed is not None
+        form, said = dialect.format, [text["content"] for text in talk(turns)]
+        history = [
+            *((dialect.answer if n % 2 else dialect.user)(text) for n, text in enumerate(said)),
+            dialect.user("Look at the pages."),
+            *dialect.calls([("c1", "read", {"path": "pages"})]),
+            dialect.mixed([("c1", "read", pages)], asked),
+        ]
+        before, requests, told = json.dumps(history), list[list[Any]](), list[Event]()
+
+        def complete(model: str, messages: list[Any]) -> Any:
+            requests.append(messages)
+            tokens = sum(map(form.size, messages)) // 4
+            if tokens > 1_000:
+                raise token_limit_error("openai" if numbers else "bedrock", limit=1_000, input_tokens=tokens)
+            return {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
+
+        options = {"summarizer": "extractive", "retrieved": MARKS, **options}
+        compacter = Compacter(on_event=told.append, **options)
+        try:
+            compacter.wrap(complete, wire_format=dialect.name)("m", history)
+        finally:
+            assert json.dumps(history) == before
+        assert not dialect.broken(requests[-1])
+        return [list(form.parts(message, 0)) for message in requests[-1]], [type(event) for event in told]
+
+    @pytest.mark.parametrize("turns", [0, 20])
+    def test_is_shortened_where_it_is_too_long_by_itself(self, dialect: Dialect, turns: int) -> None:
+        sent, told = self.ask(dialect, turns)
+        result, text = (part.text for part in sent[-1])
+        assert result.startswith("Page 0 tells")
+        assert "characters left out" in result
+        assert "Page 399 tells" in result
+        assert text == self.REMINDER
+        assert MessageShortened in told
+        assert 1_800 < len(result) < 4_000
+
+    def test_stays_whole_where_folding_suffices(self, dialect: Dialect) -> None:
+        sent, told = self.ask(dialect, 40, pages=PAGES[:2_000])
+        assert sent[-1][0].text == PAGES[:2_000]
+        assert MessageShortened not in told
+
+    def test_is_shortened_too_where_the_provider_says_no_numbers(self, dialect: Dialect) -> None:
+        sent, told = self.ask(dialect, pages=PAGES[:5_000], numbers=False)
+        assert told == [MessageShortened]
+        assert sent[-1][1].text == self.REMINDER
+
+    # The last user message is sent as it is, unless an option says what may be left out of it.
+    def test_stays_whole_without_the_option(self, dialect: Dialect) -> None:
+        with pytest.raises(TokenLimitError) as caught:
+            self.ask(dialect, retrieved=None)
+        assert "so that the results of tools in it may be shortened" in caught.value.__notes__[0]
+
+    def test_stays_whole_in_a_pinned_message(self, dialect: Dialect) -> None:
+        with pytest.raises(TokenLimitError):
+            self.ask(dialect, pin=lambda message: self.REMINDER in str(message))
+
+    def test_is_shortened_after_the_retrieved_text_beside_it(self, dialect: Dialect) -> None:
+        sent, told = self.ask(dialect, asked=ASKED)
+        assert all("characters left out" in part.text for part in sent[-1])
+        assert sent[-1][1].text.endswith("</context>\nWhich harbour is the oldest?")
+        assert told == [MessageShortened] * 2
 
 
 class TestTheNoteOnGivingUp:

@@ -28,7 +28,7 @@ from compacter.events import (
     SilentTruncation,
 )
 from compacter.messages.format import Message
-from compacter.options import Options
+from compacter.options import Options, Retrieved
 from compacter.overflow import NO_ROOM, TokenLimit
 
 _LEAST_OUTPUT = 64
@@ -195,19 +195,28 @@ class Policy:
             )
             yield from Emit(event)
             return f"{request.output_option} lowered from {before} to {lowered}"
+        read, step = request.conversation, ""
         if self.options.retrieved is not None:
-            try:
-                shorter = with_less_retrieved(request, self.options.retrieved, target)
-            except FunctionError as error:
-                shorter = None
-                yield from self._failed("token_limit", str(error), error)
-            if shorter is not None:
-                self.request = shorter
-                size = shorter.conversation.sizes[shorter.conversation.last_user or 0]
-                facts = {"limit": found.limit, "attempt": len(self.tried) + 1, **shorter.named}
-                yield from Emit(MessageShortened(before=size, after=size - shorter.saved, **facts))
-                return f"the last user message shortened by {shorter.saved:,} characters"
-        return (yield from self._fold(self.job(target, found)))
+            step = yield from self._shorten_message(self.options.retrieved, target, found)
+            if not step and (target is None or read.size - read.free - request.saved > target):
+                # To fold all that may be folded would not suffice, as far as is known.
+                step = yield from self._shorten_message(None, target, found)
+        return step or (yield from self._fold(self.job(target, found)))
+
+    def _shorten_message(self, how: Retrieved | None, target: int | None, found: TokenLimit) -> Flow[str]:
+        """Shorten retrieved text, or tool results, in the last user message; return what was done, if anything."""
+        try:
+            shorter = with_less_retrieved(self.request, how, target)
+        except FunctionError as error:
+            yield from self._failed("token_limit", str(error), error)
+            return ""
+        if shorter is None:
+            return ""
+        self.request, read = shorter, shorter.conversation
+        size = read.sizes[read.last_user or 0]
+        facts = {"limit": found.limit, "attempt": len(self.tried) + 1, **shorter.named}
+        yield from Emit(MessageShortened(before=size, after=size - shorter.saved, **facts))
+        return f"the last user message shortened by {shorter.saved:,} characters"
 
     def _fold(self, job: Job) -> Flow[str]:
         """Compact the messages, or use another call's compaction of them; return a description, empty if unchanged.

@@ -142,48 +142,58 @@ _LEAST = 100
 _RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
 
 
-def with_less_retrieved(request: Request, how: Retrieved, target: int | None) -> Request | None:
+def with_less_retrieved(request: Request, how: Retrieved | None, target: int | None) -> Request | None:
     """Return the request with less retrieved text; ``None`` if its last user message is not too long.
 
-    ``target`` is the largest size of all messages, in characters. That message may have what the others leave of it,
-    and at least half; if no limit is known, half of its present size.
+    Without ``how``, what is shortened are the results of tools that stand in that message beside the user's own text,
+    as in Anthropic's and Gemini's formats; never those of a pinned message. ``target`` is the largest size of all
+    messages, in characters. The last user message may have what the others leave of it, and at least half; if no limit
+    is known, half of its present size.
     """
     read, saved = request.conversation, request.saved
     at = read.last_user
-    if at is None:
+    if at is None or (how is None and at in read.pinned):
         return None
     size, now = read.sizes[at], read.sizes[at] - saved
     allowed = max(target - (read.size - size), target // 2) if target is not None else now // 2
     if now <= allowed or (target is None and 2 * now < read.size - saved):
         return None
-    message = shortened(read.format, read.messages[at], how, size - allowed)
+    if how is None:
+        message = shortened(read.format, request.shortened or read.messages[at], None, now - allowed)
+    else:
+        message = shortened(read.format, read.messages[at], how, size - allowed)
     less = size - read.format.size(message)
     return replace(request, shortened=message, saved=less) if less > saved else None
 
 
-def shortened(form: MessageFormat, message: Message, how: Retrieved, excess: int) -> Message:
+def shortened(form: MessageFormat, message: Message, how: Retrieved | None, excess: int) -> Message:
     """Return a copy of a user message, shorter by up to ``excess`` characters; itself if it cannot be shortened.
 
     With a pair of marks, each text between them keeps its beginning and end, with a receipt in its middle. A function
-    is called with each text and its largest size, in characters; a receipt is added to the result.
+    is called with each text and its largest size, in characters; a receipt is added to the result. ``None`` shortens
+    the results of tools, and no text.
     """
     texts: list[str] = []
+    edited = "result" if how is None else "text"
 
     def collect(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
-        texts.extend([text] if kind == "text" else [])
+        texts.extend([text] if kind == edited else [])
         return text
 
     form.rewrite(message, collect)
-    sizes = [len(text) for text in texts] if callable(how) else [b - a for t in texts for a, b in _spans(t, how)]
+    sizes = [b - a for t in texts for a, b in _spans(t, how)] if isinstance(how, tuple) else [*map(len, texts)]
     total = sum(sizes)
 
     def share(size: int) -> int:
         return max(_LEAST, size * (total - excess) // total) if total else size
 
     def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
-        if kind != "text":
+        if kind != edited:
             return text
-        short = _by_function(text, share(len(text)), how) if callable(how) else _by_marks(text, share, how)
+        if how is None:
+            short = shorten(text, share(len(text)))
+        else:
+            short = _by_function(text, share(len(text)), how) if callable(how) else _by_marks(text, share, how)
         return short if len(short) < len(text) else text
 
     return form.rewrite(message, edit)
@@ -244,6 +254,8 @@ def _kind(request: Request, index: int) -> tuple[str, str]:
     read = request.conversation
     if index == read.last_user:
         marks = 'mark what is retrieved and set retrieved=("<context>", "</context>"), so that it may be shortened'
+        if any(part.kind == "result" for part in read.format.parts(read.messages[index], index)):
+            marks = 'set retrieved=("<context>", "</context>"), so that the results of tools in it may be shortened'
         return "the last user message", "send less of it" if request.saved else f"send less of it, or {marks}"
     if read.kinds[index] is Kind.SYSTEM:
         return "a system prompt", "make it shorter"
